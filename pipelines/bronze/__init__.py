@@ -1,0 +1,1 @@
+"""As it arrived."""

@@ -1,0 +1,1 @@
+"""One typed table per event type."""

@@ -1,0 +1,567 @@
+"""Finds out what the declared datasets are, before anything runs: kinds, columns, who reads whom, and every mistake. Layer 4.
+
+Each function is called once with stand-ins for the tables it reads. A mistake in a definition refuses the whole update; a failure that only
+the data or the user's code can explain (missing folder, exception in a function) is kept for the run, where it fails its own branch
+(dlt-semantics 9.14).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NullType, StructType
+
+from lakelet import __version__, schemas
+from lakelet.clones import UpdateSession, flow_session
+from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
+from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location, nearest_names
+from lakelet.expectations.measure import judged
+from lakelet.graph import Graph, Node, topological
+from lakelet.loader import innermost_location
+from lakelet.model import Dataset, Expectation, Flow, Kind
+from lakelet.names import TableName
+from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
+from lakelet.reads import Catalog, QueryReader, data_frame, ddl
+from lakelet.registry import Notice, reading
+from lakelet.storage import StoredDataset
+
+_DATA_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "DELTA_PATH_DOES_NOT_EXIST")
+# What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
+_MISTAKES = (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+
+_NO_ROWS = (
+    "Correct the function. If it looks at rows (collect, first): while a pipeline is analysed, its tables have none; keep it a query."
+)
+
+OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
+"""(flow, number, spec, observation name, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
+
+
+@dataclass(frozen=True)
+class AnalyzedFlow:
+    """One flow: whether it is a stream, its columns, and what deciding about it needs."""
+
+    flow: Flow
+    streaming: bool
+    schema: StructType
+    stream: StreamPlan | None
+    fingerprint: str
+    always: str | None
+
+
+@dataclass(frozen=True)
+class AnalyzedDataset:
+    """One stored dataset: its kind as it turned out, and the columns its table will have."""
+
+    dataset: Dataset
+    kind: Kind
+    schema: StructType
+    flows: tuple[AnalyzedFlow, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each."""
+
+    graph: Graph
+    datasets: Mapping[str, AnalyzedDataset]
+    failures: Mapping[str, LakeletError]
+
+
+class _Unusable(Exception):
+    """A dataset that is read cannot be used. Its own error has been recorded, or is `failure`, to be reported by the run."""
+
+    def __init__(self, failure: LakeletError | None = None) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@dataclass
+class _Reader(QueryReader):
+    analyzer: Any = None
+    flow: Flow | None = None
+
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
+        schema = self.analyzer.table_schema(dataset)
+        return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming)
+
+    def open_source(self, spec: Any, number: int) -> DataFrame:
+        frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
+        return frame
+
+    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        self.analyzer.view_seen(dataset, frame, reads)
+
+    @contextmanager
+    def resolving(self, dataset: Dataset) -> Iterator[None]:
+        with self.analyzer.entering(dataset):
+            yield
+
+
+@dataclass
+class Analyzer:
+    """One analysis. `stored`: what the storage knows, by key."""
+
+    spark: UpdateSession
+    catalog: Catalog
+    stored: Mapping[str, StoredDataset]
+    parameters: Mapping[str, str]
+    open_source: OpenSource
+    errors: list[LakeletError] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    failures: dict[str, LakeletError] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stubs = Stubs(self.spark)
+        self._done: dict[str, AnalyzedDataset | None] = {}
+        self._nodes: dict[str, Node] = {}
+        self._stack: list[Dataset] = []
+        self._sound: set[str] = set()  # views that have been looked through
+        self._conf_depth = 0  # datasets with settings of their own that are being analysed
+
+    def run(self, found: Sequence[LakeletError] = (), *, complete: bool = True) -> Analysis:
+        """Analyse every dataset. Raises DefinitionErrors with all mistakes: those `found` before, and those of the queries.
+
+        Without `complete` a file did not load to its end; a table that seems to be missing may stand in its rest.
+        """
+        for dataset in self.catalog.datasets.values():
+            if dataset.kind is Kind.VIEW:
+                self._unused_view(dataset)
+            else:
+                self._analyzed(dataset)
+        errors = [*found, *(e for e in self.errors if complete or e.code != "UNKNOWN_DATASET")]
+        if errors:
+            raise DefinitionErrors(_distinct(errors))
+        inputs = {key: [n.key for n in node.inputs] for key, node in self._nodes.items()}
+        order = topological([k for k in self.catalog.datasets if k in self._nodes], inputs)
+        usable = {key: found for key, found in self._done.items() if found is not None}
+        return Analysis(Graph(tuple(self._nodes[key] for key in order)), usable, self.failures)
+
+    def dataset(self, key: str) -> AnalyzedDataset | None:
+        """Analyse one dataset and what it reads; None if that fails."""
+        return self._analyzed(self.catalog.datasets[key])
+
+    # ------------------------------------------------------------------------------------ called back by the reader
+
+    def table_schema(self, dataset: Dataset) -> StructType:
+        """Columns of a stored dataset that is read; analyses it first if need be."""
+        found = self._analyzed(dataset)
+        if found is None:
+            raise _Unusable
+        return found.schema
+
+    @contextmanager
+    def entering(self, dataset: Dataset) -> Iterator[None]:
+        """Notices when resolving `dataset` leads back to itself."""
+        keys = [d.name.key for d in self._stack]
+        if dataset.name.key in keys:
+            circle = [*self._stack[keys.index(dataset.name.key) :], dataset]
+            self.errors.append(
+                LakeletError(
+                    "CYCLE",
+                    "datasets read each other in a circle: " + " → ".join(str(d.name) for d in circle),
+                    where=dataset.where,
+                    todo="Break the circle: one of them must not read the next.",
+                )
+            )
+            raise _Unusable
+        # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
+        if dataset.kind is Kind.VIEW:
+            self._stack.append(dataset)
+            try:
+                yield
+            except _Unusable:
+                raise
+            except Exception as error:
+                raise _Unusable(self._filed(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
+            finally:
+                self._stack.pop()
+        else:
+            yield
+
+    def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Record a view's node and check its rules the first time it is looked through."""
+        if dataset.name.key in self._sound:
+            return
+        before = len(self.errors)
+        self._check_rules(dataset, frame)
+        if len(self.errors) > before:
+            raise _Unusable
+        self._sound.add(dataset.name.key)
+        self._nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
+
+    # ------------------------------------------------------------------------------------------------------- inside
+
+    def _unused_view(self, dataset: Dataset) -> None:
+        if dataset.name.key in self._nodes:
+            return
+        flow = self.catalog.flows[dataset.name.key][0]
+        self._guarded(dataset, flow, lambda: self._look_through(self._reader(flow), dataset))
+        self._nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
+
+    def _look_through(self, reader: _Reader, dataset: Dataset) -> None:
+        with reading(reader), self.entering(dataset):
+            reader.look_through(dataset)
+
+    def _analyzed(self, dataset: Dataset) -> AnalyzedDataset | None:
+        key = dataset.name.key
+        if key in self._done:
+            return self._done[key]
+        self._stack.append(dataset)
+        try:
+            flows = [self._flow(dataset, flow) for flow in self.catalog.flows[key]]
+        finally:
+            self._stack.pop()
+        usable = [f for f in flows if f is not None]
+        result = None
+        if len(usable) == len(flows) and usable:
+            result = self._guarded(dataset, usable[0].flow, lambda: self._dataset(dataset, usable))
+        self._done[key] = result
+        return result
+
+    def _dataset(self, dataset: Dataset, flows: list[AnalyzedFlow]) -> AnalyzedDataset:
+        kind = dataset.kind
+        if kind is Kind.TABLE:
+            own = next(f for f in flows if f.flow.default)
+            kind = Kind.STREAMING_TABLE if own.streaming else Kind.MATERIALIZED_VIEW
+        foreign = [f.flow for f in flows if not f.flow.default]
+        if kind is Kind.MATERIALIZED_VIEW and foreign:
+            raise LakeletError(
+                "UNKNOWN_TARGET",
+                f"flow {foreign[0].name!r} writes to {dataset.name}, a materialized view",
+                where=foreign[0].where,
+                todo="Flows write to streaming tables only.",
+            )
+        stored = self.stored.get(dataset.name.key)
+        if stored is not None and stored.kind != kind.value:
+            raise LakeletError(
+                "KIND_CHANGED",
+                f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
+                where=dataset.where,
+                dataset=str(dataset.name),
+                todo=f"Give it another name, or delete {stored.path} in the storage and its entry, if its rows are no longer needed.",
+            )
+        node = self._nodes[dataset.name.key]
+        schema = self._table_schema(dataset, kind, flows)
+        columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
+        self._nodes[dataset.name.key] = Node(
+            node.name, kind, node.inputs, node.external, node.flows, columns, dataset.expectations, dataset.where
+        )
+        return AnalyzedDataset(dataset, kind, schema, tuple(flows))
+
+    def _table_schema(self, dataset: Dataset, kind: Kind, flows: list[AnalyzedFlow]) -> StructType:
+        """Columns of the table: declared, or stored ones merged with what the flows return (dlt-semantics 5.7)."""
+        if dataset.schema is not None:
+            return self._declared_schema(dataset, flows)
+        result = schemas.storable(flows[0].schema)
+        stored = self.stored.get(dataset.name.key)
+        try:
+            if kind is Kind.STREAMING_TABLE and stored is not None and stored.columns:
+                result = StructType.fromJson(json.loads(stored.columns))
+            for flow in flows:
+                result = schemas.merge(result, flow.schema)
+        except schemas.Incompatible as problem:
+            raise schemas.incompatible_error(problem, dataset=str(dataset.name), where=dataset.where) from None
+        self._check_columns(dataset, result)
+        return result
+
+    def _declared_schema(self, dataset: Dataset, flows: list[AnalyzedFlow]) -> StructType:
+        try:
+            declared = dataset.schema if isinstance(dataset.schema, StructType) else ddl(dataset.schema, self.spark)
+        except PySparkException as problem:
+            raise LakeletError(
+                "ARGUMENT_INVALID",
+                f"the schema does not parse: {dataset.schema}",
+                where=dataset.where,
+                why=first_line(problem),
+                todo="Write it like schema=\"id BIGINT NOT NULL, name STRING COMMENT 'who'\".",
+            ) from None
+        problems = [p for flow in flows for p in schemas.same_types(declared, flow.schema)]
+        if problems:
+            raise LakeletError(
+                "SCHEMA_MISMATCH",
+                "the query does not fit the declared schema",
+                where=dataset.where,
+                dataset=str(dataset.name),
+                why="\n".join(problems),
+                todo="Change the schema argument or the query.",
+            )
+        self._check_columns(dataset, declared)
+        return declared
+
+    def _check_columns(self, dataset: Dataset, schema: StructType) -> None:
+        names = [f.name for f in schema.fields]
+        problem = schemas.unstorable(schema, dataset.partition_cols, dataset.table_properties)
+        if problem:
+            raise LakeletError("SCHEMA_MISMATCH", problem[0], where=dataset.where, dataset=str(dataset.name), todo=problem[1])
+        twice = schemas.duplicates(names)
+        unknown = [c for c in (*dataset.partition_cols, *dataset.cluster_by) if c.lower() not in {n.lower() for n in names}]
+        if twice or unknown:
+            what = (
+                f"the query returns {twice[0]!r} twice" if twice else f"partition or clustering column {unknown[0]!r} is not in the query"
+            )
+            raise LakeletError(
+                "SCHEMA_MISMATCH",
+                what,
+                where=dataset.where,
+                dataset=str(dataset.name),
+                nearest=() if twice else nearest_names(unknown[0], names),
+                todo="Column names of a table do not differ by case alone." if twice else None,
+            )
+
+    def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
+        reader = self._reader(flow)
+        frames: list[DataFrame] = []
+        result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query(dataset, flow, reader, frames))
+        found = frames[0].schema if frames else StructType()
+        node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
+        before = self._nodes.get(dataset.name.key)
+        if before is not None:
+            node = Node(
+                node.name,
+                node.kind,
+                tuple(dict.fromkeys((*before.inputs, *node.inputs))),
+                tuple(dict.fromkeys((*before.external, *node.external))),
+                node.flows,
+                node.columns,
+                node.expectations,
+                node.where,
+            )
+        self._nodes[dataset.name.key] = node
+        return result
+
+    def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
+        with reading(reader), self._configured(dataset, flow):
+            frame = data_frame(flow.query(), flow)
+            frames.append(frame)
+            self._check_kind(dataset, flow, frame)
+            self._check_rules(dataset, frame)
+        if frame.isStreaming:
+            self._check_stream(flow, frame)
+            return AnalyzedFlow(flow, True, frame.schema, stream_plan(frame, self.stubs), "", None)
+        always = never_skippable(frame, self.stubs)
+        return AnalyzedFlow(flow, False, frame.schema, None, self._fingerprint(dataset, frame), always)
+
+    @contextmanager
+    def _configured(self, dataset: Dataset, flow: Flow) -> Iterator[None]:
+        """The settings of this dataset and flow; those of a reader of it, which is being analysed at the same time, do not count."""
+        conf = {**dataset.spark_conf, **flow.spark_conf}
+        if not conf and not self._conf_depth:
+            yield
+            return
+        self._conf_depth += 1
+        try:
+            with flow_session(self.spark, conf):
+                yield
+        finally:
+            self._conf_depth -= 1
+
+    def _check_kind(self, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+        must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
+        if must_stream and not frame.isStreaming:
+            raise LakeletError(
+                "QUERY_KIND",
+                "a streaming table needs a streaming query; this one is a batch query",
+                where=flow.where,
+                dataset=str(dataset.name),
+                todo="Read with spark.readStream.table(...), or declare a materialized view.",
+            )
+        if dataset.kind is Kind.MATERIALIZED_VIEW and frame.isStreaming:
+            raise LakeletError(
+                "QUERY_KIND",
+                "a materialized view needs a batch query; this one is a stream",
+                where=flow.where,
+                dataset=str(dataset.name),
+                todo="Read with spark.read.table(...), or declare a streaming table.",
+            )
+
+    def _check_stream(self, flow: Flow, frame: DataFrame) -> None:
+        """Refuse what a streaming table cannot keep up to date by appending."""
+        jvm: Any = self.spark._jvm
+        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        try:
+            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+        except AnalysisException as problem:
+            raise LakeletError(
+                "NOT_SUPPORTED_YET",
+                "this streaming query cannot run by appending rows",
+                where=flow.where,
+                dataset=str(flow.target),
+                why=first_line(problem),
+                todo="Add a watermark, or compute the aggregate in a materialized view.",
+            ) from None
+
+    def _check_rules(self, dataset: Dataset, frame: DataFrame) -> None:
+        """Analyse all rules at once; look for the guilty one only if that fails."""
+        rules = dataset.expectations
+        if not rules or _rule_types(frame, rules) == [True] * len(rules):
+            return
+        for rule in rules:
+            self._check_rule(dataset, frame, rule)
+
+    def _check_rule(self, dataset: Dataset, frame: DataFrame, rule: Expectation) -> None:
+        columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
+        why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
+        try:
+            found = frame.select(_constraint(rule)).schema.fields[0].dataType
+            if isinstance(found, BooleanType | NullType):
+                judged(frame, [rule], "lakelet_probe").schema  # noqa: B018 - analyses it as the run will
+                return
+            problem = f"is {found.simpleString()}, not boolean"
+            nearest: tuple[str, ...] = ()
+            todo = "Write a condition, for example `amount > 0`."
+        except PySparkException as error:
+            problem, nearest = "does not analyse", _unresolved_nearest(error, frame.columns)
+            why = without_proposal(first_line(error))
+        self.errors.append(
+            LakeletError(
+                "EXPECTATION_INVALID",
+                f"expectation {rule.name!r} {problem}: {rule.text}",
+                where=rule.where,
+                dataset=str(dataset.name),
+                why=why,
+                nearest=nearest,
+                todo=todo,
+            )
+        )
+
+    def _fingerprint(self, dataset: Dataset, frame: DataFrame) -> str:
+        rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
+        table = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
+        parts = [plan_text(frame), rules, table, dict(dataset.spark_conf), dict(self.parameters), __version__, self.spark.version]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+    def _reader(self, flow: Flow) -> _Reader:
+        return _Reader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
+
+    def _node(
+        self, dataset: Dataset, kind: Kind, schema: StructType, reads: Mapping[tuple[str, bool], TableName], external: Mapping[str, None]
+    ) -> Node:
+        return Node(
+            name=dataset.name,
+            kind=kind,
+            inputs=tuple(dict.fromkeys(reads.values())),
+            external=tuple(external),
+            flows=tuple(f.name for f in self.catalog.flows[dataset.name.key]),
+            columns=tuple((f.name, f.dataType.simpleString()) for f in schema.fields),
+            expectations=dataset.expectations,
+            where=dataset.where,
+        )
+
+    def _guarded(self, dataset: Dataset, flow: Flow, work: Callable[[], Any]) -> Any:
+        """Run `work`; its failure is a mistake of the definition, or is kept to be reported when the update runs."""
+        try:
+            return work()
+        except _Unusable as unusable:
+            failure = unusable.failure
+        except Exception as error:
+            failure = self._filed(error, dataset, flow)
+        if failure is not None:
+            self.failures.setdefault(dataset.name.key, failure)
+        return None
+
+    def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
+        """Record a mistake of the definition; give back what only the run is to report."""
+        coded = _coded(error, dataset, flow)
+        if coded.exit_code is ExitCode.FAILED:
+            return coded
+        self.errors.append(coded)
+        return None
+
+
+def _distinct(errors: list[LakeletError]) -> list[LakeletError]:
+    """Each mistake once: one inside a view is met by every reader of the view."""
+    return list({(e.code, str(e.where), e.what, e.why): e for e in reversed(errors)}.values())[::-1]
+
+
+def _constraint(rule: Expectation) -> Any:
+    return F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint
+
+
+def _rule_types(frame: DataFrame, rules: tuple[Expectation, ...]) -> list[bool]:
+    try:
+        found = frame.select(*(_constraint(r).alias(f"r{i}") for i, r in enumerate(rules))).schema.fields
+    except PySparkException:
+        return []
+    return [isinstance(f.dataType, BooleanType | NullType) for f in found]
+
+
+def _coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
+    """What the function of `dataset` raised, as an error of ours."""
+    if isinstance(error, LakeletError):
+        error.dataset = error.dataset or str(dataset.name)
+        error.where = error.where or flow.where
+        return error
+    if isinstance(error, _MISTAKES):
+        return _analysis_error(error, dataset, flow)
+    return user_error(error, dataset, flow)
+
+
+def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
+    condition = error.getCondition() or ""
+    data = condition.startswith(_DATA_CONDITIONS)
+    message = first_line(error)
+    return LakeletError(
+        "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
+        "the data it reads cannot be opened" if data else "the query does not analyse",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        why=without_proposal(message),
+        nearest=_unresolved_nearest(error, proposed(error)),
+        todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
+    )
+
+
+def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
+    """The failure of a dataset's function, with the line of the user's file that raised."""
+    on_rows = isinstance(error, TypeError | AttributeError | IndexError)
+    result = LakeletError(
+        "USER_FUNCTION_FAILED",
+        f"its function raised {type(error).__name__}: {first_line(error)}",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        todo=_NO_ROWS if on_rows else "Correct the function, or what it needs; the next update runs it again.",
+    )
+    result.__cause__ = error
+    return result
+
+
+def _user_location(error: BaseException, flow: Flow) -> Location:
+    import os
+    from pathlib import Path
+
+    return innermost_location(error, [Path(os.sep)]) or flow.where
+
+
+def _unresolved_nearest(error: PySparkException, columns: list[str]) -> tuple[str, ...]:
+    name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+    return nearest_names(name, columns) if name else ()

@@ -1,0 +1,11 @@
+"""Auto Loader: the `cloudFiles` streaming source as a Spark Python data source (`spec/autoloader.md`).
+
+Importing this package imports neither Spark nor pyarrow's readers; both come with the first call.
+"""
+
+from __future__ import annotations
+
+from lakelet.autoloader.driver import AutoLoaderSource, register
+from lakelet.autoloader.spec import Pending, SchemaChange, SourceSpec
+
+__all__ = ["AutoLoaderSource", "Pending", "SchemaChange", "SourceSpec", "register"]

@@ -1,0 +1,82 @@
+"""Newline-aligned blocks of a file or of a byte range of it (spec 5.4)."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from lakelet.autoloader.files import Files
+from lakelet.errors import LakeletError
+
+BLOCK_BYTES = 4 << 20
+_BOM = b"\xef\xbb\xbf"
+_COMPRESSED = (".gz",)
+_NOT_YET = (".bz2", ".deflate", ".snappy", ".zst", ".lz4", ".zip")
+
+
+def splittable(path: str) -> bool:
+    """Whether parts of the file can be read on their own."""
+    return not path.lower().endswith(_COMPRESSED)
+
+
+def read_blocks(files: Files, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
+    """The lines that begin inside [start, start + length), as blocks of whole lines. Raises FAILED_READ_FILE."""
+    try:
+        with _open(files, path) as stream:
+            yield from _blocks(stream, start, length)
+    except (OSError, EOFError, zlib.error) as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise LakeletError(
+            "FAILED_READ_FILE",
+            f"{files.uri(path)} {'is missing' if missing else 'cannot be read'}",
+            why=f"{type(error).__name__}: {error}",
+            todo=f"{'Put the file back' if missing else 'Repair the file'}; the next update goes on from there.",
+        ) from error
+
+
+def count_lines(files: Files, path: str, end: int) -> int:
+    """How many line ends lie before byte `end`."""
+    count, left = 0, end
+    with files.open(path) as stream:
+        while left > 0 and (chunk := stream.read(min(left, BLOCK_BYTES))):
+            count += chunk.count(b"\n")
+            left -= len(chunk)
+    return count
+
+
+def _open(files: Files, path: str) -> BinaryIO:
+    lower = path.lower()
+    if lower.endswith(_NOT_YET):
+        raise LakeletError("NOT_SUPPORTED_YET", f"{files.uri(path)}: this compression is not read yet, only .gz")
+    stream = files.open(path)
+    return cast(BinaryIO, gzip.open(stream)) if lower.endswith(_COMPRESSED) else stream
+
+
+def _blocks(stream: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
+    left = length
+    rest = b""
+    if start > 0:
+        stream.seek(start - 1)
+        skipped = stream.readline()  # the line that covers byte start-1 belongs to the range before
+        left = None if left is None else left - (len(skipped) - 1)
+    first = start == 0
+    while left is None or left > 0:
+        want = BLOCK_BYTES if left is None else min(BLOCK_BYTES, left)
+        chunk = stream.read(want)
+        if not chunk:
+            break
+        left = None if left is None else left - len(chunk)
+        if left is not None and left <= 0 and not chunk.endswith(b"\n"):
+            chunk += stream.readline()
+        if first:
+            chunk, first = chunk.removeprefix(_BOM), False
+        cut = chunk.rfind(b"\n") + 1
+        if cut == 0:
+            rest += chunk
+            continue
+        yield rest + chunk[:cut] if rest else (chunk if cut == len(chunk) else chunk[:cut])
+        rest = chunk[cut:]
+    if rest:
+        yield rest

@@ -1,0 +1,91 @@
+"""The hidden `_metadata` column and the counts that a stream reports about itself (spec 5.5, 11.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from lakelet.autoloader.planning import FilePart
+from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+METADATA_TYPE = StructType(
+    [
+        StructField("file_path", StringType()),
+        StructField("file_name", StringType()),
+        StructField("file_size", LongType()),
+        StructField("file_block_start", LongType()),
+        StructField("file_block_length", LongType()),
+        StructField("file_modification_time", TimestampType()),
+    ]
+)
+METADATA_FIELD = StructField(METADATA_INTERNAL, METADATA_TYPE)
+LINE_FIELD = StructField(LINE_INTERNAL, LongType())
+_MOMENT = pa.timestamp("us", tz="UTC")
+
+
+def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
+    """The struct column of `count` rows of one file part."""
+    length = part.size if part.length is None else part.length
+    values = (uri, uri.rsplit("/", 1)[-1], part.size, part.start, length, part.modified)
+    kinds = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), _MOMENT)
+    names = [field.name for field in METADATA_TYPE.fields]
+    arrays = [pa.repeat(pa.scalar(value, kind), count) for value, kind in zip(values, kinds, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, k) for n, k in zip(names, kinds, strict=True)])
+
+
+def observe(df: DataFrame, name: str) -> DataFrame:
+    """Count records, rescued and corrupt ones, and name the first of them, in an observation called `name`."""
+    from pyspark.sql import functions as f
+
+    line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
+    first = f.min(f.when(line.isNotNull(), f.struct(path.alias("file"), f.abs(line).alias("line"))))
+    return df.observe(
+        name,
+        f.count(f.lit(1)).alias("records"),
+        f.count(f.when(line > 0, 1)).alias("rescued"),
+        f.count(f.when(line < 0, 1)).alias("corrupt"),
+        first.getField("file").alias("first_file"),
+        first.getField("line").alias("first_line"),
+    )
+
+
+def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession, *, name: str) -> DataFrame:
+    """A stand-in for `read_stream`: the same columns and observation over what `make` returns for the columns a reader emits."""
+    emitted = StructType([*schema.fields, METADATA_FIELD, LINE_FIELD])
+    return hide_metadata(observe(make(emitted), name), spark)
+
+
+def hide_metadata(df: DataFrame, spark: SparkSession) -> DataFrame:
+    """The data columns of a source; `_metadata` resolves by name and is invisible to `*`.
+
+    The plan gets a Project that carries the attribute in `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data
+    column called `_metadata` hides it.
+    """
+    from pyspark.sql import functions as f
+
+    data = [name for name in df.columns if name not in (METADATA_INTERNAL, LINE_INTERNAL)]
+    quoted = [f.col(f"`{name.replace('`', '``')}`") for name in data]
+    if METADATA_COLUMN.lower() in (name.lower() for name in data):
+        return df.select(*quoted)
+    named = df.select(*quoted, f.col(METADATA_INTERNAL).alias(METADATA_COLUMN))
+    return _hide_last(named, spark)
+
+
+def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:
+    from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
+
+    jvm: Any = spark._jvm
+    plan = df._jdf.queryExecution().analyzed()
+    output = plan.output()
+    attributes = [output.apply(i) for i in range(output.length())]
+    project_class = jvm.org.apache.spark.sql.catalyst.plans.logical.Project
+    project = project_class(jvm.PythonUtils.toSeq(attributes[:-1]), plan)
+    project.setTagValue(project_class.hiddenOutputTag(), jvm.PythonUtils.toSeq(attributes[-1:]))
+    jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, project)
+    return ClassicDataFrame(jdf, spark)

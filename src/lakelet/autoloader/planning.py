@@ -1,0 +1,118 @@
+"""Offsets, batches and partitions: which files a micro-batch reads, and how they are spread over tasks (spec 5.1, 5.2)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakelet.autoloader.discovery import Filters, list_files
+from lakelet.autoloader.ledger import Ledger, Limits, take
+from lakelet.autoloader.lines import splittable
+from lakelet.autoloader.spec import ReaderSpec
+from lakelet.errors import LakeletError
+
+OFFSET_FORMAT = 1
+_SPLIT_BYTES = 32 << 20
+_SMALLEST_TASK = 2 << 20
+_OPEN_COST = 64 << 10
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A byte range of one file; `length` None means all of it."""
+
+    path: str
+    size: int
+    modified: int
+    start: int = 0
+    length: int | None = None
+
+
+def offset_of(batch: int) -> dict[str, int]:
+    """The offset that Spark logs after planning `batch`; -1 means nothing was planned."""
+    return {"v": OFFSET_FORMAT, "batch": batch}
+
+
+def batch_of(offset: dict[str, Any] | str | None) -> int:
+    """The batch number in an offset. Raises FORMAT_NEWER or CF_STATE_DAMAGED."""
+    if offset is None:
+        return -1
+    try:
+        fields = json.loads(offset) if isinstance(offset, str) else offset
+        version, batch = int(fields["v"]), int(fields["batch"])
+    except (ValueError, KeyError, TypeError):
+        raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} is not an offset of Auto Loader", todo="Do a full refresh.") from None
+    if version != OFFSET_FORMAT:
+        raise LakeletError("FORMAT_NEWER", f"an offset has format {version}, this Lakelet reads {OFFSET_FORMAT}", todo="Update Lakelet.")
+    return batch
+
+
+def filters_of(spec: ReaderSpec) -> Filters:
+    """The discovery filters of a source."""
+    return Filters(spec.name_glob, spec.hidden_segments, spec.modified_after, spec.modified_before)
+
+
+class Planner:
+    """Plans one batch after the other. With `freeze` the files are those of that moment (availableNow), otherwise each plan looks anew."""
+
+    def __init__(self, spec: ReaderSpec) -> None:
+        self._spec, self._ledger = spec, Ledger(spec.state)
+        self._frozen: Any | None = None
+        self._queue: Any | None = None
+        self._queue_after: int | None = None
+
+    def freeze(self) -> None:
+        self._frozen = list_files(self._spec.path, filters_of(self._spec)).table
+        self._queue, self._queue_after = None, None
+
+    def plan(self, after: int, limits: Limits) -> int:
+        """Plan the batch after `after`; returns its number, or `after` when there is nothing to read."""
+        waiting = self._waiting(after)
+        if not len(waiting):
+            return after
+        rows = take(waiting, limits)
+        batch = after + 1
+        self._ledger.plan(batch, rows)
+        self._queue, self._queue_after = waiting.slice(len(rows)), batch
+        return batch
+
+    def _waiting(self, after: int) -> Any:
+        if self._frozen is not None and self._queue is not None and self._queue_after == after:
+            return self._queue
+        if after < 0:
+            self._ledger.restart()
+        listing = self._frozen if self._frozen is not None else list_files(self._spec.path, filters_of(self._spec)).table
+        return self._ledger.unseen(listing, after)
+
+    def parts(self, after: int, up_to: int) -> list[list[FilePart]]:
+        """The file parts of batches `after`+1 … `up_to`, one list per task."""
+        planned = self._ledger.planned(after, up_to)
+        columns = (planned[name].to_pylist() for name in ("path", "size", "modified"))
+        files = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
+        return pack(files, self._spec.parallelism)
+
+
+def pack(files: Sequence[FilePart], parallelism: int) -> list[list[FilePart]]:
+    """Spread files over tasks: large ones are split, small ones share a task; every core gets work when there is enough of it."""
+    total = sum(f.size + _OPEN_COST for f in files)
+    target = min(_SPLIT_BYTES, max(_SMALLEST_TASK, -(-total // max(1, parallelism * 2))))
+    tasks: list[list[FilePart]] = []
+    room = 0
+    for part in (part for f in files for part in _split(f, target)):
+        cost = (part.size if part.length is None else part.length) + _OPEN_COST
+        if not tasks or cost > room:
+            tasks.append([])
+            room = target + _OPEN_COST
+        tasks[-1].append(part)
+        room -= cost
+    return tasks
+
+
+def _split(file: FilePart, target: int) -> list[FilePart]:
+    if file.size <= target + target // 2 or not splittable(file.path):
+        return [file]
+    count = -(-file.size // target)
+    step = -(-file.size // count)
+    return [FilePart(file.path, file.size, file.modified, at, min(step, file.size - at)) for at in range(0, file.size, step)]

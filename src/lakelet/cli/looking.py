@@ -1,0 +1,161 @@
+"""show, sql, events: the commands that look into a storage."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.summary import Line
+from lakelet.config import find_storage
+from lakelet.errors import LakeletError
+from lakelet.explain import kind_text
+from lakelet.textual import aligned, counted
+
+if TYPE_CHECKING:
+    from lakelet.inspect import Rows
+
+SHOWN_ROWS = 20
+WIDEST_CELL = 60
+
+Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=f"At most N rows (default: {SHOWN_ROWS}; with --json all).")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (show, sql, events):
+        app.command()(command)
+
+
+def show(
+    name: Annotated[str | None, typer.Argument(help="A dataset; without it all are listed.", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="List private tables too.")] = False,
+    limit: Limit = None,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """List the stored datasets, or show the rows of one."""
+    from lakelet.inspect import list_tables, read_rows
+
+    root = storage_root(storage)
+    if name is not None:
+        _show_rows(read_rows(root, name, limit=_limit(limit, as_json), note=_note), as_json, limit)
+        return
+    tables = list_tables(root, private=every)[:limit]
+    if as_json:
+        _write(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
+        return
+    if not tables:
+        _note(f"Nothing is stored in {root} yet.")
+        return
+    rows = [(t.name, kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
+    for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
+        _write(line)
+
+
+def _remark(table: Any) -> str:
+    words = [word for word, said in (("private", table.private), ("no longer defined", not table.active)) if said]
+    return ", ".join(words)
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def sql(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="One query; tables go by the names the pipeline knows.")],
+    limit: Limit = None,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Run a query over the stored tables. The event log is the table `event_log`."""
+    from lakelet.inspect import run_sql
+
+    _show_rows(run_sql(storage_root(storage), query), as_json, limit)
+
+
+def events(
+    update: Annotated[str | None, typer.Option("--update", metavar="ID", help="This update; the first characters do.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="All updates instead of the latest.")] = False,
+    event_type: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")] = None,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Show the event log, in sequence order."""
+    from lakelet.inspect import read_events
+
+    if update and every:
+        raise LakeletError("USAGE", "--update and --all contradict each other")
+    root = storage_root(storage)
+    found = read_events(root, update=update, every=every, event_type=event_type)
+    if as_json:
+        for event in found:
+            _write(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+        return
+    if not found:
+        _note(f"No events in {root}.")
+    rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], _one_line(e["message"] or "")) for e in found]
+    for line in aligned(rows):
+        _write(line)
+
+
+def storage_root(given: str | None) -> Path:
+    """The storage root; a folder named by hand must exist."""
+    root = find_storage(given)
+    if given and not root.is_dir():
+        raise LakeletError("USAGE", f"there is no storage {given}")
+    return root
+
+
+def _limit(limit: int | None, as_json: bool) -> int | None:
+    return limit if limit is not None or as_json else SHOWN_ROWS
+
+
+def _show_rows(found: Rows, as_json: bool, limit: int | None) -> None:
+    allowed = _limit(limit, as_json)
+    rows = islice(found.rows, allowed)
+    if as_json:
+        _write_array(rows)
+        return
+    shown = list(rows)
+    cells = [[_cell(row.get(column)) for column in found.columns] for row in shown]
+    numbers = [i for i, c in enumerate(found.columns) if shown and all(isinstance(r.get(c), (int, float, type(None))) for r in shown)]
+    for line in aligned(cells, header=found.columns, right=numbers):
+        _write(line)
+    if limit is None and len(shown) == SHOWN_ROWS:
+        _note(f"The first {counted(len(shown), 'row')}; more with --limit N.")
+    elif not shown:
+        _note("No rows.")
+
+
+def _write_array(rows: Iterable[Mapping[str, Any]]) -> None:
+    """One JSON array, written row by row."""
+    sys.stdout.write("[")
+    for number, row in enumerate(rows):
+        sys.stdout.write((",\n " if number else "") + json.dumps(row, ensure_ascii=False))
+    _write("]")
+
+
+def _cell(value: Any) -> str:
+    text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
+    text = _one_line(text)
+    return text if len(text) <= WIDEST_CELL or not sys.stdout.isatty() else text[: WIDEST_CELL - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split("\n")).replace("\t", " ")
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _note(text: str) -> None:
+    write_lines([Line(text, "quiet")], sys.stderr)

@@ -1,0 +1,110 @@
+"""sample, doctor, and the commands that come later."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.looking import storage_root
+from lakelet.cli.summary import Line
+from lakelet.errors import ExitCode, LakeletError
+from lakelet.textual import aligned, counted
+
+LATER = ("schema", "init", "preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
+
+sample_app = typer.Typer(invoke_without_command=True, no_args_is_help=False, subcommand_metavar="[check ...]")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    app.add_typer(sample_app, name="sample")
+    app.command()(doctor)
+    for name in LATER:
+        anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+        app.command(name=name, hidden=True, context_settings=anything)(_later)
+
+
+def _later(context: typer.Context) -> None:
+    """Comes in a later version."""
+    raise LakeletError("NOT_SUPPORTED_YET", f"`lakelet {context.info_name}` is not supported yet")
+
+
+@sample_app.callback()
+def sample(
+    context: typer.Context,
+    rows: Annotated[int | None, typer.Option(min=1, metavar="N", help="Lines to write, over all drops.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="S", help="The same seed gives the same files.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where to write landing/ and expected/.")] = None,
+    drops: Annotated[int, typer.Option(min=1, metavar="N", help="In how many drops the rows arrive.")] = 1,
+    append: Annotated[bool, typer.Option("--append", help="Continue the sample that DIR holds.")] = False,
+    beyond_watermark: Annotated[bool, typer.Option("--beyond-watermark", help="Some entries lie behind the watermark.")] = False,
+) -> None:
+    """Write sample data: landing files, and the expected content of every table after each drop."""
+    if context.invoked_subcommand is not None:
+        return
+    missing = [name for name, value in (("--rows", rows), ("--seed", seed), ("--out", out)) if value is None]
+    if rows is None or seed is None or out is None:
+        raise LakeletError(
+            "USAGE", f"missing: {', '.join(missing)}", todo="For example: lakelet sample --rows 100000 --seed 1 --out sample"
+        )
+    from lakelet import samples
+
+    report = samples.generate(out, rows=rows, seed=seed, drops=drops, append=append, beyond_watermark=beyond_watermark)
+    samples.write_expected(out)
+    lines = [Line(f"drop {d.drop}: {counted(d.lines, 'line')} in {counted(len(d.files), 'file')}") for d in report.drops]
+    write_lines([*lines, Line(f"Wrote {out / 'landing'} and {out / 'expected'}.", "good")], sys.stderr)
+
+
+@sample_app.command("check")
+def check_sample(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The sample's folder.")],
+    drop: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Compare with the result after this drop (default: the last).")
+    ] = None,
+    storage: o.StorageDir = None,
+) -> None:
+    """Compare the stored tables with what the sample expects."""
+    from lakelet import samples
+    from lakelet.inspect import read_arrow
+
+    root = storage_root(storage)
+
+    def read_table(name: str) -> Any:
+        return read_arrow(root, name, note=lambda text: write_lines([Line(text, "quiet")], sys.stderr))
+
+    differences = samples.check(folder, read_table, drop=drop)
+    if not differences:
+        write_lines([Line("Every table is as expected.", "good")], sys.stderr)
+        return
+    for line in aligned([(d.table, d.message) for d in differences]):
+        sys.stdout.write(line + "\n")
+    tables = sorted({d.table for d in differences})
+    raise LakeletError("SAMPLE_MISMATCH", f"{counted(len(tables), 'table')} of {root} differ from {folder}: {', '.join(tables)}")
+
+
+def doctor(
+    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
+) -> None:
+    """Check what this machine needs to run pipelines."""
+    if fetch:
+        from lakelet.environment import ensure_jars
+
+        ensure_jars()
+    from lakelet import doctor as found
+
+    checks = found.examine()
+    width = max((len(check.name) for check in checks), default=0)
+    lines: list[Line] = []
+    for check in checks:
+        word, style = ("ok", "good") if check.ok else ("PROBLEM", "bad") if check.blocking else ("advice", "warning")
+        lines.append(Line(f"{word:<7}  {check.name.ljust(width)}  {check.finding}", style))
+        if check.remedy:
+            lines.append(Line(f"{' ' * (11 + width)}{check.remedy}"))
+    write_lines(lines, sys.stdout)
+    if not found.can_run(checks):
+        raise typer.Exit(int(ExitCode.ENVIRONMENT))

@@ -1,0 +1,93 @@
+"""The `lakelet` command. Imports nothing heavy: pyspark, deltalake and pandas are loaded by the commands that need them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from lakelet import __version__
+from lakelet.cli import looking, machine, updates
+from lakelet.cli.failures import guarded
+
+DEBUG = "--debug"
+
+
+class _Ours(BaseException):
+    """Carries Ctrl-C and a closed pipe past typer's own handling."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class _Group(TyperGroup):
+    """The commands; Ctrl-C and a closed pipe are answered by us."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except (KeyboardInterrupt, BrokenPipeError) as cause:
+            raise _Ours(cause) from None
+
+
+app = typer.Typer(
+    name="lakelet",
+    cls=_Group,
+    help="Runs Delta Live Tables code unchanged on this machine.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        sys.stdout.write(f"lakelet {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _lakelet(
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show Python tracebacks; works behind every command too.")] = False,
+) -> None:
+    pass
+
+
+for _module in (updates, looking, machine):
+    _module.register(app)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command line (without the program's name) and return the exit code. Prints to stdout and stderr."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    debug = DEBUG in arguments[:end]
+    kept = [a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
+
+    def call() -> int:
+        try:
+            app(args=kept, prog_name="lakelet")
+        except SystemExit as ended:
+            return ended.code if isinstance(ended.code, int) else 0
+        except _Ours as passed:
+            raise passed.cause from None
+        return 0
+
+    return guarded(call, debug=debug)
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    entry()

@@ -1,0 +1,101 @@
+"""The options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from lakelet.errors import LakeletError
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+_SOURCE = "Project folder (default: this one), files, folders or globs of pipeline code, or the key of a pipeline of the bundle."
+
+Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
+Target = Annotated[str | None, typer.Option("--target", "-t", metavar="NAME", help="Deployment target of the bundle.")]
+Select = Annotated[list[str] | None, typer.Option("--select", metavar="NAME,...", help="Refresh only these datasets.")]
+FullRefresh = Annotated[list[str] | None, typer.Option("--full-refresh", metavar="NAME,...", help="Reset these datasets first.")]
+FullRefreshAll = Annotated[bool, typer.Option("--full-refresh-all", help="Reset every dataset first.")]
+Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="Pipeline configuration; wins over the files.")]
+Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix (not supported yet).")]
+Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a name (not supported yet).")]
+StorageDir = Annotated[
+    str | None, typer.Option("--storage", metavar="DIR", help="Where everything lives that must survive (default: .lakelet).")
+]
+Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of unqualified names.")]
+Schema = Annotated[str | None, typer.Option("--schema", metavar="NAME", help="Schema of unqualified names.")]
+Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master (not supported yet).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
+
+
+def names(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Names given as `a,b` or by repeating the option; commas in back quotes stay."""
+    found: list[str] = []
+    for text in texts or ():
+        part, quoted = "", False
+        for character in text:
+            quoted ^= character == "`"
+            if character == "," and not quoted:
+                found.append(part)
+                part = ""
+            else:
+                part += character
+        found.append(part)
+    return tuple(name.strip() for name in found if name.strip())
+
+
+def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
+    """`KEY=VALUE` texts as a mapping. Raises USAGE for a text without `=` or without key."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip():
+            raise LakeletError("USAGE", f"{option} {text}: expected KEY=VALUE", todo=f"For example: {option} landing=data")
+        found[key.strip()] = value
+    return found
+
+
+def refuse_later(**options: object) -> None:
+    """Raise NOT_SUPPORTED_YET for the first option that was given."""
+    for name, value in options.items():
+        if value:
+            raise LakeletError("NOT_SUPPORTED_YET", f"--{name} is not supported yet")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options that run, validate, plan and graph have in common, as typed by the user."""
+
+    source: Sources = None
+    target: Target = None
+    select: Select = None
+    full_refresh: FullRefresh = None
+    full_refresh_all: FullRefreshAll = False
+    param: Params = None
+    map: Map = None
+    table: Table = None
+    storage: StorageDir = None
+    catalog: Catalog = None
+    schema: Schema = None
+    master: Master = None
+    as_json: AsJson = False
+
+
+def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, in the form typer reads."""
+    hints = get_type_hints(Asked, include_extras=True)
+    common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(Asked)}
+    own_hints = get_type_hints(command, include_extras=True)
+    own = [p.replace(kind=_KEYWORD, annotation=own_hints[p.name]) for p in list(inspect.signature(command).parameters.values())[1:]]
+
+    def wrapper(**given: Any) -> None:
+        asked = Asked(**{name: given.pop(name) for name in common})
+        command(asked, **given)
+
+    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+    wrapper.__annotations__ = {p.name: p.annotation for p in [*common.values(), *own]}
+    wrapper.__signature__ = inspect.Signature([*common.values(), *own])  # type: ignore[attr-defined]
+    return wrapper

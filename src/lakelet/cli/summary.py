@@ -1,0 +1,164 @@
+"""The end of an update in words: what was done, what to worry about, what to look at next. Pure: a tally in, lines out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lakelet.cli.tally import STATES, DatasetTally, Tally
+from lakelet.errors import LakeletError
+from lakelet.names import Namespace
+from lakelet.textual import aligned, counted, listed, seconds_text, shortener
+
+_TOLD_ORDER = ("COMPLETED", "IDLE", "EXCLUDED", "SKIPPED", "STOPPED", "FAILED")
+SHOWN_DATASETS = 20
+SHOWN_RULES = 10
+SHOWN_WARNINGS = 10
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of prose and how it looks on a terminal: plain, `good`, `warning`, `bad`, `heading` or `quiet`."""
+
+    text: str
+    style: str = ""
+
+
+def summary(
+    tally: Tally,
+    state: str,
+    errors: Sequence[LakeletError] = (),
+    *,
+    namespace: Namespace | None = None,
+    storage: str | None = None,
+    elapsed: float | None = None,
+) -> list[Line]:
+    """The closing report of an update that ended in `state`.
+
+    `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
+    unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
+    """
+    short = shortener(tally.datasets)
+    lines = [*_head(tally, state, elapsed), *_table(tally, short), *_violations(tally, short), *_warnings(tally, short)]
+    lines += _errors([*errors, *tally.errors])
+    lines += [Line(""), *_next(tally, state, namespace or Namespace(), storage)]
+    return lines
+
+
+def _head(tally: Tally, state: str, elapsed: float | None) -> Iterator[Line]:
+    style = {"COMPLETED": "good", "FAILED": "bad"}.get(state, "warning")
+    of = f" of {tally.pipeline}" if tally.pipeline else ""
+    whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
+    yield Line(f"Update {tally.update_id[:6]}{of} {state} in {seconds_text(tally.seconds)}{whole}", style)
+    counts = tally.counts()
+    order = [*_TOLD_ORDER, *(state for state in STATES if state not in _TOLD_ORDER)]
+    facts = [f"{counts[name]:,} {name.lower()}" for name in order if counts[name]]
+    if facts:
+        dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""
+        yield Line(f"  {counted(len(tally.datasets), 'dataset')}: {', '.join(facts)}; {counted(tally.rows, 'row')} written{dropped}")
+    if facts and set(counts) <= {"IDLE", "EXCLUDED"}:
+        yield Line("  Nothing new: no table was touched.")
+
+
+def _table(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+    """The datasets that did something, the busiest first when there are many."""
+    worked = [d for d in tally.datasets.values() if d.state not in ("IDLE", "EXCLUDED", "QUEUED")]
+    if not worked:
+        return
+    shown = worked if len(worked) <= SHOWN_DATASETS else sorted(worked, key=_importance)[:SHOWN_DATASETS]
+    yield Line("")
+    header = ("dataset", "state", "rows", "dropped", "violations", "time")
+    for line in aligned([cells(d, short, d.ended) for d in shown], header=header, right=(2, 3, 4, 5), indent="  "):
+        yield Line(line, "heading" if line.lstrip().startswith("dataset ") else "")
+    if len(shown) < len(worked):
+        yield Line(f"  and {counted(len(worked) - len(shown), 'more dataset')}", "quiet")
+
+
+def _importance(dataset: DatasetTally) -> tuple[int, int]:
+    return (0 if dataset.state == "FAILED" else 1 if dataset.state in ("SKIPPED", "STOPPED") else 2, -dataset.rows)
+
+
+def cells(dataset: DatasetTally, short: Callable[[str], str], now: datetime | None) -> tuple[str, ...]:
+    """One dataset as table cells: name, state, rows, dropped, violations, time."""
+    seconds = dataset.seconds(now) if now else None
+    return (
+        short(dataset.name),
+        dataset.state,
+        f"{dataset.rows:,}" if dataset.began else "",
+        f"{dataset.dropped:,}" if dataset.dropped else "",
+        f"{dataset.failed:,}" if dataset.failed else "",
+        seconds_text(seconds) if seconds is not None else "",
+    )
+
+
+def _violations(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+    broken = sorted(((f, p + f, name, rule) for (name, rule), (p, f) in tally.rules.items() if f), key=lambda b: (-b[0], b[2:]))
+    if not broken:
+        return
+    yield Line("")
+    yield Line("Violations", "warning")
+    rows = [(short(name), rule, f"{failed:,}", f"of {counted(total, 'row')}") for failed, total, name, rule in broken[:SHOWN_RULES]]
+    yield from (Line(line) for line in aligned(rows, right=(2,), indent="  "))
+    if len(broken) > SHOWN_RULES:
+        yield Line(f"  and {counted(len(broken) - SHOWN_RULES, 'more rule')}", "quiet")
+
+
+def _warnings(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+    found = list(warning_texts(tally, short))
+    if not found:
+        return
+    yield Line("")
+    yield Line("Warnings", "warning")
+    yield from (Line("  " + text) for text in found[:SHOWN_WARNINGS])
+    if len(found) > SHOWN_WARNINGS:
+        yield Line(f"  and {counted(len(found) - SHOWN_WARNINGS, 'more warning')}", "quiet")
+
+
+def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
+    """Everything that did not fail the update but should be known: broken lines, rescued values, late rows, new columns."""
+    for name, source in tally.sources.items():
+        facts = [counted(source.corrupt, "broken line")] if source.corrupt else []
+        facts += [counted(source.rescued, "row with rescued values", "rows with rescued values")] if source.rescued else []
+        line = f", line {source.first_line}" if source.first_line is not None else ""
+        first = f" (first: {_file(source.first_file)}{line})" if source.first_file else ""
+        if facts:
+            yield f"{short(name)}: kept {' and '.join(facts)}{first}"
+    for name, number in tally.late.items():
+        left_out = f"{counted(number, 'row')} that came later than the watermark allows"
+        yield f"{short(name)}: left out {left_out}"
+    for change in tally.changes:
+        brought = f", first seen in {_file(change.first_file)}" if change.first_file else ""
+        word = "new column" if len(change.columns) == 1 else "new columns"
+        yield f"{short(change.flow)}: {word} {listed(change.columns, 6)}{brought}"
+    yield from tally.warnings
+
+
+def _file(path: str) -> str:
+    return path.removeprefix("file://").removeprefix("file:")
+
+
+def _errors(errors: Sequence[LakeletError]) -> Iterator[Line]:
+    unique = {"\n".join(error.lines()): error for error in errors}
+    if not unique:
+        return
+    yield Line("")
+    yield Line("Errors" if len(unique) > 1 else "Error", "bad")
+    for error in unique.values():
+        head, *rest = error.lines()
+        yield Line("  " + head, "bad")
+        yield from (Line("  " + line) for line in rest)
+
+
+def _next(tally: Tally, state: str, namespace: Namespace, storage: str | None) -> Iterator[Line]:
+    option = f" --storage {shlex.quote(storage)}" if storage else ""
+    commands = []
+    prefix = f"{namespace.catalog}.{namespace.schema}."
+    written = [d for d in tally.datasets.values() if d.rows]
+    if state != "COMPLETED":
+        commands.append(f"lakelet events --update {tally.update_id[:6]}{option}")
+    commands.append(f"lakelet show {shlex.quote(written[-1].name.removeprefix(prefix))}{option}" if written else f"lakelet show{option}")
+    if state == "COMPLETED":
+        commands.append(f"lakelet events{option}")
+    yield Line("Next: " + "  ·  ".join(commands), "quiet")

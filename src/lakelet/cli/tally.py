@@ -1,0 +1,165 @@
+"""What the events of one update add up to: states, rows, violations, warnings. Pure state, no output."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from lakelet.errors import LakeletError
+from lakelet.eventlog.events import Event
+
+STATES = ("FAILED", "RUNNING", "STARTING", "PLANNING", "QUEUED", "STOPPED", "SKIPPED", "COMPLETED", "IDLE", "EXCLUDED")
+"""States of a flow; of several flows into one dataset the first in this order is shown."""
+
+ACTIVE = frozenset({"RUNNING", "STARTING", "PLANNING"})
+ENDED = frozenset({"FAILED", "STOPPED", "SKIPPED", "COMPLETED", "IDLE", "EXCLUDED"})
+
+
+@dataclass
+class DatasetTally:
+    """One dataset: the state of each of its flows and what they have written so far."""
+
+    name: str
+    flows: dict[str, str] = field(default_factory=dict)
+    rows: int = 0
+    dropped: int = 0
+    failed: int = 0
+    began: datetime | None = None
+    ended: datetime | None = None
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        return min(self.flows.values(), key=_rank, default="QUEUED")
+
+    def seconds(self, now: datetime) -> float | None:
+        """Time from the first start to the last end, or to `now` while it is at work; None before the start."""
+        if self.began is None:
+            return None
+        end = now if self.state in ACTIVE or self.ended is None else self.ended
+        return max(0.0, (end - self.began).total_seconds())
+
+
+def _rank(state: str) -> int:
+    return STATES.index(state) if state in STATES else len(STATES)
+
+
+@dataclass
+class SourceTally:
+    """Input lines of one flow that did not fit: kept as corrupt records or rescued values."""
+
+    corrupt: int = 0
+    rescued: int = 0
+    first_file: str | None = None
+    first_line: int | None = None
+
+
+@dataclass(frozen=True)
+class SchemaChange:
+    """New columns that a file brought to a flow's source."""
+
+    flow: str
+    columns: tuple[str, ...]
+    first_file: str | None
+
+
+@dataclass
+class Tally:
+    """Feed it every event of one update; read what it knows at any time. Not thread-safe: the caller locks."""
+
+    update_id: str = ""
+    pipeline: str = ""
+    state: str = "QUEUED"
+    began: datetime | None = None
+    now: datetime | None = None
+    datasets: dict[str, DatasetTally] = field(default_factory=dict)
+    rules: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    sources: dict[str, SourceTally] = field(default_factory=dict)
+    late: Counter[str] = field(default_factory=Counter)
+    changes: list[SchemaChange] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)
+    errors: list[LakeletError] = field(default_factory=list)
+    _measured: set[str] = field(default_factory=set)
+
+    def feed(self, event: Event) -> None:
+        """Take one event into account."""
+        self.began = self.began or event.timestamp
+        self.now = event.timestamp
+        self.update_id = self.update_id or event.origin.update_id
+        self.pipeline = self.pipeline or event.origin.pipeline_name
+        handler = getattr(self, f"_on_{event.event_type}", None)
+        if handler is not None:
+            handler(event)
+        elif event.level == "WARN":
+            self.warnings[event.message] = None
+
+    def counts(self) -> Counter[str]:
+        """Number of datasets per state."""
+        return Counter(dataset.state for dataset in self.datasets.values())
+
+    @property
+    def rows(self) -> int:
+        return sum(dataset.rows for dataset in self.datasets.values())
+
+    @property
+    def dropped(self) -> int:
+        return sum(dataset.dropped for dataset in self.datasets.values())
+
+    @property
+    def seconds(self) -> float:
+        return (self.now - self.began).total_seconds() if self.began and self.now else 0.0
+
+    def _on_update_progress(self, event: Event) -> None:
+        self.state = str(event.body.get("state", self.state))
+
+    def _on_flow_progress(self, event: Event) -> None:
+        body = event.body
+        name = event.origin.dataset_name or event.origin.flow_name or "?"
+        dataset = self.datasets.setdefault(name, DatasetTally(name))
+        status = str(body.get("status", "RUNNING"))
+        dataset.flows[event.origin.flow_name or name] = status
+        if status in ACTIVE:
+            dataset.began = dataset.began or event.timestamp
+        if status in ENDED:
+            dataset.ended = event.timestamp
+            dataset.reason = event.message
+        if event.id not in self._measured:
+            self._measured.add(event.id)
+            self._measure(dataset, body)
+        if isinstance(event.error, LakeletError):
+            self.errors.append(event.error)
+        elif event.level == "WARN":
+            self.warnings[event.message] = None
+
+    def _measure(self, dataset: DatasetTally, body: Mapping[str, Any]) -> None:
+        metrics = body.get("metrics") or {}
+        dataset.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
+        quality = body.get("data_quality") or {}
+        dataset.dropped += int(quality.get("dropped_records") or 0)
+        for rule in quality.get("expectations") or ():
+            counts = self.rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
+            counts[0] += int(rule.get("passed_records") or 0)
+            counts[1] += int(rule.get("failed_records") or 0)
+            dataset.failed += int(rule.get("failed_records") or 0)
+
+    def _on_source_records(self, event: Event) -> None:
+        body = event.body
+        source = self.sources.setdefault(_about(event), SourceTally())
+        source.corrupt += int(body.get("corrupt") or 0)
+        source.rescued += int(body.get("rescued") or 0)
+        if source.first_file is None and body.get("first_file"):
+            source.first_file, source.first_line = body["first_file"], body.get("first_line")
+
+    def _on_late_records(self, event: Event) -> None:
+        self.late[_about(event)] += int(event.body.get("dropped_by_watermark") or 0)
+
+    def _on_schema_change(self, event: Event) -> None:
+        columns = tuple(f"{c['name']} {c.get('type', '')}".strip() for c in event.body.get("added") or ())
+        self.changes.append(SchemaChange(_about(event), columns, event.body.get("first_file")))
+
+
+def _about(event: Event) -> str:
+    return str(event.origin.dataset_name or event.body.get("flow_name") or event.origin.flow_name or "?")

@@ -1,0 +1,119 @@
+"""run, validate, plan, graph: the commands that load a pipeline."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakelet.cli import options as o
+from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.summary import Line, summary
+from lakelet.config import PipelineConfig, load_config
+from lakelet.errors import ExitCode
+from lakelet.textual import counted
+
+if TYPE_CHECKING:
+    from lakelet.pipeline import Pipeline
+    from lakelet.select import Request
+
+_EXITS = {"COMPLETED": ExitCode.COMPLETED, "CANCELED": ExitCode.INTERRUPTED}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (run, validate, plan, graph):
+        app.command()(o.with_common_options(command))
+
+
+def run(asked: o.Asked) -> None:
+    """Bring the pipeline's datasets up to date."""
+    import psutil
+
+    config = _config(asked)
+    pipeline, request = _pipeline(config, asked)
+    if not asked.as_json:
+        size = counted(len(config.files), "source file")
+        write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
+    watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
+    told: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage}
+    try:
+        result = pipeline.run(request, listeners=listeners)
+    except KeyboardInterrupt:
+        watch.close()
+        if tally.datasets:
+            write_lines([Line(""), *summary(tally, "CANCELED", **told)], sys.stderr)
+        raise
+    finally:
+        watch.close()
+    tally.update_id = result.update_id
+    elapsed = time.time() - psutil.Process().create_time()
+    lines = summary(tally, result.state, result.errors, elapsed=elapsed, **told)
+    write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
+    raise typer.Exit(int(_EXITS.get(result.state, ExitCode.FAILED)))
+
+
+def validate(asked: o.Asked) -> None:
+    """Load the pipeline and check every definition. Nothing is written."""
+    config = _config(asked)
+    pipeline, request = _pipeline(config, asked)
+    found = pipeline.validate(request)
+    flows = sum(len(node.flows) for node in found.nodes)
+    rules = sum(len(node.expectations) for node in found.nodes)
+    if asked.as_json:
+        facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
+        _print(json.dumps(facts))
+        return
+    size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
+    write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
+
+
+def plan(asked: o.Asked) -> None:
+    """Show what an update would do, and why. Nothing is written."""
+    config = _config(asked)
+    pipeline, request = _pipeline(config, asked)
+    found = pipeline.plan(request)
+    from lakelet.explain import plan_json, plan_text
+
+    _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
+
+
+def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")] = False) -> None:
+    """Show the datasets and what they read. Nothing is written."""
+    config = _config(asked)
+    pipeline, request = _pipeline(config, asked)
+    found = pipeline.validate(request)
+    from lakelet.explain import graph_json, graph_mermaid, graph_text
+
+    _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
+
+
+def _config(asked: o.Asked) -> PipelineConfig:
+    o.refuse_later(map=asked.map, table=asked.table, master=asked.master)
+    return load_config(
+        asked.source or (),
+        target=asked.target,
+        params=o.pairs(asked.param, "--param"),
+        storage=asked.storage,
+        catalog=asked.catalog,
+        schema=asked.schema,
+    )
+
+
+def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request]:
+    from lakelet.pipeline import Pipeline
+    from lakelet.select import Request
+
+    return Pipeline(config), Request(o.names(asked.select), o.names(asked.full_refresh), asked.full_refresh_all)
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

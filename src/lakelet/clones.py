@@ -1,0 +1,113 @@
+"""One session object for user code, one clone of the engine's session per flow behind it. Layer 4.
+
+`spark.conf.set` leaks between threads, and `newSession()` loses data sources, functions and views; the JVM session's clone keeps all three
+(engine.md section 7). User code holds one `spark` for the whole update; in the thread of a flow it stands for that flow's clone.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.catalog import Catalog
+from pyspark.sql.conf import RuntimeConfig
+
+_clone: ContextVar[Any] = ContextVar("lakelet_session_clone", default=None)
+
+
+class UpdateSession(SparkSession):  # type: ignore[misc]
+    """A SparkSession whose JVM side is the clone of the flow that runs in the current thread, else the update's own clone."""
+
+    def __init__(self, base: SparkSession) -> None:
+        super().__init__(base._sc, base._jsparkSession.cloneSession())
+
+    @property
+    def _jsparkSession(self) -> Any:
+        return _clone.get() or self._own
+
+    @_jsparkSession.setter
+    def _jsparkSession(self, value: Any) -> None:
+        self._own = value
+
+    @property
+    def conf(self) -> RuntimeConfig:
+        """The settings of the flow that runs in the current thread; pyspark keeps those of the first call."""
+        return RuntimeConfig(self._jsparkSession.conf())
+
+    @property
+    def catalog(self) -> Catalog:
+        return Catalog(self)
+
+    def cloned(self) -> Any:
+        """A new JVM session with this one's settings, functions, views and data sources."""
+        return self._own.cloneSession()
+
+
+@contextmanager
+def user_session(base: SparkSession, conf: Mapping[str, str]) -> Iterator[UpdateSession]:
+    """The session of one update: a clone with the pipeline's parameters as settings; `SparkSession.builder.getOrCreate()` finds it too."""
+    session = UpdateSession(base)
+    for key, value in conf.items():
+        session.conf.set(key, value)
+    saved = SparkSession._instantiatedSession
+    SparkSession._instantiatedSession = session
+    try:
+        with _active(session, session._own):
+            yield session
+    finally:
+        SparkSession._instantiatedSession = saved
+
+
+@contextmanager
+def flow_session(session: UpdateSession, conf: Mapping[str, str]) -> Iterator[SparkSession]:
+    """A clone for one flow, active in this thread; yields a plain session on it, for use in other threads (callbacks) too."""
+    jclone = session.cloned()
+    token = _clone.set(jclone)
+    try:
+        with _active(session, jclone):
+            plain = SparkSession(session._sc, jclone)
+            for key, value in conf.items():
+                plain.conf.set(key, value)
+            yield plain
+    finally:
+        _clone.reset(token)
+
+
+@contextmanager
+def _active(session: SparkSession, jsession: Any) -> Iterator[None]:
+    jclass = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")
+    before = jclass.getActiveSession()
+    jclass.setActiveSession(jsession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            jclass.setActiveSession(before.get())
+        else:
+            jclass.clearActiveSession()
+
+
+_PYSPARK_LOGGERS = ("py4j.clientserver", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+
+
+@contextmanager
+def quiet_pyspark() -> Iterator[None]:
+    """Keep pyspark from logging each exception on stderr beside the error that is reported in our words.
+
+    The loggers are made through pyspark's own class: a plain logger of that name, made first, would break pyspark's later calls.
+    """
+    from pyspark.logger import PySparkLogger
+
+    loggers = [PySparkLogger.getLogger(name) for name in _PYSPARK_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -1,0 +1,114 @@
+"""Failures in Spark's words, read for what a user needs: the sentence that matters, the line of their own file, the remedy. Layer 4."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors.exceptions.base import PySparkException
+
+from lakelet import schemas
+from lakelet.errors import CODES, LakeletError, Location
+from lakelet.loader import is_library
+from lakelet.registry import display_path
+
+_SOURCE_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
+_ANSI = (
+    "CAST_INVALID_INPUT",
+    "CAST_OVERFLOW",
+    "DIVIDE_BY_ZERO",
+    "NUMERIC_VALUE_OUT_OF_RANGE",
+    "INVALID_ARRAY_INDEX",
+    "ARITHMETIC_OVERFLOW",
+)
+_CODE = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
+_CONDITION = re.compile(r"^(?:Caused by: |: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] .+)$", re.MULTILINE)
+_WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
+_PYTHON_ERROR = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_WORKER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_NOISE = ("Traceback", "File ", "at ", "Caused by", "JVM stacktrace", "=== Streaming", "Identifier:", "Current ", "Driver stacktrace")
+_PROPOSED = re.compile(r"\s*Did you mean one of the following\? \[(.*?)\]\.?")
+
+
+def run_failure(problem: BaseException, *, dataset: str, where: Location, what: str) -> LakeletError:
+    """What ended a flow while it ran, as a coded error of `dataset`; `what` if nothing better is known."""
+    if isinstance(problem, schemas.Incompatible):
+        return schemas.incompatible_error(problem, dataset=dataset, where=where)
+    if isinstance(problem, LakeletError):
+        problem.dataset, problem.where = problem.dataset or dataset, problem.where or where
+        return problem
+    text = str(problem)
+    code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
+    if any(name in text for name in _SOURCE_CHANGED):
+        code, what = "STREAM_SOURCE_CHANGED", "rows of a table it streams from were updated or deleted"
+        todo = f'Read with .option("skipChangeCommits", "true"), or rebuild it: lakelet run --full-refresh {dataset}'
+    elif known := next((c for c in _CODE.findall(text) if c in CODES), None):
+        code, what = known, _told(text, known) or what
+    worker = _worker_location(text)
+    if todo is None and worker:
+        todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
+    error = LakeletError(code, what, dataset=dataset, where=worker or where, why=why if why != what else None, todo=todo)
+    error.__cause__ = problem
+    return error
+
+
+def essence(text: str) -> str:
+    """The sentences of a Spark or worker message that tell a user something; at most four lines."""
+    python_errors = _PYTHON_ERROR.findall(text)
+    if python_errors and "Traceback" in text:
+        name, message = python_errors[-1]
+        return f"{name}: {message}" if name != "LakeletError" else message
+    conditions = [c for c in _CONDITION.findall(text) if not c.startswith(_WRAPPERS)]
+    if conditions and text.lstrip().startswith(("An error occurred", *_WRAPPERS)):
+        return str(conditions[-1]).split(" SQLSTATE:")[0]
+    lines = [line.strip() for line in text.splitlines()]
+    telling = [line for line in lines if line and not line.startswith(_NOISE)]
+    return "\n".join(line.split(" SQLSTATE:")[0] for line in telling[:4])
+
+
+def first_line(error: BaseException) -> str:
+    """Spark's message without plan, stack and SQLSTATE suffix."""
+    text = str(error).strip()
+    return text.split("\n")[0].split(" SQLSTATE:")[0].strip()
+
+
+def remedy(error: BaseException) -> str | None:
+    """What to do about an error of Spark's, where there is one answer."""
+    conditions = _CODE.findall(str(error))
+    if isinstance(error, PySparkException):
+        conditions.append((error.getCondition() or "").split(".")[0])
+    columns = proposed(error)
+    if columns:
+        return f"Columns that are there: {', '.join(columns)}."
+    if "SQL_CONF_NOT_FOUND" in conditions:
+        key = re.search(r'SQL config "([^"]+)"', str(error))
+        return f"Set it in the pipeline's configuration, or with --param {key[1] if key else 'KEY'}=VALUE."
+    if any(c in _ANSI for c in conditions):
+        return 'Use try_cast and the like, or set "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration.'
+    if "FAILED_READ_FILE" in conditions:
+        back = " is missing" in str(error)
+        return f"{'Put the file back' if back else 'Repair the file'}; the next update goes on from there."
+    if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" in conditions:
+        return 'Rename the column, or give the table table_properties={"delta.columnMapping.mode": "name"}.'
+    return None
+
+
+def proposed(error: BaseException) -> list[str]:
+    """Spark's list of column names, which need not look like the one that is missing."""
+    found = _PROPOSED.search(str(error))
+    return [name.strip().strip("`").replace("`.`", ".") for name in found[1].split(", ")] if found else []
+
+
+def without_proposal(text: str) -> str:
+    return _PROPOSED.sub("", text)
+
+
+def _told(text: str, code: str) -> str | None:
+    """The sentence behind `[code]`."""
+    found = re.search(rf"\[{code}(?:\.[A-Z0-9_.]+)?\] (.+)", text)
+    return found[1].split(" SQLSTATE:")[0].strip() if found else None
+
+
+def _worker_location(text: str) -> Location | None:
+    """The innermost line of the user's files in the traceback of a worker."""
+    lines = [(file, line) for file, line in _WORKER_LINE.findall(text) if not is_library(file)]
+    return Location(display_path(lines[-1][0]), int(lines[-1][1])) if lines else None

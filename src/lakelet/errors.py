@@ -1,0 +1,212 @@
+"""Every error Lakelet raises: what, where, why, what to do, under a stable code.
+
+The table `CODES` is the single list of codes; `docs/error-codes.md` is checked against it. Layer 0: imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Process exit codes of the command line (shared contract `cli.md`)."""
+
+    COMPLETED = 0
+    FAILED = 1
+    INVALID = 2
+    ENVIRONMENT = 3
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class CodeInfo:
+    """One code: how the process ends because of it, and one sentence about when it is raised."""
+
+    exit_code: ExitCode
+    meaning: str
+
+
+_I, _F, _E = ExitCode.INVALID, ExitCode.FAILED, ExitCode.ENVIRONMENT
+
+CODES: dict[str, CodeInfo] = {
+    # usage and definitions: found before anything runs
+    "NOT_SUPPORTED_YET": CodeInfo(_I, "a name of the DLT language that this version does not execute"),
+    "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
+    "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
+    "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),
+    "EMPTY_PIPELINE": CodeInfo(_I, "the sources define no table"),
+    "SOURCE_FAILED": CodeInfo(_I, "a source file could not be loaded: syntax error or exception at module level"),
+    "OUTSIDE_PIPELINE": CodeInfo(_I, "a dlt function was called while no pipeline was being loaded"),
+    "ARGUMENT_INVALID": CodeInfo(_I, "a dlt function got an argument of a wrong type or value"),
+    "DUPLICATE_DATASET": CodeInfo(_I, "two definitions carry the same dataset name"),
+    "DUPLICATE_FLOW": CodeInfo(_I, "two definitions carry the same flow name"),
+    "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
+    "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
+    "UNKNOWN_TARGET": CodeInfo(_I, "a flow writes to a dataset that is not defined"),
+    "UNKNOWN_SELECTION": CodeInfo(_I, "--select or --full-refresh names a dataset that is not defined"),
+    "DATASET_WITHOUT_FLOW": CodeInfo(_I, "a streaming table has no query and no flow writes to it"),
+    "CYCLE": CodeInfo(_I, "datasets read each other in a circle"),
+    "QUERY_FAILED_ANALYSIS": CodeInfo(_I, "a dataset's function raised an error or its query does not analyse"),
+    "QUERY_RETURNED_NO_DATAFRAME": CodeInfo(_I, "a dataset's function returned something else than a DataFrame"),
+    "QUERY_KIND": CodeInfo(_I, "a batch query where a stream is needed, or the other way round"),
+    "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
+    "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
+    "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it"),
+    "KIND_CHANGED": CodeInfo(_I, "a dataset changed between streaming table and materialized view"),
+    "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet"),
+    "FOREIGN_DLT": CodeInfo(_I, "another package already owns the import name dlt"),
+    # run time
+    "STREAM_SOURCE_CHANGED": CodeInfo(_F, "rows of a streaming source were updated or deleted"),
+    "FLOW_FAILED": CodeInfo(_F, "a flow failed while it ran"),
+    "USER_FUNCTION_FAILED": CodeInfo(_F, "a dataset's function raised an error while the update ran"),
+    "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail"),
+    "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
+    "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage"),
+    "SAMPLE_MISMATCH": CodeInfo(_F, "a table differs from the sample's expected result"),
+    "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
+    "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
+    "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
+    # Auto Loader: condition names of the hosted service (spec autoloader.md section 7)
+    "UNKNOWN_FIELD_EXCEPTION": CodeInfo(_F, "a file brought fields that the schema does not know"),
+    "CF_UNKNOWN_OPTION_KEYS_ERROR": CodeInfo(_I, "unknown cloudFiles.* option"),
+    "CF_INCONSISTENT_OPTIONS": CodeInfo(_I, "cloudFiles.* options contradict each other"),
+    "CF_INVALID_OPTION_VALUE": CodeInfo(_I, "an option has a value of a wrong type or range"),
+    "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE": CodeInfo(_F, "no file to infer a schema from"),
+    "CF_FAILED_TO_INFER_SCHEMA": CodeInfo(_F, "the schema could not be inferred"),
+    "CF_ADD_NEW_NOT_SUPPORTED": CodeInfo(_I, "addNewColumns together with an explicit schema"),
+    "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "the evolution mode does not go with this format"),
+    "CF_INVALID_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "unknown evolution mode"),
+    "CF_INVALID_SCHEMA_HINTS_OPTION": CodeInfo(_I, "cloudFiles.schemaHints does not parse"),
+    "CF_INVALID_SCHEMA_HINT_COLUMN": CodeInfo(_I, "a schema hint contradicts another one"),
+    "CF_INCORRECT_STREAM_USAGE": CodeInfo(_I, "no cloudFiles.format, or no path"),
+    "CF_INCORRECT_BATCH_USAGE": CodeInfo(_I, "cloudFiles was used in a batch read"),
+    "CF_SOURCE_DIRECTORY_PATH_REQUIRED": CodeInfo(_I, "load() was called without a path"),
+    "CF_SOURCE_UNSUPPORTED": CodeInfo(_I, "the path has a scheme that cannot be read here"),
+    "CF_PATH_IS_NOT_A_DIRECTORY": CodeInfo(_I, "a stream needs a folder, not a single file"),
+    "CF_STATE_DAMAGED": CodeInfo(_F, "the ledger or the schema log of a source cannot be read"),
+    "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read"),
+    # environment
+    "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
+    "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),
+    "PYSPARK_BROKEN": CodeInfo(_E, "pyspark is missing, has another version, or was overwritten by databricks-connect"),
+    "SPARK_START_FAILED": CodeInfo(_E, "Spark's Java process ended before the session was there"),
+    "SESSION_WITHOUT_DELTA": CodeInfo(_E, "the process already has a Spark session, and that one has no Delta"),
+    "ARCHIVE_FAILED": CodeInfo(_E, "the class-data archive could not be made; sessions work without it, only slower"),
+    "STORAGE_UNSUPPORTED": CodeInfo(_E, "the storage root has a scheme this version cannot use"),
+    "INTERNAL": CodeInfo(_F, "a defect in Lakelet"),
+}
+
+
+@dataclass(frozen=True)
+class Location:
+    """A place in the user's sources: file as the user would name it, 1-based line."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+
+class LakeletError(Exception):
+    """Base of all errors.
+
+    Args:
+        code: a key of `CODES`.
+        what: one sentence with the facts.
+        where: source location, if the error has one.
+        dataset: full name of the dataset it concerns.
+        why: the cause, e.g. the first line of Spark's message.
+        todo: what the reader should do.
+        nearest: names close to a misspelt one (see `nearest_names`).
+
+    The class pickles, so it survives worker processes.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        what: str,
+        *,
+        where: Location | None = None,
+        dataset: str | None = None,
+        why: str | None = None,
+        todo: str | None = None,
+        nearest: Sequence[str] = (),
+    ) -> None:
+        if code not in CODES:
+            raise KeyError(f"error code {code!r} is not listed in lakelet.errors.CODES")
+        super().__init__(code, what)
+        self.code, self.what, self.where, self.dataset = code, what, where, dataset
+        self.why, self.todo, self.nearest = why, todo, tuple(nearest)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return CODES[self.code].exit_code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.code, self.what, self.where, self.dataset, self.why, self.todo, self.nearest))
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The error as plain text lines: headline, then indented where / why / suggestion / remedy."""
+        head = f"[{self.code}] " + (f"{self.dataset}: " if self.dataset else "") + self.what
+        body = []
+        if self.where:
+            body.append(str(self.where))
+        if self.why:
+            body.extend(self.why.strip().splitlines())
+        if self.nearest:
+            body.append("Did you mean " + " or ".join(f'"{n}"' for n in self.nearest) + "?")
+        if self.todo:
+            body.extend(self.todo.splitlines())
+        return [head, *("  " + line for line in body)]
+
+
+def _rebuild(
+    cls: type[LakeletError],
+    code: str,
+    what: str,
+    where: Location | None,
+    dataset: str | None,
+    why: str | None,
+    todo: str | None,
+    nearest: tuple[str, ...],
+) -> LakeletError:
+    error = cls.__new__(cls)
+    LakeletError.__init__(error, code, what, where=where, dataset=dataset, why=why, todo=todo, nearest=nearest)
+    return error
+
+
+class DefinitionErrors(LakeletError):
+    """Everything analysis found wrong, reported together; nothing ran, nothing was written."""
+
+    def __init__(self, errors: Sequence[LakeletError]) -> None:
+        self.errors = list(errors)
+        super().__init__(self.errors[0].code, f"{len(self.errors)} error(s) in the pipeline's definitions")
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return max((e.exit_code for e in self.errors), default=ExitCode.INVALID)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (DefinitionErrors, (self.errors,))
+
+    def lines(self) -> list[str]:
+        return [line for error in self.errors for line in error.lines()]
+
+
+def nearest_names(name: str, known: Iterable[str], limit: int = 2) -> tuple[str, ...]:
+    """Known names that look like `name`, best first. Compares without case, and on the last part of dotted names too."""
+    candidates: dict[str, str] = {}
+    for full in known:
+        candidates.setdefault(full.lower(), full)
+        candidates.setdefault(full.rsplit(".", 1)[-1].lower(), full)
+    hits = difflib.get_close_matches(name.lower(), candidates, n=limit + 2, cutoff=0.6)
+    short = difflib.get_close_matches(name.rsplit(".", 1)[-1].lower(), candidates, n=limit + 2, cutoff=0.6)
+    return tuple(dict.fromkeys(candidates[h] for h in [*hits, *short]))[:limit]

@@ -1,0 +1,336 @@
+"""The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch. Layer 4.
+
+One micro-batch: judge the rows, write them, and commit files, counts and the mark "batch n is done" together (`tables`). A replayed batch
+that was committed before is recognised by its mark. A flow that meets new columns is built anew and goes on with the same checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+
+from lakelet import tables
+from lakelet.analysis import user_error
+from lakelet.autoloader.spec import Pending, SourceSpec
+from lakelet.clones import flow_session
+from lakelet.diagnosis import run_failure
+from lakelet.errors import LakeletError
+from lakelet.expectations.measure import Counts, counts, data_quality, judged, violation_error
+from lakelet.failpoints import reached
+from lakelet.flows.context import FlowRun, RunReader, run_reader
+from lakelet.flows.measured import Totals, emit_batch, emit_change, emit_warnings, event_id
+from lakelet.flows.positions import (
+    Checkpoint,
+    files_position,
+    physical_filter,
+    read_checkpoint,
+    table_position,
+    unknown_position,
+    unreadable_position,
+)
+from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
+from lakelet.reads import data_frame
+from lakelet.registry import reading
+from lakelet.storage import StoredFlow
+
+_MAX_RESTARTS = 10
+_MAX_SLOW_STARTS = 5
+_SLOW_START = "Python worker failed to connect back"  # a busy machine: Spark gives a new Python process ten seconds, fixed
+_SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION", "DELTA_SCHEMA_CHANGED_WITH_VERSION")
+
+
+def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
+    """Whether the flow has something to do now.
+
+    `remember`: the flow's turn has come, so its listings become events, and versions that hold nothing for it are noted in the registry.
+    """
+    checkpoint = read_checkpoint(run.checkpoint())
+    looked: list[Pending] = []
+    positions, examined = _positions(run, checkpoint, sources, looked)
+    decision = stream_decision(positions, started=checkpoint.planned >= 0, unfinished=checkpoint.unfinished)
+    if decision.strategy is Strategy.SKIP and run.stored().columns is None:
+        decision = Decision(Strategy.STREAM, "its last update ended before the table was ready")
+    if remember:
+        _report_listings(run, sources, looked)
+        if examined:
+            _remember_examined(run, examined)
+    return decision
+
+
+def _positions(
+    run: FlowRun, checkpoint: Checkpoint, sources: tuple[SourceSpec, ...], looked: list[Pending]
+) -> tuple[list[SourcePosition], Mapping[str, int]]:
+    """Position of each source, and versions in which nothing was found; what was listed goes to `looked`."""
+    leaves = run.flow.stream.leaves if run.flow.stream else ()
+    files_only = sum(key is None for key, _ in leaves) == len(sources)
+    if checkpoint.planned < 0 or len(leaves) != len(checkpoint.offsets) or not files_only:
+        return [_file_position(run, n, spec, None, looked) for n, spec in enumerate(sources)] or list(unknown_position(1)), {}
+    known = run.environment.storage.registry().flows.get(run.name.lower(), StoredFlow(run.name))
+    usable = known.examined if known.filter == _filter_text(run) else {}
+    found: list[SourcePosition] = []
+    examined: dict[str, int] = {}
+    waiting = enumerate(sources)
+    for (key, allowed), offset in zip(leaves, checkpoint.offsets, strict=True):
+        if key is None:
+            number, spec = next(waiting)
+            found.append(_file_position(run, number, spec, offset, looked))
+            continue
+        dataset = run.environment.catalog.datasets[key]
+        log = run.environment.log(run.environment.storage.table_path(dataset.name))
+        stored = run.environment.storage.registry().datasets.get(key)
+        allowed = physical_filter(allowed, stored.columns if stored else None)
+        position, upto = table_position(str(dataset.name), log, offset, allowed, usable.get(key, -1))
+        found.append(position)
+        if upto > usable.get(key, -1) and position.pending is False:
+            examined[key] = upto
+    return found, examined
+
+
+def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | None, looked: list[Pending]) -> SourcePosition:
+    try:
+        pending = run.environment.open_source(run.flow.flow, number, spec, dry=True).pending(offset)
+    except LakeletError as problem:
+        return unreadable_position(spec.path, problem)
+    looked.append(pending)
+    return files_position(spec.path, pending.files, pending.bytes)
+
+
+def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list[Pending]) -> None:
+    """One AUTO_LOADER_LISTING event per listed source (dlt-semantics 4.3)."""
+    if len(looked) != len(sources):
+        return
+    for spec, pending in zip(sources, looked, strict=True):
+        details = {"source_path": spec.path, "num_files_listed": pending.listed, "num_files_new": pending.files}
+        body = {
+            "type": "AUTO_LOADER_LISTING",
+            "status": "COMPLETED",
+            "duration_ms": round(pending.seconds * 1000),
+            "auto_loader_details": details,
+        }
+        text = f"Flow '{run.name}' listed {pending.listed} file(s) of {spec.path}, {pending.files} of them new."
+        run.environment.emit("operation_progress", text, body, dataset=str(run.dataset.name), flow=run.name)
+
+
+def _filter_text(run: FlowRun) -> str:
+    """What `examined` was found out with; a checkpoint that begins anew must not trust what its forerunner saw."""
+    leaves = run.flow.stream.leaves if run.flow.stream else ()
+    return json.dumps([run.generation(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
+
+
+def _remember_examined(run: FlowRun, examined: Mapping[str, int]) -> None:
+    run.environment.storage.note_flow(StoredFlow(run.name, _filter_text(run), dict(examined)))
+
+
+# --------------------------------------------------------------------------------------------------------- running
+
+
+@dataclass
+class _Batches:
+    """Writes the micro-batches of one start of the query; called by Spark in a thread of its own."""
+
+    run: FlowRun
+    reader: RunReader
+    replay: int  # number of a batch that was planned but perhaps not completed, or -1
+    totals: Totals
+    query: Any = None
+    started: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        try:
+            self._write(batch, number)
+        except BaseException as failure:
+            self.failure = failure
+            raise
+
+    def _write(self, batch: DataFrame, number: int) -> None:
+        reached("batch.started")
+        run = self.run
+        observation = Observation(f"lakelet_{uuid.uuid4().hex}")
+        rules = run.dataset.expectations
+        facts: dict[str, Any] = {}
+
+        def measure() -> tuple[Mapping[str, Any], bool]:
+            found = counts(rules, observation.get)
+            facts.update(self._facts(found, number))
+            return {"lakelet": facts}, _worth_keeping(facts)
+
+        rows = judged(batch, rules, observation)
+        app = (f"{run.name}/{run.generation()}", number)
+        spec = run.table_spec(batch.schema)
+        session = batch.sparkSession
+        written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=number == self.replay)
+        if written is not None and (written.version is not None or facts.get("anything")):
+            self.totals.add(facts)
+            emit_batch(run.environment.emit, facts)
+        if written is None and (run.checkpoint() / "state").is_dir():
+            # Committed before the process ended. Its rows are not needed again, but state and watermark move only when they pass by.
+            batch.write.format("noop").mode("overwrite").save()
+
+    def _facts(self, found: Counts, number: int) -> dict[str, Any]:
+        """Everything measured in this micro-batch, as it is kept in the commit and shown in the event. Raises for broken fail rules."""
+        run = self.run
+        if found.violation:
+            raise violation_error(run.name, str(run.dataset.name), found, run.dataset.where)
+        self.started.wait()
+        execution = self.query._jsq.streamingQuery().lastExecution()
+        observed = _observed(execution)
+        quality = data_quality(str(run.dataset.name), run.dataset.expectations, found)
+        dropped = found.dropped
+        for watch in self.reader.watches:
+            if watch.name not in observed:
+                continue
+            seen = counts(watch.rules, observed[watch.name])
+            if seen.violation:
+                raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
+            quality += data_quality(str(watch.dataset), watch.rules, seen)
+            dropped += seen.dropped
+        late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
+        sources = [
+            {"source": source.path, **{k: observed[name].get(k) for k in ("records", "rescued", "corrupt", "first_file", "first_line")}}
+            for i, source in enumerate(self.reader.sources)
+            if (name := f"lakelet_source_{i}") in observed
+        ]
+        return {
+            "event_id": event_id(run.path(), run.name, run.generation(), number),
+            "update_id": run.environment.update_id,
+            "dataset": str(run.dataset.name),
+            "flow": run.name,
+            "batch_id": number,
+            "rows": found.kept,
+            "dropped": dropped,
+            "expectations": quality,
+            "late": late,
+            "sources": sources,
+        }
+
+
+def _worth_keeping(facts: dict[str, Any]) -> bool:
+    """Whether anything came in that counts: rows, also those dropped, late or only judged, and records that did not fit."""
+    seen = any(e["passed_records"] + e["failed_records"] for e in facts["expectations"])
+    unfit = any(source["rescued"] or source["corrupt"] for source in facts["sources"])
+    facts["anything"] = bool(facts["rows"] or facts["dropped"] or facts["late"] or seen or unfit)
+    return bool(facts["anything"])
+
+
+def run_append(run: FlowRun) -> Totals:
+    """Process everything that is there, then stop. Raises LakeletError."""
+    totals = Totals()
+    environment = run.environment
+    slow_starts = 0
+    for _ in range(_MAX_RESTARTS + 1):
+        with flow_session(environment.spark, run.conf) as spark:
+            batches = _start(run, spark, totals)
+            failure = _wait(batches)
+        if failure is None:
+            break
+        slow = _SLOW_START in str(failure)
+        slow_starts += slow
+        if not (slow and slow_starts <= _MAX_SLOW_STARTS) and not _recovered(run, batches, failure):
+            where = run.flow.flow.where
+            raise run_failure(failure, dataset=str(run.dataset.name), where=where, what="the flow failed while it ran")
+    else:
+        raise LakeletError(
+            "EVOLUTION_LIMIT",
+            f"the flow was restarted {_MAX_RESTARTS} times because of new columns",
+            dataset=str(run.dataset.name),
+            where=run.flow.flow.where,
+            todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
+        ) from failure
+    reached("flow.drained")
+    _finish(run, totals)
+    reached("flow.finished")
+    return totals
+
+
+def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
+    reader = run_reader(run, spark, batch_query=False)
+    checkpoint = run.checkpoint()
+    state = read_checkpoint(checkpoint)
+    try:
+        with reading(reader):
+            frame = data_frame(run.flow.flow.query(), run.flow.flow)
+    except (LakeletError, AnalysisException):
+        raise
+    except Exception as problem:
+        raise user_error(problem, run.dataset, run.flow.flow) from problem
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals)
+    writer = frame.writeStream.queryName(run.name).foreachBatch(batches).trigger(availableNow=True)
+    batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
+    batches.started.set()
+    return batches
+
+
+def _wait(batches: _Batches) -> BaseException | None:
+    try:
+        batches.query.awaitTermination()
+    except PySparkException as failure:
+        return batches.failure or failure
+    except BaseException:
+        with suppress(Exception):
+            batches.query.stop()
+        raise
+    return None
+
+
+def _recovered(run: FlowRun, batches: _Batches, failure: BaseException) -> bool:
+    """Whether the flow should be built anew and go on: its source's schema grew."""
+    changed = False
+    for number, source in enumerate(batches.reader.opened):
+        change = source.evolve(failure)
+        if change is not None:
+            changed = True
+            id = run.change_id(number, change.version_after)
+            emit_change(run.environment.emit, change, dataset=str(run.dataset.name), flow=run.name, id=id)
+    return changed or any(name in str(failure) for name in _SCHEMA_CHANGED)
+
+
+def _finish(run: FlowRun, totals: Totals) -> None:
+    """Make the table if no batch did, remember its columns, and warn about what did not fit."""
+    environment, path = run.environment, run.path()
+    tables.create_if_absent(environment.spark, path, run.table_spec(run.analyzed.schema), user_metadata={})
+    with tables.lock_of(path).alone():  # another flow may be adding columns
+        found = tables.stored_schema(environment.spark, path)
+        columns, stored = found.json(), run.stored()
+        if stored.columns != columns or run.dataset.name.key not in environment.storage.registry().datasets:
+            environment.storage.remember(replace(stored, columns=columns))
+    environment.widened |= found.simpleString() != run.analyzed.schema.simpleString()
+    emit_warnings(environment.emit, totals, update_id=environment.update_id, dataset=str(run.dataset.name), flow=run.name)
+
+
+# ------------------------------------------------------------------------------------------------- reading Spark's mind
+
+
+def _observed(execution: Any) -> dict[str, dict[str, Any]]:
+    """The metrics observed in the streaming plan of the current micro-batch."""
+    entries = execution.observedMetrics().iterator()
+    found = {}
+    while entries.hasNext():
+        entry = entries.next()
+        found[str(entry._1())] = json.loads(entry._2().json())
+    return found
+
+
+def _late_rows(execution: Any) -> int:
+    """Rows that stateful operators left out because the watermark had passed them."""
+    counter = "numRowsDroppedByWatermark"
+    return sum(int(metrics.apply(counter).value()) for metrics in _metrics(execution.executedPlan()) if metrics.contains(counter))
+
+
+def _metrics(node: Any) -> Iterator[Any]:
+    yield node.metrics()
+    children = node.children()
+    for i in range(children.size()):
+        yield from _metrics(children.apply(i))
+
+
+__all__ = ["decide", "run_append"]

@@ -1,0 +1,193 @@
+"""What every flow of an update is given, and the reader that opens stored tables. Layer 4."""
+
+from __future__ import annotations
+
+import threading
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.types import StructType
+
+from lakelet import schemas
+from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
+from lakelet.autoloader import AutoLoaderSource
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.clones import UpdateSession
+from lakelet.flows.measured import event_id
+from lakelet.model import Dataset, Flow
+from lakelet.names import TableName
+from lakelet.reads import Catalog, QueryReader
+from lakelet.storage import Storage, StoredDataset, new_table_path
+from lakelet.tables import EPOCH, TableLog, TableSpec, streams_from_log
+
+_SOURCE_CONFS = (
+    "spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes",
+    "spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles",
+    "spark.databricks.sql.rescuedDataColumn.filePath.enabled",
+)
+
+
+class Emit(Protocol):
+    """Writes an event about a flow."""
+
+    def __call__(
+        self,
+        event_type: str,
+        message: str,
+        body: Mapping[str, Any],
+        *,
+        dataset: str | None = None,
+        flow: str | None = None,
+        level: str = "INFO",
+        error: BaseException | None = None,
+        id: str | None = None,
+        batch_id: int | None = None,
+    ) -> None: ...
+
+
+@dataclass
+class Environment:
+    """One update's surroundings, shared by its flows: sessions, storage, names, events."""
+
+    spark: UpdateSession
+    storage: Storage
+    catalog: Catalog
+    update_id: str
+    emit: Emit
+    sources: dict[str, tuple[SourceSpec, ...]] = field(default_factory=dict)
+    inferred: dict[tuple[str, str], StructType] = field(default_factory=dict)
+    logs: dict[str, TableLog] = field(default_factory=dict)
+    fingerprint: Callable[[str], str | None] = lambda key: None
+    """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
+    widened: bool = False
+    """Whether a table got columns during this update that its analysis did not know of."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note_source(self, flow: str, number: int, spec: SourceSpec) -> None:
+        """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
+        self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
+
+    def log(self, path: Path) -> TableLog:
+        """The log of a table, read once for all flows of the update."""
+        with self._lock:
+            return self.logs.setdefault(str(path), TableLog(path))
+
+    def stored(self, dataset: Dataset, kind: str) -> StoredDataset:
+        """What is stored about a dataset, or a fresh entry."""
+        found = self.storage.registry().datasets.get(dataset.name.key)
+        if found is not None:
+            return replace(found, private=dataset.private, active=True)
+        return StoredDataset(name=str(dataset.name), kind=kind, path=new_table_path(dataset.name), private=dataset.private)
+
+    def open_source(self, flow: Flow, number: int, spec: SourceSpec, *, dry: bool) -> AutoLoaderSource:
+        """A cloudFiles source of a flow with its state; with `dry` nothing is written.
+
+        What a dry analysis inferred is kept and used for the first schema version, so that the files are sampled once.
+        """
+        stored = self.storage.registry().datasets.get(flow.target.key)
+        state = self.storage.source_state(flow.target, flow.name, stored.epoch if stored else 0, number)
+        confs = {k: v for k in _SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
+        key = (str(state), repr((spec.path, sorted(spec.options.items()))))
+        if dry and not (state / "_schemas").exists():
+            source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self.inferred.get(key))
+            self.inferred[key] = source.data_schema()
+            return source
+        return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self.inferred.get(key))
+
+
+@dataclass(frozen=True)
+class FlowRun:
+    """One flow with everything that was found out about it."""
+
+    environment: Environment
+    analyzed: AnalyzedDataset
+    flow: AnalyzedFlow
+
+    @property
+    def dataset(self) -> Dataset:
+        return self.analyzed.dataset
+
+    @property
+    def name(self) -> str:
+        return self.flow.flow.name
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """Settings of the dataset and of the flow, the flow's own last (dlt-semantics 1.2)."""
+        return {**self.dataset.spark_conf, **self.flow.flow.spark_conf}
+
+    def stored(self) -> StoredDataset:
+        return self.environment.stored(self.dataset, self.analyzed.kind.value)
+
+    def path(self) -> Path:
+        return self.environment.storage.root / self.stored().path
+
+    def generation(self) -> str:
+        """Names the flow's checkpoint: its own reset epoch and, once a table it streams from was reset, theirs too.
+
+        A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 12).
+        """
+        datasets = self.environment.storage.registry().datasets
+        leaves = self.flow.stream.leaves if self.flow.stream else ()
+        above = [(key, datasets[key].epoch) for key, _ in leaves if key in datasets and datasets[key].epoch]
+        own = str(self.stored().epoch)
+        return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
+
+    def checkpoint(self) -> Path:
+        return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
+
+    def change_id(self, number: int, version: int) -> str:
+        """Id of the event that tells of a schema version of source `number`."""
+        return event_id(self.path(), self.name, self.stored().epoch, number, version)
+
+    def table_spec(self, schema: StructType) -> TableSpec:
+        """How the table is made, with the columns `schema` has (or the declared ones)."""
+        declared = self.analyzed.schema if self.dataset.schema is not None else None
+        epoch = self.stored().epoch
+        return TableSpec(
+            schema=declared or schemas.storable(schema),
+            partition_cols=self.dataset.partition_cols,
+            cluster_by=self.dataset.cluster_by,
+            properties={**self.dataset.table_properties, **({EPOCH: str(epoch)} if epoch else {})},
+            comment=self.dataset.comment,
+        )
+
+
+@dataclass
+class RunReader(QueryReader):
+    """Opens the stored tables. `observations`: the views' rules of a batch query, by name."""
+
+    environment: Any = None
+    flow: Flow | None = None
+    batch_query: bool = False
+    opened: list[AutoLoaderSource] = field(default_factory=list)
+    observations: dict[str, Observation] = field(default_factory=dict)
+
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
+        path = self.environment.storage.table_path(dataset.name)
+        if streaming and jreader is None and streams_from_log(self.environment.log(path)):
+            jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
+        return self._stored(str(path), streaming, jreader)
+
+    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
+        source = self.environment.open_source(self.flow, number, spec, dry=False)
+        self.opened.append(source)
+        return source.read_stream(self.spark, name=f"lakelet_source_{number}")
+
+    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Nothing to note: analysis has recorded the views."""
+
+    def observation(self, name: str) -> Observation | str:
+        if not self.batch_query:
+            return name
+        self.observations[name] = Observation(name)
+        return self.observations[name]
+
+
+def run_reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> RunReader:
+    environment = run.environment
+    return RunReader(spark, environment.catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=batch_query)

@@ -1,0 +1,101 @@
+"""Where a streaming flow stands, read from its checkpoint and its sources' logs without starting a query. Layer 4; no Spark calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelet.errors import LakeletError
+from lakelet.plan import SourcePosition
+from lakelet.tables import TableLog
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """`offsets`: JSON text of each source's end offset in the newest planned batch; `planned` and `completed` are batch numbers or -1."""
+
+    offsets: tuple[str | None, ...]
+    planned: int
+    completed: int
+
+    @property
+    def unfinished(self) -> bool:
+        return self.planned > self.completed
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """The state of Spark's offset and commit logs."""
+    planned, completed = _newest(folder / "offsets"), _newest(folder / "commits")
+    if planned < 0:
+        return Checkpoint((), -1, completed)
+    lines = (folder / "offsets" / str(planned)).read_text().splitlines()[2:]
+    return Checkpoint(tuple(None if line.strip() == "-" else line for line in lines), planned, completed)
+
+
+def _newest(folder: Path) -> int:
+    if not folder.is_dir():
+        return -1
+    return max((int(f.name) for f in folder.iterdir() if f.name.isdigit()), default=-1)
+
+
+def table_position(
+    name: str, log: TableLog, offset: str | None, allowed: Mapping[str, frozenset[str]], examined: int
+) -> tuple[SourcePosition, int]:
+    """Whether a Delta source has rows for a flow beyond its offset, and the version up to which that was looked at.
+
+    `allowed`: the flow's filter on partition values. `examined`: version up to which an earlier look found nothing.
+    """
+    latest = log.version()
+    if latest < 0:
+        return SourcePosition(name, True, f"{name} does not exist yet"), examined
+    position = json.loads(offset) if offset else None
+    if position is None or position.get("index") != -1 or position.get("isStartingVersion"):
+        return SourcePosition(name, True, f"{name} was read in part"), examined
+    # Offset (v, -1): everything before version v has been read.
+    after = max(int(position["reservoirVersion"]) - 1, examined)
+    if latest <= after:
+        return SourcePosition(name, False, f"{name} has no new version"), after
+    commits = log.commits(after, latest)
+    if commits is None or any(c.changed for c in commits):
+        return SourcePosition(name, True, f"{name} changed"), examined
+    files = [values for c in commits for values in c.added]
+    matching = sum(_may_match(values, allowed) for values in files)
+    if matching:
+        return SourcePosition(name, True, f"{name} has {matching} new file(s)"), examined
+    text = f"no new file of {name} can match its filter" if files else f"{name} has no new rows"
+    return SourcePosition(name, False, text), latest
+
+
+def physical_filter(allowed: Mapping[str, frozenset[str]], columns: str | None) -> Mapping[str, frozenset[str]]:
+    """The filter with the names that partition values have in the log: other ones where the table maps its columns (Delta column mapping).
+
+    `columns`: Spark schema JSON of the stored table, or None.
+    """
+    if not columns or "delta.columnMapping.physicalName" not in columns:
+        return allowed
+    fields = json.loads(columns)["fields"]
+    physical = {f["name"].lower(): f["metadata"].get("delta.columnMapping.physicalName", f["name"]).lower() for f in fields}
+    return {physical.get(column, column): values for column, values in allowed.items()}
+
+
+def _may_match(values: Mapping[str, str | None], allowed: Mapping[str, frozenset[str]]) -> bool:
+    """Whether a file with these partition values can hold rows that pass the filter."""
+    lower = {k.lower(): v for k, v in values.items()}
+    return all(column not in lower or lower[column] in wanted for column, wanted in allowed.items())
+
+
+def files_position(path: str, pending: int, size: int) -> SourcePosition:
+    """The position of a cloudFiles source with `pending` new files."""
+    if pending:
+        return SourcePosition(path, True, f"{path} has {pending} new file(s), {size / 1e6:.1f} MB")
+    return SourcePosition(path, False, f"{path} has no new file")
+
+
+def unreadable_position(path: str, problem: LakeletError) -> SourcePosition:
+    return SourcePosition(path, None, f"{path} cannot be listed: {problem.what}")
+
+
+def unknown_position(count: int) -> Sequence[SourcePosition]:
+    return [SourcePosition("source", None, "its source cannot be looked at without running it")] * min(count, 1)

@@ -1,0 +1,318 @@
+"""Looks into a storage: its tables, their rows, its event log, and queries over them. Layer 6; reads only.
+
+Tables are read with delta-rs where it can (no JVM); `sql`, and tables with features it does not know, go through Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakelet.errors import LakeletError, nearest_names
+from lakelet.jsonvalues import json_rows, spark_type_text
+from lakelet.names import TableName
+from lakelet.storage import Registry, Storage, StoredDataset
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from lakelet.sqltext import RelationRef
+
+EVENT_LOG = "event_log"
+"""The name under which `lakelet sql` reads the event log."""
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class TableInfo:
+    """One stored dataset. `rows`, `version` and `columns` are None or empty while nothing was written to it yet."""
+
+    name: str
+    kind: str
+    path: str
+    rows: int | None
+    version: int | None
+    columns: tuple[Mapping[str, str], ...]
+    private: bool
+    active: bool
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "columns": [dict(column) for column in self.columns]}
+
+
+def list_tables(storage: Path, *, private: bool = False) -> list[TableInfo]:
+    """All stored datasets by name, private ones only on demand. Row counts come from the tables' logs, no data is read."""
+    registry = Storage(storage).registry()
+    chosen = [d for d in registry.datasets.values() if private or not d.private]
+    return [_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
+
+
+def _info(storage: Path, dataset: StoredDataset) -> TableInfo:
+    path = _path(storage, dataset)
+    rows = version = None
+    columns: tuple[Mapping[str, str], ...] = ()
+    table = _open(path)
+    if table is not None:
+        version = table.version()
+        fields = json.loads(table.schema().to_json())["fields"]
+        columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
+        rows = _count(table)
+    return TableInfo(dataset.name, dataset.kind, path.as_uri(), rows, version, columns, dataset.private, dataset.active)
+
+
+def _path(storage: Path, dataset: StoredDataset) -> Path:
+    return Path(storage).absolute() / dataset.path
+
+
+def _open(path: Path) -> Any:
+    """The Delta table, None where there is none."""
+    if not (path / "_delta_log").is_dir():
+        return None
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return DeltaTable(str(path))
+    except TableNotFoundError:
+        return None
+
+
+def _count(table: Any) -> int | None:
+    """Rows of a table from the statistics in its log; counted where they are missing or do not know of deletions."""
+    files = table.get_add_actions(flatten=True)
+    counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
+    if None not in counts and "deletionVectors" not in (table.protocol().reader_features or ()):
+        return sum(counts)
+    found = next(iter(_query(table, "SELECT count(*) AS n FROM t")), None)
+    return int(found.column(0)[0].as_py()) if found is not None else 0
+
+
+def _query(table: Any, sql: str) -> pa.RecordBatchReader:
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    return pa.RecordBatchReader.from_stream(QueryBuilder().register("t", table).execute(sql))
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------------------------
+
+
+def find_dataset(registry: Registry, name: str) -> StoredDataset:
+    """The stored dataset that `name` (one to three parts) means in the pipeline's namespace.
+
+    Raises UNKNOWN_TABLE with the nearest names.
+    """
+    try:
+        resolved = registry.namespace.resolve(name)
+    except ValueError as problem:
+        raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
+    found = registry.datasets.get(resolved.key)
+    if found is None:
+        raise _unknown(name, registry)
+    return found
+
+
+def _unknown(name: str, registry: Registry) -> LakeletError:
+    known = [d.name for d in registry.datasets.values()]
+    todo = "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
+    return LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest_names(name, known), todo=todo)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a table or a result: its columns, and the rows as JSON values, read while they are consumed."""
+
+    columns: tuple[str, ...]
+    rows: Iterator[dict[str, Any]]
+
+
+def read_rows(storage: Path, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
+    """The rows of one stored dataset, in no particular order.
+
+    `note` gets a word when Spark has to be started for it. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
+    """
+    registry = Storage(storage).registry()
+    dataset = find_dataset(registry, name)
+    reader = _reader(_path(storage, dataset), dataset, limit, note)
+    return Rows(tuple(reader.schema.names), islice((row for batch in reader for row in json_rows(batch)), limit))
+
+
+def read_arrow(storage: Path, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
+    """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
+    registry = Storage(storage).registry()
+    same = [d for d in registry.datasets.values() if d.name.rsplit(".", 1)[-1].lower() == name.lower()]
+    dataset = same[0] if len(same) == 1 else find_dataset(registry, name)
+    path = _path(storage, dataset)
+    table = _open(path)
+    if table is not None and not table.protocol().reader_features:
+        return table.to_pyarrow_dataset().scanner().to_reader()
+    return _reader(path, dataset, None, note)
+
+
+def _reader(path: Path, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
+    table = _open(path)
+    if table is None:
+        raise LakeletError("UNKNOWN_TABLE", f"{dataset.name} is known but was not written yet", todo="lakelet run")
+    if '"variant"' not in table.schema().to_json():
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return _query(table, "SELECT * FROM t" if limit is None else f"SELECT * FROM t LIMIT {limit}")
+        except DeltaError:
+            pass
+    note(f"{dataset.name} uses table features that need Spark; starting it ...")
+    from lakelet.session import start_session
+
+    frame = start_session(app_name="lakelet show").read.format("delta").load(str(path))
+    return _collected(frame if limit is None else frame.limit(limit)).to_reader()
+
+
+def _collected(frame: Any) -> pa.Table:
+    """The rows of a Spark data frame; types that arrow does not take become text (VARIANT as JSON)."""
+    from pyspark.sql import functions as F
+
+    plain = []
+    for position, field in enumerate(frame.schema.fields):
+        kind = field.dataType.typeName()
+        column = F.col(f"_{position}")
+        converted = F.to_json(column) if kind == "variant" else column.cast("string") if "interval" in kind else column
+        plain.append(converted.alias(field.name))
+    renamed = frame.toDF(*(f"_{position}" for position in range(len(frame.columns))))
+    return renamed.select(*plain).toArrow()
+
+
+# --- SQL ------------------------------------------------------------------------------------------------------------------------------
+
+
+def run_sql(storage: Path, sql: str, *, spark: SparkSession | None = None) -> Rows:
+    """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
+
+    Starts a Spark session unless one is given. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED.
+    """
+    from lakelet.session import start_session
+
+    spark = spark or start_session(app_name="lakelet sql")
+    from lakelet.clones import quiet_pyspark
+
+    with quiet_pyspark():
+        table = _result(spark, storage, sql.strip().rstrip(";"))
+    return Rows(tuple(table.schema.names), json_rows(table))
+
+
+def _result(spark: SparkSession, storage: Path, sql: str) -> pa.Table:
+    from pyspark.errors import AnalysisException, ParseException, PySparkException
+
+    from lakelet import sqltext
+
+    try:
+        if not sqltext.is_query(spark, sql):
+            raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
+        frame = spark.sql(sqltext.rewrite(spark, sql, _Views(spark, storage)))
+    except (ParseException, AnalysisException) as problem:
+        raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
+    try:
+        return _collected(frame)
+    except PySparkException as problem:
+        raise _sql_error("QUERY_FAILED", "the query failed", problem) from problem
+
+
+def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    text = lines[: next((i for i, line in enumerate(lines) if line.startswith(("JVM stacktrace", "'Project", "'Global"))), 8)]
+    return LakeletError(code, what, why="\n".join(text[:8]))
+
+
+class _Views:
+    """Makes a temporary view for each stored table that a query names, and gives the view's name."""
+
+    def __init__(self, spark: SparkSession, storage: Path) -> None:
+        self._spark = spark
+        self._storage = Storage(storage)
+        self._registry = self._storage.registry()
+
+    def __call__(self, ref: RelationRef) -> str | None:
+        from lakelet.sqltext import names_of
+
+        parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
+        if not 1 <= len(parts) <= 3:
+            raise _unknown(names_of([ref])[0], self._registry)
+        space = self._registry.namespace
+        full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
+        stored = self._registry.datasets.get(full.key)
+        if stored is not None:
+            return self._view(full.key, _path(self._storage.root, stored), stored.name)
+        if len(parts) == 2 and parts[0].lower() in ("delta", "parquet", "json", "csv", "text", "orc"):
+            return None
+        if len(parts) == 1 and parts[0].lower() == EVENT_LOG:
+            return self._view(EVENT_LOG, self._storage.events, "the event log")
+        raise _unknown(names_of([ref])[0], self._registry)
+
+    def _view(self, key: str, path: Path, shown: str) -> str:
+        if not (path / "_delta_log").is_dir():
+            raise LakeletError("UNKNOWN_TABLE", f"{shown} is known but was not written yet", todo="lakelet run")
+        name = "lakelet_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in key)
+        self._spark.read.format("delta").load(str(path)).createOrReplaceTempView(name)
+        return name
+
+
+# --- events ---------------------------------------------------------------------------------------------------------------------------
+
+
+def read_events(storage: Path, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
+    """Rows of the event log in sequence order, in the form of `Event.as_json`.
+
+    Of the latest update, of the one whose id begins with `update`, or of `every` one. Raises USAGE if no update has that id.
+    """
+    table = _open(Storage(storage).events)
+    if table is None:
+        return []
+    conditions = [f"event_type = {_literal(event_type)}"] if event_type else []
+    if not every:
+        conditions.append(f"origin['update_id'] = {_literal(_update_id(table, update))}")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = [row for batch in _query(table, f"SELECT * FROM t{where}") for row in batch.to_pylist()]
+    began: dict[str | None, int] = {}
+    for row in rows:
+        update_id, moment = row["origin"]["update_id"], row["sequence"]["control_plane_seq_no"]
+        began[update_id] = min(moment, began.get(update_id, moment))
+    rows.sort(key=lambda row: (began[row["origin"]["update_id"]], row["origin"]["update_id"], _number(row)))
+    return [_event_json(row) for row in rows]
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    return int(row["sequence"]["data_plane_id"]["seq_no"])
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _update_id(table: Any, prefix: str | None) -> str:
+    sql = "SELECT origin['update_id'] AS id, max(\"timestamp\") AS last FROM t GROUP BY origin['update_id'] ORDER BY last DESC"
+    known = [str(i) for batch in _query(table, sql) for i in batch.column(0).to_pylist() if i is not None]
+    found = [i for i in known if prefix is None or i.startswith(prefix)]
+    if not found or (prefix is not None and len(found) > 1 and prefix not in found):
+        what = f"{'several updates have' if found else 'no update has'} an id that begins with {prefix}"
+        raise LakeletError("USAGE", what, todo="Known, newest first: " + ", ".join(i[:6] for i in known[:5]))
+    return prefix if prefix in found else found[0]
+
+
+def _event_json(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "id": row["id"],
+        "sequence": _number(row),
+        "timestamp": row["timestamp"].isoformat().replace("+00:00", "Z"),
+        "event_type": row["event_type"],
+        "level": row["level"],
+        "message": row["message"],
+        "maturity_level": row["maturity_level"],
+        "origin": {k: v for k, v in row["origin"].items() if v is not None},
+        "details": json.loads(row["details"] or "{}"),
+        "error": row["error"],
+    }

@@ -1,0 +1,193 @@
+"""From source files to `Definitions`: runs each file once under a registry. Layer 1: no Spark; the session comes in through the door."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lakelet import api
+from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.model import Definitions, Kind
+from lakelet.names import Namespace
+from lakelet.registry import Notice, Registry, display_path, recording
+from lakelet.shim import dlt_modules
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the files declare, what was noted on the way, and the helper modules they imported.
+
+    `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `complete`: every file ran to its end;
+    if not, a name that seems to be missing may stand in the rest.
+    """
+
+    definitions: Definitions
+    notices: tuple[Notice, ...]
+    helpers: tuple[ModuleType, ...]
+    errors: tuple[LakeletError, ...] = ()
+    complete: bool = True
+
+
+@contextmanager
+def loaded(files: Sequence[Path], *, import_roots: Sequence[Path], namespace: Namespace, injected: Mapping[str, Any]) -> Iterator[Loaded]:
+    """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
+
+    Args:
+        files: Python source files; `injected` names (such as `spark`) are their globals.
+        import_roots: folders from which the files import helper modules.
+
+    Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
+    """
+    if not files:
+        raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
+    registry = Registry(namespace)
+    before = set(sys.modules)
+    with dlt_modules(), _import_path(import_roots):
+        try:
+            with recording(registry):
+                to_the_end = [_run(file, injected, registry) for file in files]
+            complete = all(to_the_end)
+            definitions = registry.definitions(complete=complete)
+            if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
+                registry.errors.append(_empty(files))
+            yield Loaded(definitions, tuple(registry.notices), _helpers(before, import_roots), tuple(registry.errors), complete)
+        finally:
+            for module in _helpers(before, import_roots):
+                sys.modules.pop(module.__name__, None)
+
+
+def _empty(files: Sequence[Path]) -> LakeletError:
+    shown = [display_path(str(file)) for file in files]
+    return LakeletError(
+        "EMPTY_PIPELINE",
+        "the sources define no table",
+        why="looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else ""),
+        todo="Define at least one with @dlt.table; views alone are never stored.",
+    )
+
+
+def _run(file: Path, injected: Mapping[str, Any], registry: Registry) -> bool:
+    """Run one file as `__main__`, as hosted source files are; collect what goes wrong. Returns whether it came to its end."""
+    shown = display_path(str(file))
+    if file.suffix != ".py":
+        registry.errors.append(
+            LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"{file.suffix or 'files without extension'} as pipeline source",
+                where=Location(shown, 1),
+                todo="This version loads Python files.",
+            )
+        )
+        return False
+    try:
+        code = compile(file.read_bytes(), str(file), "exec")
+        # A real module: pickling by value and `inspect` look for one, and code under `if __name__ == "__main__"` runs as on the service.
+        module = ModuleType("__main__")
+        module.__file__ = str(file)
+        vars(module).update(injected, __builtins__=builtins)
+        exec(code, vars(module))
+        return True
+    except LakeletError as error:
+        registry.errors.append(error)
+    except SyntaxError as error:
+        registry.errors.append(
+            LakeletError(
+                "SOURCE_FAILED",
+                f"the file does not compile: {error.msg}",
+                where=Location(display_path(error.filename or str(file)), error.lineno or 1),
+                why=(error.text or "").strip() or None,
+                todo="Correct the syntax.",
+            )
+        )
+    except (Exception, SystemExit) as error:
+        registry.errors.append(
+            LakeletError(
+                "SOURCE_FAILED",
+                f"loading the file failed: {type(error).__name__}: {_first_line(error)}",
+                where=innermost_location(error, [Path(os.sep)]) or Location(shown, 1),
+                nearest=_nearest(error),
+                todo=_hint(error),
+            )
+        )
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [""])[0]
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
+    if isinstance(error, NameError) and error.name == "dbutils":
+        return "dbutils is not here; read parameters with spark.conf.get(...) and set them with --param KEY=VALUE."
+    condition = error.getCondition() if hasattr(error, "getCondition") else None
+    if condition == "SQL_CONF_NOT_FOUND":
+        key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
+        return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
+    if condition == "TABLE_OR_VIEW_NOT_FOUND":
+        return "Tables of the pipeline can be read inside a dataset's function only."
+    return "Code outside of functions runs when the file is loaded; nothing else has run."
+
+
+_UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
+_NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attribute) '(?P<name>\w+)'")
+
+
+def _nearest(error: BaseException) -> tuple[str, ...]:
+    """Names of the language close to one that it does not have."""
+    text = str(error)
+    if match := _NOT_IN_MODULE.search(text):
+        return nearest_names(match["name"], api.DLT) if "'dlt'" in text or "'pyspark.pipelines'" in text else ()
+    if match := _UNEXPECTED.search(text):
+        arguments = [name for f in api.DLT.values() if f.__name__ == match["function"] for name in inspect.signature(f).parameters]
+        return nearest_names(match["name"], arguments)
+    return ()
+
+
+def innermost_location(error: BaseException, roots: Sequence[Path]) -> Location | None:
+    """The deepest line of the traceback that lies in user code: below one of `roots` (or any file outside of libraries)."""
+    best = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        inside = any(str(frame.filename).startswith(str(root)) for root in roots)
+        if inside and not is_library(frame.filename):
+            best = Location(display_path(frame.filename), frame.lineno or 1)
+    return best
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file of a traceback belongs to Python, a package or to us, and not to the user."""
+    ours = str(Path(__file__).parent) + os.sep
+    return "site-packages" in filename or f"{os.sep}lib{os.sep}python3" in filename or filename.startswith((ours, "<"))
+
+
+@contextmanager
+def _import_path(roots: Sequence[Path]) -> Iterator[None]:
+    saved = list(sys.path)
+    sys.path[:0] = [str(root) for root in roots]
+    try:
+        yield
+    finally:
+        sys.path[:] = saved
+
+
+def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
+    """Modules imported since `before` that lie below the import roots: the user's own, not installed packages."""
+    below = tuple(str(root.resolve()) + os.sep for root in roots)
+    found = []
+    for name, module in list(sys.modules.items()):
+        folders = list(getattr(module, "__path__", ()))  # a package without __init__.py has no file
+        origin = getattr(module, "__file__", None) or next(iter(folders), None)
+        if name not in before and origin and not is_library(origin) and str(Path(origin).resolve()).startswith(below):
+            found.append(module)
+    return tuple(found)

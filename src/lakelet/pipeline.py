@@ -1,0 +1,220 @@
+"""The public facade: load a pipeline, look at it, plan it, run it. Layer 6."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakelet.config import PipelineConfig
+from lakelet.graph import Graph
+from lakelet.plan import Plan
+from lakelet.select import EVERYTHING, Request, Selection, select
+from lakelet.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakelet.analysis import Analysis
+    from lakelet.eventlog.writer import Listener
+    from lakelet.flows.context import Environment
+    from lakelet.loader import Loaded
+    from lakelet.reads import Catalog
+    from lakelet.update import UpdateResult
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A loaded and analysed pipeline with the surroundings its flows need."""
+
+    storage: Storage
+    loaded: Loaded
+    analysis: Analysis
+    selection: Selection
+    environment: Environment
+
+
+class Pipeline:
+    """One pipeline as configured.
+
+    Args:
+        config: files, names, parameters, storage (`lakelet.config.load_config`).
+        spark: session to use; None starts one, or takes the process's own.
+    """
+
+    def __init__(self, config: PipelineConfig, *, spark: SparkSession | None = None) -> None:
+        self.config = config
+        self._spark = spark
+
+    def validate(self, request: Request = EVERYTHING) -> Graph:
+        """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors."""
+        with self._opened(request, str(uuid.uuid4())) as opened:
+            return opened.analysis.graph
+
+    def plan(self, request: Request = EVERYTHING) -> Plan:
+        """What `run` would do now and why; nothing is written. Raises like `validate`."""
+        from lakelet.update import planned, works
+
+        with self._opened(request, str(uuid.uuid4())) as opened:
+            return planned(opened.environment, works(opened.analysis, opened.loaded), opened.selection)
+
+    def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = ()) -> UpdateResult:
+        """Run one update. `listeners` get every event as it happens, in order, from one thread at a time.
+
+        Raises LakeletError or DefinitionErrors if the update did not begin: nothing ran, nothing was written.
+        """
+        from lakelet.eventlog.writer import EventWriter
+        from lakelet.update import Update
+
+        update_id = str(uuid.uuid4())
+        Storage(self.config.storage).refuse_if_busy()
+        with self._opened(request, update_id) as opened:
+            events = EventWriter(opened.storage.events, listeners=listeners)
+            update = Update(
+                self.config,
+                opened.storage,
+                opened.environment,
+                opened.analysis,
+                opened.loaded,
+                opened.selection,
+                events,
+                pipeline_id=self.config.pipeline_id,
+                clock=time.monotonic,
+            )
+            opened.environment.emit = update.emit
+            return update.run()
+
+    @contextmanager
+    def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
+        from lakelet.clones import quiet_pyspark, user_session
+        from lakelet.flows.context import Environment
+        from lakelet.loader import loaded
+        from lakelet.reads import Catalog, intercepted
+
+        config, storage = self.config, Storage(self.config.storage)
+        registry = storage.registry()
+        base = self._spark or _session(config, registry.last_update.started if registry.last_update else None)
+        roots = [*config.import_roots]
+        with (
+            quiet_pyspark(),
+            user_session(base, config.parameters) as spark,
+            intercepted(),
+            _importable_on_workers(spark, roots),
+            loaded(config.files, import_roots=roots, namespace=config.namespace, injected={"spark": spark}) as found,
+        ):
+            _pickle_by_value(found.helpers)
+            paths = {key: str(storage.root / d.path) for key, d in registry.datasets.items()}
+            catalog = Catalog.of(found.definitions, config.namespace, paths)
+            environment = Environment(spark, storage, catalog, update_id, _no_events)
+            environment.fingerprint = functools.partial(_fingerprint, environment, config.parameters)
+            analysis = _analysis(environment, config.parameters, found)
+            selection = select(request, analysis.graph, config.namespace, kept=_never_reset(catalog))
+            yield _Opened(storage, found, analysis, selection, environment)
+
+
+def _never_reset(catalog: Catalog) -> frozenset[str]:
+    """Keys of the datasets whose property says that a full refresh leaves them alone (dlt-semantics 5.8)."""
+    name = "pipelines.reset.allowed"
+    return frozenset(k for k, d in catalog.datasets.items() if d.table_properties.get(name, "true").strip().lower() == "false")
+
+
+def _no_events(*_: Any, **__: Any) -> None:
+    """Where nothing runs, nothing is reported."""
+
+
+def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded) -> Analysis:
+    from lakelet.analysis import Analyzer
+    from lakelet.autoloader import register
+
+    register(environment.spark)
+    registry = environment.storage.registry()
+    analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
+    return analyzer.run(found.errors, complete=found.complete)
+
+
+def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
+    from lakelet.analysis import Analyzer
+
+    registry = environment.storage.registry()
+    analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
+    found = analyzer.dataset(key)
+    return found.flows[0].fingerprint if found else None
+
+
+def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, name: str, stubs: Any) -> Any:
+    """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""
+    from lakelet.autoloader.metadata import dry_stream
+
+    source = environment.open_source(flow, number, spec, dry=True)
+    environment.note_source(flow.name, number, spec)
+    return dry_stream(source.schema(), lambda schema: stubs.frame("", schema, streaming=True), environment.spark, name=name)
+
+
+def _session(config: PipelineConfig, since: str | None) -> SparkSession:
+    from lakelet.session import start_session
+
+    return start_session(app_name=config.name, master=config.master, input_bytes=_data_bytes(config, since))
+
+
+_COMPRESSION = 8  # JSON lines against the Parquet files they become
+
+
+def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
+    """A guess at what the update reads: files that came since the last update below folders that parameters name, and the stored tables.
+
+    Counting stops where more would not change how the session is started. None if nothing can be guessed.
+    """
+    from datetime import datetime
+
+    from lakelet.launch import FULL_COMPILER_BYTES
+
+    threshold = datetime.fromisoformat(since).timestamp() if since else 0.0
+    folders = [Path(v) for v in config.parameters.values() if "/" in v and Path(v).is_dir()]
+    new = (s.st_size for folder in folders for f in folder.rglob("*") if (s := f.stat()).st_mtime >= threshold)
+    stored = (f.stat().st_size * _COMPRESSION for f in (config.storage / "tables").rglob("*.parquet"))
+    total = 0
+    for size in itertools.chain(new, stored):
+        total += size
+        if total >= FULL_COMPILER_BYTES:
+            break
+    return total if folders else None
+
+
+@contextmanager
+def _importable_on_workers(spark: SparkSession, roots: Sequence[Path]) -> Iterator[None]:
+    """What a function imports only when it runs, it finds on a worker as it does here (local masters share the disk)."""
+    environment = spark.sparkContext.environment
+    before = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([*map(str, roots), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        environment.pop("PYTHONPATH")
+        if before is not None:
+            environment["PYTHONPATH"] = before
+
+
+def _pickle_by_value(helpers: Sequence[Any]) -> None:
+    """Workers do not have the user's helper modules: their functions travel with the tasks."""
+    from pyspark import cloudpickle
+
+    for module in helpers:
+        cloudpickle.register_pickle_by_value(module)
+
+
+__all__ = ["Pipeline", "Request", "UpdateResult"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "UpdateResult":
+        from lakelet.update import UpdateResult
+
+        return UpdateResult
+    raise AttributeError(name)

@@ -1,0 +1,200 @@
+"""Facts read off Spark's analysed plans: streaming leaves with their filters, and what makes a batch query skippable. Layer 4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+_TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
+_IDS = re.compile(r"#\d+")
+_OBSERVED = re.compile(r"(CollectMetrics .*), \d+$", re.MULTILINE)
+_EQUALS = re.compile(r"^\(?(?:`?[^`()= ]+`?\.)*`?(?P<column>[^`()= .]+)`? (?:=|<=>) (?P<value>'(?:[^'\\]|\\.)*'|-?\d+|DATE '[^']*')\)?$")
+_IN = re.compile(r"^\(?(?:`?[^`()= ]+`?\.)*`?(?P<column>[^`()= .]+)`? IN \((?P<values>.*)\)\)?$")
+_LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'|(-?\d+)|DATE '([^']*)'")
+
+
+class Stubs:
+    """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._names: dict[int, str] = {}
+
+    def frame(self, key: str, schema: StructType, *, streaming: bool) -> DataFrame:
+        """An empty DataFrame with these columns that stands for the dataset `key`."""
+        jsession = self._spark._jsparkSession
+        jschema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        attributes = self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(jschema)
+        utils = self._jvm.org.apache.spark.api.python.PythonUtils
+        relation = self._jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
+            attributes, utils.toSeq([]), streaming, self._jvm.scala.Option.empty()
+        )
+        if key and attributes.size():
+            self._names[int(attributes.apply(0).exprId().id())] = key
+        dataset = getattr(self._jvm, "org.apache.spark.sql.classic.Dataset")
+        return DataFrame(dataset.ofRows(jsession, relation), self._spark)
+
+    def key_of(self, leaf: Any) -> str | None:
+        """The dataset that a leaf of a plan stands for, or None."""
+        if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
+            return None
+        return self._names.get(int(leaf.output().apply(0).exprId().id()))
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
+
+    A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
+    count.
+    """
+
+    leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
+    watermark: bool
+
+
+def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
+    """Walk the analysed plan of a streaming query."""
+    names: set[str] = set()
+    leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
+    return StreamPlan(leaves, "EventTimeWatermark" in names)
+
+
+def _walk(node: Any, filters: list[str], stubs: Stubs, names: set[str]) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:
+    if not node.isStreaming():
+        return
+    name = node.nodeName()
+    names.add(name)
+    children = node.children()
+    if not children.size():
+        yield stubs.key_of(node), equality_filter(filters)
+    elif name == "Filter":
+        yield from _walk(children.apply(0), [*filters, node.condition().sql()], stubs, names)
+    else:
+        for i in range(children.size()):
+            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], stubs, names)
+
+
+def equality_filter(conditions: list[str]) -> dict[str, frozenset[str]]:
+    """Columns that must equal one of some literals for all conditions to hold; conditions of any other shape say nothing."""
+    found: dict[str, frozenset[str]] = {}
+    for condition in conditions:
+        for conjunct in _conjuncts(condition):
+            allowed = _allowed(conjunct)
+            if allowed:
+                column, values = allowed
+                found[column] = found[column] & values if column in found else values
+    return found
+
+
+def _conjuncts(condition: str) -> list[str]:
+    """Split Spark's `((a) AND (b))` at the top level; a condition that cannot be split safely comes back whole."""
+    text = condition.strip()
+    while text.startswith("(") and _closing(text) == len(text) - 1:
+        text = text[1:-1].strip()
+    parts, depth, start, quoted, i = [], 0, 0, False, 0
+    while i < len(text):
+        char = text[i]
+        if quoted:
+            i += char == "\\"
+            quoted = char != "'"
+        elif char == "'":
+            quoted = True
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif depth == 0 and text.startswith(" AND ", i):
+            parts.append(text[start:i])
+            start = i + 5
+        elif depth == 0 and text.startswith(" OR ", i):
+            return [condition]
+        i += 1
+    parts.append(text[start:])
+    return parts if len(parts) == 1 else [c for part in parts for c in _conjuncts(part)]
+
+
+def _closing(text: str) -> int:
+    depth, quoted, i = 0, False, 0
+    while i < len(text):
+        char = text[i]
+        if quoted:
+            i += char == "\\"
+            quoted = char != "'"
+        elif char == "'":
+            quoted = True
+        elif char == "(":
+            depth += 1
+        elif char == ")":
+            depth -= 1
+            if depth == 0:
+                return i
+        i += 1
+    return -1
+
+
+def _allowed(conjunct: str) -> tuple[str, frozenset[str]] | None:
+    text = conjunct.strip()
+    match = _EQUALS.match(text)
+    if match:
+        return match["column"].lower(), frozenset(_literals(match["value"]))
+    match = _IN.match(text)
+    if match and _LITERAL.sub("", match["values"]).replace(",", "").strip() == "":
+        return match["column"].lower(), frozenset(_literals(match["values"]))
+    return None
+
+
+def _literals(text: str) -> Iterator[str]:
+    for quoted, number, date in _LITERAL.findall(text):
+        yield number or date or re.sub(r"\\(.)", r"\1", quoted)
+
+
+# --------------------------------------------------------------------------------------------------- batch queries
+
+
+_VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation"}
+_PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")
+
+
+def plan_text(frame: DataFrame) -> str:
+    """The analysed plan as text that is the same in every process: expression ids are numbered in order of appearance.
+
+    An observation ends in the id of its data frame, which is another one each time; that is left out.
+    """
+    numbers: dict[str, str] = {}
+    text = _OBSERVED.sub(r"\1", str(frame._jdf.queryExecution().analyzed().toString()))
+    return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
+
+
+def never_skippable(frame: DataFrame, stubs: Stubs) -> str | None:
+    """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
+    jvm: Any = frame.sparkSession._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if plan.containsPattern(patterns.CURRENT_LIKE()):
+        return "it uses the current time or user"
+    if plan.containsPattern(patterns.PYTHON_UDF()) or _PYTHON_NODES.search(plan.toString()):
+        return "it calls Python functions"
+    if not plan.deterministic():
+        return "it is not deterministic"
+    for leaf in _leaves(plan):
+        if stubs.key_of(leaf) is None and (
+            leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size())
+        ):
+            return "it reads data that carries no version"
+    return None
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    leaves = plan.collectLeaves()
+    for i in range(leaves.size()):
+        yield leaves.apply(i)
+    subqueries = plan.subqueriesAll()
+    for i in range(subqueries.size()):
+        inner = subqueries.apply(i).collectLeaves()
+        for j in range(inner.size()):
+            yield inner.apply(j)

@@ -1,0 +1,430 @@
+"""What user code reads while a dataset's function runs. Layer 4.
+
+`intercepted()` wraps `table`, `read.table`, `readStream.table`, `sql` and the loading of `cloudFiles` for the life of an update. The
+wrappers ask the reader that is active in the thread; without one they do what pyspark does.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.sql_formatter import SQLStringFormatter
+from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.types import StructType
+
+from lakelet import sqltext
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.expectations.measure import judged
+from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
+from lakelet.names import Namespace, TableName, split_name
+from lakelet.registry import active_reader, caller_location
+
+_MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
+_HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
+_CHANGE_FEED = {"readchangefeed", "readchangedata"}
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The pipeline's datasets by name, and the tables the storage holds beside them (path by key)."""
+
+    namespace: Namespace
+    datasets: Mapping[str, Dataset]
+    flows: Mapping[str, tuple[Flow, ...]]
+    other_tables: Mapping[str, str]
+
+    @classmethod
+    def of(cls, definitions: Definitions, namespace: Namespace, stored: Mapping[str, str]) -> Catalog:
+        datasets = {d.name.key: d for d in definitions.datasets}
+        flows = {key: definitions.flows_into(d.name) for key, d in datasets.items()}
+        return cls(namespace, datasets, flows, {k: p for k, p in stored.items() if k not in datasets})
+
+    def find(self, parts: Sequence[str]) -> TableName | None:
+        """The full name meant by the parts of a name, or None if they are too many."""
+        try:
+            return self.namespace.resolve(".".join(sqltext.quoted(p) for p in parts))
+        except ValueError:
+            return None
+
+    def known_names(self) -> list[str]:
+        return [str(d.name) for d in self.datasets.values()] + list(self.other_tables)
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An observation in a query's plan: `name` of the metrics, the view whose rules it counts, and those rules."""
+
+    name: str
+    dataset: TableName
+    rules: tuple[Expectation, ...]
+
+
+@dataclass
+class QueryReader(ABC):
+    """Answers the reads of one call of one dataset's function; remembers what was read.
+
+    Sub-classes say what a table is: a stand-in with the right columns (analysis), or the stored one (run).
+    """
+
+    spark: SparkSession
+    catalog: Catalog
+    reads: dict[tuple[str, bool], TableName] = field(default_factory=dict)
+    external: dict[str, None] = field(default_factory=dict)
+    sources: list[SourceSpec] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    label: str = ""  # name of the flow
+    _views: int = 0
+    _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
+
+    # ------------------------------------------------------------------------ to be answered by sub-classes
+
+    @abstractmethod
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
+        """A stored dataset. `jreader`: the JVM reader with the user's options, or None."""
+
+    @abstractmethod
+    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
+        """The cloudFiles source that the function opened as its `number`-th."""
+
+    @abstractmethod
+    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Told about each view that is looked through, before its rules are judged."""
+
+    def observation(self, name: str) -> Observation | str:
+        """What view rules are observed under: a name, or an Observation where the query is no stream."""
+        return name
+
+    @contextmanager
+    def resolving(self, dataset: Dataset) -> Iterator[None]:
+        """Around the resolution of each dataset that is read; finds cycles in analysis."""
+        yield
+
+    # ---------------------------------------------------------------------------------------- dlt.read, read_stream
+
+    def batch(self, name: str) -> DataFrame:
+        return self._named(name, streaming=False)
+
+    def stream(self, name: str, options: dict[str, str]) -> DataFrame:
+        return self._named(name, streaming=True)
+
+    def _named(self, text: str, *, streaming: bool) -> DataFrame:
+        found = self.catalog.find(_parts(text))
+        dataset = self.catalog.datasets.get(found.key) if found else None
+        if dataset is None:
+            raise self._unknown(text)
+        return self.open(dataset, streaming=streaming)
+
+    # -------------------------------------------------------------------------------------------- spark.table and co
+
+    def relation(self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame]) -> DataFrame:
+        """The table called `text`: of the pipeline first, then of the storage, then whatever Spark knows."""
+        parts = _parts(text)
+        found = self.catalog.find(parts)
+        if found and found.key in self.catalog.datasets:
+            return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader)
+        if parts[0].lower() == "live":
+            raise self._unknown(text)
+        if found and found.key in self.catalog.other_tables:
+            self.external[str(found)] = None
+            return self._stored(self.catalog.other_tables[found.key], streaming, jreader)
+        self.external[text] = None
+        try:
+            return otherwise()
+        except AnalysisException as problem:
+            if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
+                raise self._unknown(text) from None
+            raise
+
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None) -> DataFrame:
+        """DataFrame of a dataset of the pipeline."""
+        scope = self._scopes[-1] if self._scopes else self.reads
+        scope.setdefault((dataset.name.key, streaming), dataset.name)
+        with self.resolving(dataset):
+            if dataset.kind is Kind.VIEW:
+                frame = self.look_through(dataset)
+            else:
+                frame = self.open_table(dataset, streaming=streaming, jreader=jreader)
+        if streaming and not frame.isStreaming:
+            raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
+        if not streaming and frame.isStreaming:
+            raise _kind_error(f"{dataset.name} is a streaming view", "Read it with spark.readStream.table or dlt.read_stream.")
+        return frame.alias(dataset.name.name)
+
+    def look_through(self, dataset: Dataset) -> DataFrame:
+        """A view is its query, put in place; its rules are judged in each flow that reads it (dlt-semantics 3.3)."""
+        self._scopes.append({})
+        flow = self.catalog.flows[dataset.name.key][0]
+        try:
+            frame = data_frame(flow.query(), flow)
+        finally:
+            reads = self._scopes.pop()
+        self.entered_view(dataset, frame, reads)
+        if not dataset.expectations:
+            return frame
+        watch = Watch(f"lakelet_view_{len(self.watches)}", dataset.name, dataset.expectations)
+        self.watches.append(watch)
+        return judged(frame, dataset.expectations, self.observation(watch.name))
+
+    def _stored(self, path: str, streaming: bool, jreader: Any) -> DataFrame:
+        reader = jreader or (self.spark._jsparkSession.readStream() if streaming else self.spark._jsparkSession.read())
+        return DataFrame(reader.format("delta").load(path), self.spark)
+
+    def _unknown(self, text: str) -> LakeletError:
+        return LakeletError(
+            "UNKNOWN_DATASET",
+            f'the query reads "{text}", which neither the pipeline nor the storage knows',
+            where=caller_location(),
+            nearest=nearest_names(text, self.catalog.known_names()),
+            todo="List all names: lakelet graph",
+        )
+
+    # ---------------------------------------------------------------------------------------------------- spark.sql
+
+    def sql(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
+        """Run SQL text with the pipeline's names: each becomes a temporary view of the flow's own session."""
+        opened: dict[tuple[str, bool], str] = {}
+        unknown: list[str] = []
+
+        def replacement(ref: sqltext.RelationRef) -> str | None:
+            found = self.catalog.find(ref.parts)
+            key = found.key if found else ""
+            if key not in self.catalog.datasets and key not in self.catalog.other_tables:
+                if ref.parts[0].lower() == "live":
+                    raise self._unknown(".".join(ref.parts))
+                unknown.append(".".join(ref.parts))
+                return None
+            if (key, ref.streaming) not in opened:
+                name = ".".join(sqltext.quoted(p) for p in ref.parts)
+                frame = self.relation(name, streaming=ref.streaming, jreader=None, otherwise=lambda: self.spark.table(name))
+                # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
+                view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
+                self._views += 1
+                frame._jdf.createOrReplaceTempView(view)
+                opened[key, ref.streaming] = view
+            return opened[key, ref.streaming]
+
+        try:
+            if not sqltext.is_query(self.spark, text) and not _HARMLESS.match(text):
+                raise _command_error(text)
+            rewritten = sqltext.rewrite(self.spark, text, replacement)
+            return run(rewritten)
+        except AnalysisException as problem:
+            if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
+                name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+                raise self._unknown(name or next(iter(unknown), "?")) from problem
+            raise
+        finally:
+            for view in opened.values():
+                self.spark._jsparkSession.catalog().dropTempView(view)
+
+    # --------------------------------------------------------------------------------------------------- cloudFiles
+
+    def load(self, path: str | None, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+        """A `cloudFiles` stream."""
+        where = caller_location()
+        if not path:
+            raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() of a cloudFiles stream was called without a path", where=where)
+        self.sources.append(SourceSpec(path=path, options=dict(options), schema=schema, where=where))
+        return self.open_source(self.sources[-1], len(self.sources) - 1)
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    try:
+        return split_name(text)
+    except ValueError:
+        return (text,)
+
+
+def _command_error(text: str) -> LakeletError:
+    return LakeletError(
+        "QUERY_FAILED_ANALYSIS",
+        f"spark.sql was given a command inside a dataset's function: {' '.join(text.split())[:80]}",
+        where=caller_location(),
+        why="the function is called several times per update, also when nothing may be written",
+        todo="Return a query; what it should write is the dataset itself. Put other commands at the file's top level.",
+    )
+
+
+def _kind_error(what: str, todo: str) -> LakeletError:
+    return LakeletError("QUERY_KIND", what, where=caller_location(), todo=todo)
+
+
+def data_frame(result: Any, flow: Flow) -> DataFrame:
+    """`result` if it is a DataFrame. Raises QUERY_RETURNED_NO_DATAFRAME naming the function."""
+    if isinstance(result, DataFrame):
+        return result
+    name = getattr(flow.query, "__name__", "the function")
+    raise LakeletError(
+        "QUERY_RETURNED_NO_DATAFRAME",
+        f"{name}() returned {_described(result)} instead of a Spark DataFrame",
+        where=flow.where,
+        dataset=str(flow.target),
+        todo="End the function with `return df`.",
+    )
+
+
+def _described(result: Any) -> str:
+    if result is None:
+        return "nothing"
+    kind = type(result)
+    return f"a {'' if kind.__module__ == 'builtins' else kind.__module__.split('.')[0] + ' '}{kind.__name__}"
+
+
+# ------------------------------------------------------------------------------------------------- wrapping pyspark
+
+
+@contextmanager
+def intercepted() -> Iterator[None]:
+    """Wrap pyspark's reading methods for the life of the block."""
+    replaced: list[tuple[type, str, Any]] = []
+
+    def wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        original = getattr(owner, name)
+        replaced.append((owner, name, original))
+        setattr(owner, name, functools.wraps(original)(make(original)))
+
+    wrap(SparkSession, "table", lambda original: lambda self, name: _table(self, name, False, None, lambda: original(self, name)))
+    wrap(DataFrameReader, "table", _reader_table(streaming=False))
+    wrap(DataStreamReader, "table", _reader_table(streaming=True))
+    wrap(SparkSession, "sql", _sql)
+    wrap(DataFrameReader, "load", _batch_load)
+    for name in ("format", "schema", "option", "options"):
+        wrap(DataStreamReader, name, _remembering(name))
+    wrap(DataFrameReader, "format", _remembering("format"))
+    wrap(DataStreamReader, "load", _stream_load)
+    try:
+        yield
+    finally:
+        for owner, name, original in reversed(replaced):
+            setattr(owner, name, original)
+
+
+def _table(session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame]) -> DataFrame:
+    reader = active_reader()
+    if not isinstance(reader, QueryReader) or not isinstance(name, str):
+        return otherwise()
+    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise)
+
+
+def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        def table(self: Any, tableName: str) -> DataFrame:
+            asked = {key.lower() for key in _said(self).get("options", {})}
+            if asked & _CHANGE_FEED and isinstance(active_reader(), QueryReader):
+                raise LakeletError("NOT_SUPPORTED_YET", "reading a table's change feed inside a pipeline", where=caller_location())
+            jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
+            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName))
+
+        return table
+
+    return make
+
+
+def _sql(original: Any) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        reader = active_reader()
+        if not isinstance(reader, QueryReader):
+            frame: DataFrame = original(self, sqlQuery, args, **kwargs)
+            return frame
+        if not kwargs:
+            return reader.sql(sqlQuery, lambda text: original(self, text, args))
+        formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
+        try:
+            return reader.sql(formatter.format(sqlQuery, **kwargs), lambda text: original(self, text, args))
+        finally:
+            formatter.clear()
+
+    return sql
+
+
+def _said(reader: Any) -> dict[str, Any]:
+    """What user code told a reader so far: format, schema, options."""
+    said: dict[str, Any] = reader.__dict__.setdefault("_lakelet_said", {})
+    return said
+
+
+def _remembering(name: str) -> Callable[[Any], Any]:
+    """Wrap a builder method so that its argument is known when `load` is called."""
+
+    def make(original: Any) -> Any:
+        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+            said = _said(self)
+            if name in ("format", "schema"):
+                said[name] = args[0] if args else next(iter(kwargs.values()))
+            else:
+                given = kwargs if name == "options" else {_argument(args, kwargs, 0, "key"): _argument(args, kwargs, 1, "value")}
+                said.setdefault("options", {}).update({k: _option_text(v) for k, v in given.items() if v is not None})
+            return original(self, *args, **kwargs)
+
+        return method
+
+    return make
+
+
+def _argument(args: Sequence[Any], kwargs: Mapping[str, Any], index: int, name: str) -> Any:
+    return args[index] if len(args) > index else kwargs[name]
+
+
+def _option_text(value: Any) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def _stream_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        reader, said = active_reader(), _said(self)
+        wanted = format or said.get("format")
+        if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
+            frame: DataFrame = original(self, path, format, schema, **options)
+            return frame
+        given = {**said.get("options", {}), **{k: _option_text(v) for k, v in options.items() if v is not None}}
+        return reader.load(path or _pop_path(given), given, _struct(schema if schema is not None else said.get("schema"), reader.spark))
+
+    return load
+
+
+def _pop_path(options: dict[str, str]) -> str | None:
+    key = next((k for k in options if k.lower() == "path"), None)
+    return options.pop(key) if key else None
+
+
+def _struct(schema: Any, spark: SparkSession) -> StructType | None:
+    if schema is None or isinstance(schema, StructType):
+        return schema
+    return ddl(schema, spark)
+
+
+def ddl(text: str, spark: SparkSession) -> StructType:
+    """The StructType of DDL text."""
+    import json
+
+    jvm: Any = spark._jvm
+    return StructType.fromJson(json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(text).json()))
+
+
+def _batch_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        if str(format or _said(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
+            raise LakeletError(
+                "CF_INCORRECT_BATCH_USAGE",
+                "cloudFiles is a streaming source; it was used in spark.read",
+                where=caller_location(),
+                todo='Use spark.readStream.format("cloudFiles").',
+            )
+        frame: DataFrame = original(self, path, format, schema, **options)
+        return frame
+
+    return load
+
+
+__all__ = ["Catalog", "Location", "QueryReader", "Watch", "data_frame", "ddl", "intercepted"]

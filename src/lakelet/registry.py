@@ -1,0 +1,224 @@
+"""Where declarations go: the registry that is active while source files are loaded. Layer 1.
+
+The functions of `api` neither know nor care what happens to a declaration; they hand it to the active registry. The runtime, the
+pytest plugin and the tests each make one active for the time of a `with` block.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
+from lakelet.names import Namespace, TableName
+
+_PACKAGE = str(Path(__file__).parent) + os.sep
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something accepted that has no effect here; the result cannot differ because of it."""
+
+    text: str
+    where: Location
+
+
+class Reader(Protocol):
+    """Answers `dlt.read` and `dlt.read_stream` while a dataset's function runs."""
+
+    def batch(self, name: str) -> Any: ...
+
+    def stream(self, name: str, options: dict[str, str]) -> Any: ...
+
+
+class Registry:
+    """Collects datasets and flows; remembers every contradiction instead of stopping at the first."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self.notices: list[Notice] = []
+        self.errors: list[LakeletError] = []
+        self._datasets: dict[str, Dataset] = {}
+        self._flows: dict[str, Flow] = {}
+
+    def resolve(self, text: str, where: Location) -> TableName:
+        """Full name meant by `text`. Raises ARGUMENT_INVALID if it is none."""
+        try:
+            return self.namespace.resolve(text)
+        except ValueError as problem:
+            raise LakeletError("ARGUMENT_INVALID", str(problem), where=where) from None
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        first = self._datasets.get(dataset.name.key)
+        if first is not None:
+            self.errors.append(
+                LakeletError(
+                    "DUPLICATE_DATASET",
+                    f"two definitions carry the name {dataset.name}",
+                    where=dataset.where,
+                    dataset=str(dataset.name),
+                    why=f"the first one is in {first.where}",
+                    todo="Rename one of them.",
+                )
+            )
+            return
+        self._datasets[dataset.name.key] = replace(dataset, expectations=())
+        self.add_expectations(dataset.name, dataset.expectations)
+
+    def add_expectations(self, name: TableName, expectations: Sequence[Expectation]) -> None:
+        """Add rules to a dataset that is already there; names are unique per dataset (dlt-semantics 1.3)."""
+        dataset = self._datasets[name.key]
+        known = {e.name: e for e in dataset.expectations}
+        for expectation in expectations:
+            first = known.get(expectation.name)
+            if first is not None:
+                self.errors.append(
+                    LakeletError(
+                        "DUPLICATE_EXPECTATION",
+                        f"two expectations are called {expectation.name!r}",
+                        where=expectation.where,
+                        dataset=str(name),
+                        why=f"the first one is in {first.where}: {first.text}",
+                        todo="Give each rule of a dataset its own name.",
+                    )
+                )
+                continue
+            known[expectation.name] = expectation
+        self._datasets[name.key] = replace(dataset, expectations=tuple(known.values()))
+
+    def add_flow(self, flow: Flow) -> None:
+        key = flow.name.lower()
+        first = self._flows.get(key)
+        if first is None:
+            self._flows[key] = flow
+        elif not (flow.default and first.default):  # two default flows of one name are a duplicate dataset, already reported
+            self.errors.append(
+                LakeletError(
+                    "DUPLICATE_FLOW",
+                    f"two flows are called {flow.name!r}",
+                    where=flow.where,
+                    dataset=str(flow.target),
+                    why=f"the first one is in {first.where}",
+                    todo="Give the flow another name; its name identifies its checkpoint.",
+                )
+            )
+
+    def note(self, text: str, where: Location) -> None:
+        self.notices.append(Notice(text, where))
+
+    def definitions(self, *, complete: bool = True) -> Definitions:
+        """What was declared, after the checks that need all files. Problems are added to `errors`.
+
+        Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
+        """
+        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()))
+        known = [str(d.name) for d in result.datasets]
+        for flow in result.flows:
+            target = self._datasets.get(flow.target.key)
+            if target is None and complete:
+                self.errors.append(
+                    LakeletError(
+                        "UNKNOWN_TARGET",
+                        f"flow {flow.name!r} writes to {flow.target}, which no file defines",
+                        where=flow.where,
+                        nearest=nearest_names(str(flow.target), known),
+                        todo="Define it with create_streaming_table(...).",
+                    )
+                )
+            elif target is not None and not flow.default and target.kind in (Kind.MATERIALIZED_VIEW, Kind.VIEW):
+                self.errors.append(
+                    LakeletError(
+                        "UNKNOWN_TARGET",
+                        f"flow {flow.name!r} writes to {flow.target}, a {target.kind.value.replace('_', ' ')}",
+                        where=flow.where,
+                        todo="Flows write to streaming tables only.",
+                    )
+                )
+        for dataset in result.datasets if complete else ():
+            if dataset.kind is Kind.STREAMING_TABLE and not result.flows_into(dataset.name):
+                self.errors.append(
+                    LakeletError(
+                        "DATASET_WITHOUT_FLOW",
+                        "the streaming table has no query and no flow writes to it",
+                        where=dataset.where,
+                        dataset=str(dataset.name),
+                        todo=f'Add a flow: @dlt.append_flow(target="{dataset.name.name}").',
+                    )
+                )
+        return result
+
+
+_registry: ContextVar[Registry | None] = ContextVar("lakelet_registry", default=None)
+_reader: ContextVar[Reader | None] = ContextVar("lakelet_reader", default=None)
+
+
+@contextmanager
+def recording(registry: Registry) -> Iterator[Registry]:
+    """Make `registry` the one that declarations go to."""
+    token = _registry.set(registry)
+    try:
+        yield registry
+    finally:
+        _registry.reset(token)
+
+
+@contextmanager
+def reading(reader: Reader) -> Iterator[None]:
+    """Make `reader` answer the reads of dataset functions in this thread."""
+    token = _reader.set(reader)
+    try:
+        yield
+    finally:
+        _reader.reset(token)
+
+
+def active_registry() -> Registry:
+    """The registry declarations go to. Raises OUTSIDE_PIPELINE when there is none."""
+    registry = _registry.get()
+    if registry is None:
+        raise LakeletError(
+            "OUTSIDE_PIPELINE",
+            "a dataset was declared while no pipeline is being loaded",
+            where=caller_location(),
+            todo="Run the file with `lakelet run FILE`, or load it in a test with the `load_pipeline` fixture.",
+        )
+    return registry
+
+
+def active_reader() -> Reader | None:
+    """Who answers reads in this thread, or None outside of dataset functions."""
+    return _reader.get()
+
+
+def caller_location() -> Location:
+    """The place in user code that called into Lakelet: the nearest frame outside this package and outside pyspark."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        foreign = name.startswith(_PACKAGE) or f"{os.sep}pyspark{os.sep}" in name or name.startswith("<frozen") or "functools" in name
+        if not foreign:
+            return Location(display_path(name), frame.f_lineno)
+        frame = frame.f_back
+    return Location("<unknown>", 0)
+
+
+def function_location(function: Callable[..., Any]) -> Location:
+    """Where a function is defined, else where this was called from."""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return Location(display_path(code.co_filename), code.co_firstlineno) if code else caller_location()
+
+
+def display_path(path: str) -> str:
+    """The path as the user would name it: relative to the current directory where it lies below it."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive on Windows
+        return path
+    return path if relative.startswith("..") else relative

@@ -1,0 +1,161 @@
+"""Merging and fitting of Spark schemas: what a streaming table's columns become when a flow brings new ones (dlt-semantics 5.7). Layer 3.
+
+Works on pyspark's type classes only; needs no session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import types as T
+
+from lakelet.errors import LakeletError
+
+_INTEGERS: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+
+
+_NESTED = (T.StructType, T.ArrayType, T.MapType)
+_NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
+
+
+class Incompatible(Exception):
+    """Two types of one column that cannot become one. `path` is dotted."""
+
+    def __init__(self, path: str, stored: T.DataType, incoming: T.DataType) -> None:
+        super().__init__(f"column {path} is {stored.simpleString()} in the table and {incoming.simpleString()} in the query")
+        self.path, self.stored, self.incoming = path, stored, incoming
+
+
+def merge(stored: T.StructType, incoming: T.StructType, path: str = "") -> T.StructType:
+    """`stored` with the columns and nested fields that only `incoming` has, appended; order and spelling of `stored` stay.
+
+    Raises Incompatible where a type of `incoming` does not fit into the stored one without loss.
+    """
+    by_name = {f.name.lower(): f for f in incoming.fields}
+    fields = []
+    for field in stored.fields:
+        other = by_name.pop(field.name.lower(), None)
+        data_type = field.dataType if other is None else _merge_type(field.dataType, other.dataType, _join(path, field.name))
+        fields.append(T.StructField(field.name, data_type, field.nullable, field.metadata))
+    added = [f for f in incoming.fields if f.name.lower() in by_name]
+    return T.StructType([*fields, *(T.StructField(f.name, storable(f.dataType), True, f.metadata) for f in added)])
+
+
+def _merge_type(stored: T.DataType, incoming: T.DataType, path: str) -> T.DataType:
+    if isinstance(stored, T.StructType) and isinstance(incoming, T.StructType):
+        return merge(stored, incoming, path)
+    if isinstance(stored, T.ArrayType) and isinstance(incoming, T.ArrayType):
+        return T.ArrayType(_merge_type(stored.elementType, incoming.elementType, f"{path}.element"), True)
+    if isinstance(stored, T.MapType) and isinstance(incoming, T.MapType):
+        key = _merge_type(stored.keyType, incoming.keyType, f"{path}.key")
+        return T.MapType(key, _merge_type(stored.valueType, incoming.valueType, f"{path}.value"), True)
+    if _fits(stored, incoming):
+        return stored
+    raise Incompatible(path, stored, incoming)
+
+
+def _fits(stored: T.DataType, incoming: T.DataType) -> bool:
+    """Whether every value of `incoming` can be stored as `stored` unchanged."""
+    if stored == incoming or isinstance(incoming, T.NullType):
+        return True
+    if isinstance(stored, _INTEGERS) and isinstance(incoming, _INTEGERS):
+        return _INTEGERS.index(type(incoming)) <= _INTEGERS.index(type(stored))
+    if isinstance(stored, T.DoubleType):
+        return isinstance(incoming, T.FloatType | T.ByteType | T.ShortType | T.IntegerType)
+    if isinstance(stored, T.DecimalType) and isinstance(incoming, T.DecimalType):
+        return bool(stored.scale >= incoming.scale and stored.precision - stored.scale >= incoming.precision - incoming.scale)
+    return isinstance(stored, T.StringType) and isinstance(incoming, T.StringType)
+
+
+def storable(data_type: Any) -> Any:
+    """The type as a table stores it: everything nullable; a column that is always NULL (void) becomes text."""
+    if isinstance(data_type, T.NullType):
+        return T.StringType()
+    if isinstance(data_type, T.StructType):
+        return T.StructType([T.StructField(f.name, storable(f.dataType), True, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, T.ArrayType):
+        return T.ArrayType(storable(data_type.elementType), True)
+    if isinstance(data_type, T.MapType):
+        return T.MapType(storable(data_type.keyType), storable(data_type.valueType), True)
+    return data_type
+
+
+def same_types(declared: T.StructType, found: T.StructType) -> list[str]:
+    """Differences between a declared schema and what a query returns, as sentences; nullability and order do not count."""
+    by_name = {f.name.lower(): f for f in found.fields}
+    problems = []
+    for field in declared.fields:
+        other = by_name.pop(field.name.lower(), None)
+        if other is not None and storable(other.dataType) != storable(field.dataType) and not isinstance(other.dataType, T.NullType):
+            problems.append(f"{field.name} is declared {field.dataType.simpleString()}, the query returns {other.dataType.simpleString()}")
+    return problems + [f"{f.name} is not declared, but the query returns it" for f in by_name.values()]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One output column: its name in the table, and the type to cast to if the query's differs."""
+
+    name: str
+    cast: T.DataType | None
+
+
+def fit(table: T.StructType, query: T.StructType) -> list[Fit]:
+    """How a query is written into `table`: by name, cast where needed; columns it lacks are left out and read as NULL."""
+    by_name = {f.name.lower(): f for f in query.fields}
+    found = ((field, by_name.get(field.name.lower())) for field in table.fields)
+    return [Fit(field.name, None if _same_leaves(field.dataType, other.dataType) else field.dataType) for field, other in found if other]
+
+
+def _same_leaves(stored: T.DataType, incoming: T.DataType) -> bool:
+    """Whether `incoming` can be written as it is: equal leaf types; nested fields may be missing."""
+    if isinstance(stored, T.StructType) and isinstance(incoming, T.StructType):
+        by_name = {f.name.lower(): f.dataType for f in stored.fields}
+        return all(_same_leaves(by_name[f.name.lower()], f.dataType) for f in incoming.fields)
+    if isinstance(stored, T.ArrayType) and isinstance(incoming, T.ArrayType):
+        return _same_leaves(stored.elementType, incoming.elementType)
+    if isinstance(stored, T.MapType) and isinstance(incoming, T.MapType):
+        return _same_leaves(stored.keyType, incoming.keyType) and _same_leaves(stored.valueType, incoming.valueType)
+    return bool(stored == incoming)
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """Names that occur twice when case does not count; Delta refuses them."""
+    seen: set[str] = set()
+    return [n for n in names if n.lower() in seen or seen.add(n.lower())]  # type: ignore[func-returns-value]
+
+
+def unstorable(schema: T.StructType, partition_cols: Sequence[str], properties: Mapping[str, str]) -> tuple[str, str] | None:
+    """Why Delta cannot make a table with these columns, and the remedy; None if it can."""
+    if not schema.fields:
+        return "the query returns no columns", "Select at least one."
+    intervals = [f.name for f in schema.fields if isinstance(f.dataType, T.DayTimeIntervalType | T.YearMonthIntervalType)]
+    if intervals:
+        return f"column {intervals[0]} is an interval, which a table cannot store", "Cast it, for example to a number of seconds."
+    odd = [f.name for f in schema.fields if set(f.name) & _NOT_IN_NAMES]
+    if odd and properties.get("delta.columnMapping.mode", "none") == "none":
+        rename = 'Rename it, or give the table table_properties={"delta.columnMapping.mode": "name"}.'
+        return f"column name {odd[0]!r} holds one of the characters space , ; {{ }} ( ) =, tab or line break", rename
+    partitions = {c.lower() for c in partition_cols}
+    nested = [f.name for f in schema.fields if f.name.lower() in partitions and isinstance(f.dataType, _NESTED)]
+    if nested:
+        return f"partition column {nested[0]} is nested", "Partition by a plain column."
+    if partitions and partitions >= {f.name.lower() for f in schema.fields}:
+        return "all columns are partition columns", "Leave at least one column out of partition_cols."
+    return None
+
+
+def incompatible_error(problem: Incompatible, *, dataset: str, where: Any) -> LakeletError:
+    """The coded error for a type change the stored table cannot take."""
+    return LakeletError(
+        "SCHEMA_INCOMPATIBLE",
+        str(problem),
+        dataset=dataset,
+        where=where,
+        todo=f"Cast the column in the query, or rebuild the table from its sources: lakelet run --full-refresh {dataset}",
+    )
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -1,0 +1,73 @@
+"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (dlt-semantics 5.1, decision 12). Layer 2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelet.errors import LakeletError, nearest_names
+from lakelet.graph import Graph
+from lakelet.model import Kind
+from lakelet.names import Namespace
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asked of one update; names have one to three parts."""
+
+    select: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+
+
+EVERYTHING = Request()
+"""The usual request: refresh all, reset nothing."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Keys of the stored datasets to refresh, and of those among them to reset first."""
+
+    refresh: frozenset[str]
+    reset: frozenset[str]
+
+
+def select(request: Request, graph: Graph, namespace: Namespace, *, kept: frozenset[str] = frozenset()) -> Selection:
+    """Resolve the request against the graph.
+
+    With `select`, only these (and the ones to reset) take part; else all do. `kept`: keys of datasets that must not be reset (table
+    property pipelines.reset.allowed=false); `full_refresh_all` leaves them out. Raises UNKNOWN_SELECTION, and USAGE if
+    `full_refresh_all` comes with names or `full_refresh` names one of `kept`.
+    """
+    if request.full_refresh_all and (request.select or request.full_refresh):
+        raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
+    stored = frozenset(node.name.key for node in graph.nodes if node.kind is not Kind.VIEW)
+    reset = stored - kept if request.full_refresh_all else _keys(request.full_refresh, "--full-refresh", graph, namespace, stored)
+    if reset & kept:
+        raise LakeletError(
+            "USAGE",
+            f"--full-refresh names {graph.by_key[min(reset & kept)].name}, whose property pipelines.reset.allowed is false",
+            todo="Its rows may have no source any more. Take the property away first if they may be lost.",
+        )
+    selected = _keys(request.select, "--select", graph, namespace, stored)
+    return Selection(refresh=(selected | reset) if request.select else stored, reset=reset)
+
+
+def _keys(names: Sequence[str], flag: str, graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:
+    found = set()
+    for name in names:
+        try:
+            key = namespace.resolve(name).key
+        except ValueError as problem:
+            raise LakeletError("UNKNOWN_SELECTION", f"{flag}: {problem}") from None
+        if key not in stored:
+            known = [str(graph.by_key[k].name) for k in sorted(stored)]
+            what = "a view, which is never stored" if key in graph.by_key else "no table of this pipeline"
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"{flag} names {name!r}, {what}",
+                nearest=nearest_names(name, known),
+                todo="List all names: lakelet graph",
+            )
+        found.add(key)
+    return frozenset(found)

@@ -1,0 +1,228 @@
+"""Which tables a SQL text reads, and where their names stand in it: asked of Spark's own parser.
+
+Layer 4. Spark resolves names too late and in one catalog only; Lakelet resolves them itself, so it must know the exact characters to
+replace. Nothing is analysed or run here (one exception: the constant inside `IDENTIFIER(…)`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelet.names import split_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NAME = r"(?:`(?:[^`]|``)+`|[^\s`.(),;]+)"
+_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_STREAM_HEAD = re.compile(rf"STREAM{_GAP}(?P<open>\(?){_GAP}", re.IGNORECASE | re.DOTALL)
+_DOTTED = re.compile(rf"{_NAME}(?:{_GAP}\.{_GAP}{_NAME})*", re.DOTALL)
+_IDENTIFIER = re.compile(rf"IDENTIFIER{_GAP}\(", re.IGNORECASE | re.DOTALL)
+_OPTIONS = re.compile(rf"{_GAP}WITH{_GAP}\(", re.IGNORECASE | re.DOTALL)
+_TABLE_WORD = re.compile(r"\bTABLE\s+$", re.IGNORECASE)
+_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[()]", re.DOTALL)
+
+# Nodes that may stand between a relation and its alias, or behind a relation without one.
+_DECORATIONS = frozenset(
+    {"Sample", "RelationTimeTravel", "UnresolvedEventTimeWatermark", "NamedStreamingRelation", "UnresolvedSubqueryColumnAliases"}
+)
+_NOT_QUERIES = ("Command", "ParsedStatement")
+
+
+@dataclass(frozen=True)
+class RelationRef:
+    """One place of a text that reads a table by name.
+
+    `parts` is the name without quotes, `LIVE` included. `text[start:stop]` is the name as written (or the whole `IDENTIFIER(…)`), never
+    the word STREAM or its parentheses. `streaming`: it stands in `STREAM(name)` or `STREAM name`. `has_alias`: the reference has an alias,
+    or cannot take one (`TABLE name`). `alias_at`: where an alias may be inserted; None when `has_alias`.
+    """
+
+    parts: tuple[str, ...]
+    start: int
+    stop: int
+    streaming: bool
+    has_alias: bool
+    alias_at: int | None = None
+
+
+def substitute(spark: SparkSession, sql: str) -> str:
+    """Return `sql` with `${key}` replaced from the session's configuration, as Spark's parser does it.
+
+    Positions of `relations` refer to this text. A text without `${` comes back unchanged.
+    """
+    if "${" not in sql:
+        return sql
+    jvm: Any = spark._jvm
+    return str(jvm.org.apache.spark.sql.internal.VariableSubstitution().substitute(sql))
+
+
+def relations(spark: SparkSession, sql: str) -> list[RelationRef]:
+    """Return the tables that the one statement `sql` reads, in the order of the text, each place once.
+
+    Left out: names of common table expressions (where they are visible), table functions, and the target of an INSERT. Positions are
+    characters of `substitute(spark, sql)`. Raises pyspark's ParseException when Spark cannot parse the text.
+    """
+    text = substitute(spark, sql)
+    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text).refs(parse(spark, text))}
+    return [found[span] for span in sorted(found)]
+
+
+def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None]) -> str:
+    """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is.
+
+    A name without an alias keeps its last part as alias, so that `SELECT t.a FROM db.t` still works. Raises like `relations`.
+    """
+    text = substitute(spark, sql)
+    edits: list[tuple[int, int, str]] = []
+    for ref in relations(spark, text):
+        new = replacement(ref)
+        if new is None:
+            continue
+        edits.append((ref.start, ref.stop, new))
+        if ref.alias_at is not None:
+            edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(ref.parts[-1])}"))
+    for start, stop, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[stop:]
+    return text
+
+
+def is_query(spark: SparkSession, sql: str) -> bool:
+    """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
+    jvm: Any = spark._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    prefix = "org.apache.spark.sql.catalyst.plans.logical."
+    refused = [jvm.java.lang.Class.forName(prefix + name, True, loader) for name in _NOT_QUERIES]
+
+    def reads_only(node: Any) -> bool:
+        return not any(c.isInstance(node) for c in refused) and all(reads_only(child) for child in _items(node.children()))
+
+    return reads_only(parse(spark, sql))
+
+
+def parse(spark: SparkSession, sql: str) -> Any:
+    """Spark's unresolved plan of `sql` (a Java object). Raises pyspark's ParseException."""
+    session: Any = spark
+    return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
+
+
+def quoted(name: str) -> str:
+    """The name in back quotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _items(sequence: Any) -> Iterator[Any]:
+    for index in range(sequence.size()):
+        yield sequence.apply(index)
+
+
+@dataclass(frozen=True)
+class _Above:
+    """What stands above a node: the visible CTE names (lower case), whether an alias follows, and where the decorations end."""
+
+    ctes: frozenset[str] = frozenset()
+    aliased: bool = False
+    end: int = 0
+
+
+class _Walk:
+    """One walk over a parsed plan, its subqueries and its common table expressions."""
+
+    def __init__(self, spark: SparkSession, text: str) -> None:
+        self.spark, self.text = spark, text
+
+    def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef]:
+        kind = str(node.nodeName())
+        if kind in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
+            yield from self._reference(node, kind, above)
+            return
+        if kind == "UnresolvedWith":
+            yield from self._with(node, above.ctes)
+            return
+        below = self._below(node, kind, above)
+        for subquery in _items(node.subqueries()):
+            yield from self.refs(subquery, _Above(above.ctes))
+        children = [node.relation()] if kind == "RelationTimeTravel" else _items(node.children())
+        for child in children:
+            yield from self.refs(child, below)
+
+    def _below(self, node: Any, kind: str, above: _Above) -> _Above:
+        if kind == "SubqueryAlias":
+            return _Above(above.ctes, aliased=True)
+        if kind in _DECORATIONS:
+            return _Above(above.ctes, above.aliased, max(above.end, _span(node)[1]))
+        return _Above(above.ctes)
+
+    def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef]:
+        visible = outer
+        recursive = bool(node.allowRecursion())
+        for definition in _items(node.cteRelations()):
+            name = str(definition._1()).lower()
+            yield from self.refs(definition._2(), _Above(visible | {name} if recursive else visible))
+            visible = visible | {name}
+        yield from self.refs(node.child(), _Above(visible))
+
+    def _reference(self, node: Any, kind: str, above: _Above) -> Iterator[RelationRef]:
+        start, end = _span(node)
+        streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
+        start, stop = _name_span(self.text, start) if streaming else (start, end)
+        if kind == "UnresolvedRelation":
+            parts = tuple(str(part) for part in _items(node.multipartIdentifier()))
+        else:
+            parts = self._evaluated(self.text[start:stop])
+        if len(parts) == 1 and parts[0].lower() in above.ctes:
+            return
+        if above.aliased or _TABLE_WORD.search(self.text, 0, start):
+            yield RelationRef(parts, start, stop, streaming, has_alias=True)
+            return
+        after = max(above.end, end if streaming else _after_options(self.text, end))
+        yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after)
+
+    def _evaluated(self, identifier: str) -> tuple[str, ...]:
+        inner = identifier[identifier.index("(") :]
+        row = self.spark.sql(f"SELECT CAST({inner} AS STRING)").first()
+        return split_name(str(row[0])) if row else ()
+
+
+def _span(node: Any) -> tuple[int, int]:
+    """Half-open character span of a node's origin; (0, 0) when it has none."""
+    origin = node.origin()
+    if not origin.startIndex().isDefined():
+        return (0, 0)
+    return int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1
+
+
+def _name_span(text: str, start: int) -> tuple[int, int]:
+    """The span of the name in `STREAM(name)` or `STREAM name`, which begins at `start`."""
+    head = _STREAM_HEAD.match(text, start)
+    begin = head.end() if head else start
+    identifier = _IDENTIFIER.match(text, begin)
+    if identifier:
+        return begin, _closing(text, identifier.end())
+    name = _DOTTED.match(text, begin)
+    return begin, name.end() if name else begin
+
+
+def _after_options(text: str, position: int) -> int:
+    """The end of a `WITH (…)` clause that follows `position`, else `position`."""
+    options = _OPTIONS.match(text, position)
+    return _closing(text, options.end()) if options else position
+
+
+def _closing(text: str, position: int) -> int:
+    """The position behind the parenthesis that closes the one opened just before `position`; strings and comments do not count."""
+    depth = 1
+    for token in _TOKEN.finditer(text, position):
+        depth += {"(": 1, ")": -1}.get(token.group(), 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def names_of(refs: Sequence[RelationRef]) -> list[str]:
+    """The dotted names of the references, quoted where needed, each once, in order."""
+    plain = re.compile(r"\w+")
+    return list(dict.fromkeys(".".join(p if plain.fullmatch(p) else quoted(p) for p in ref.parts) for ref in refs))

@@ -1,0 +1,302 @@
+"""The storage root: one registry of names, one lease, and where everything lies. Layer 3; no Spark.
+
+    <root>/system/registry.json     names, kinds, reset epochs, fingerprints
+    <root>/system/lease-<id>.json   who updates this storage now
+    <root>/system/events            event log (Delta)
+    <root>/tables/<catalog>/<schema>/<name>
+    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<generation>
+    <root>/autoloader/<catalog>/<schema>/<target>/<flow>/<epoch>/<source number>
+
+Every write replaces a whole file, so a crash leaves the old or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+
+from lakelet.errors import LakeletError
+from lakelet.failpoints import reached
+from lakelet.names import Namespace, TableName
+
+FORMAT = 1
+_LEASES = "lease-*.json"
+_GIVE_UP_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """What the storage knows of one table between updates.
+
+    `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
+    materialized view and say what its content was computed from; `version` is the table version they describe.
+    """
+
+    name: str
+    kind: str
+    path: str
+    epoch: int = 0
+    private: bool = False
+    active: bool = True
+    columns: str | None = None
+    fingerprint: str | None = None
+    input_versions: Mapping[str, int] = field(default_factory=dict)
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class StoredFlow:
+    """`examined`: per input table, the version up to which no file can match the flow's partition filter `filter`."""
+
+    name: str
+    filter: str = ""
+    examined: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LastUpdate:
+    """The newest update that started here. `clean`: it completed and wrote all its events."""
+
+    id: str
+    started: str
+    clean: bool
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Content of `system/registry.json`. Keys of `datasets` and `flows` are lower-case full names."""
+
+    pipeline_id: str = ""
+    namespace: Namespace = field(default_factory=Namespace)
+    datasets: dict[str, StoredDataset] = field(default_factory=dict)
+    flows: dict[str, StoredFlow] = field(default_factory=dict)
+    last_update: LastUpdate | None = None
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "pipeline_id": self.pipeline_id,
+                "namespace": asdict(self.namespace),
+                "datasets": {k: asdict(v) for k, v in sorted(self.datasets.items())},
+                "flows": {k: asdict(v) for k, v in sorted(self.flows.items())},
+                "last_update": asdict(self.last_update) if self.last_update else None,
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str) -> Registry:
+        """Raises FORMAT_NEWER if a newer Lakelet wrote it. Unknown keys of a known format are an error of ours and raise TypeError."""
+        data = json.loads(text)
+        if data["format"] > FORMAT:
+            raise LakeletError(
+                "FORMAT_NEWER",
+                f"{source} has format {data['format']}; this Lakelet knows formats up to {FORMAT}",
+                todo="Use the Lakelet version that wrote this storage, or a newer one.",
+            )
+        last = data.get("last_update")
+        return cls(
+            pipeline_id=data["pipeline_id"],
+            namespace=Namespace(**data["namespace"]),
+            datasets={k: StoredDataset(**v) for k, v in data["datasets"].items()},
+            flows={k: StoredFlow(**v) for k, v in data["flows"].items()},
+            last_update=LastUpdate(**last) if last else None,
+        )
+
+
+class Storage:
+    """Paths below one root, the registry in it, and the lease on it. Thread-safe."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = Path(root).absolute()
+        self._lock = threading.Lock()
+        self._registry: Registry | None = None
+
+    # ------------------------------------------------------------------------------------------------------ paths
+
+    @property
+    def system(self) -> Path:
+        return self.root / "system"
+
+    @property
+    def events(self) -> Path:
+        return self.system / "events"
+
+    def table_path(self, name: TableName) -> Path:
+        """Where a table lies: where the registry says, else where a new one will be made."""
+        stored = self.registry().datasets.get(name.key)
+        return self.root / (stored.path if stored else new_table_path(name))
+
+    def checkpoint(self, target: TableName, flow: str, generation: str) -> Path:
+        return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
+
+    def source_state(self, target: TableName, flow: str, epoch: int, number: int) -> Path:
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / str(epoch) / str(number)
+
+    # --------------------------------------------------------------------------------------------------- registry
+
+    def registry(self) -> Registry:
+        """What is stored; an empty registry where nothing was stored yet."""
+        with self._lock:
+            return self._load()
+
+    def reload(self) -> Registry:
+        with self._lock:
+            self._registry = None
+            return self._load()
+
+    def _load(self) -> Registry:
+        if self._registry is None:
+            file = self.system / "registry.json"
+            self._registry = Registry.from_json(file.read_text(), source=str(file)) if file.exists() else Registry()
+        return self._registry
+
+    def save(self, registry: Registry) -> None:
+        """Replace the stored registry."""
+        with self._lock:
+            self._store(registry)
+
+    def remember(self, dataset: StoredDataset) -> None:
+        """Store one dataset's entry."""
+        with self._lock:
+            registry = self._load()
+            self._store(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
+
+    def note_flow(self, flow: StoredFlow) -> None:
+        """Keep one flow's entry for the next `save` or `remember`: losing it costs a look at a few log files, nothing else."""
+        with self._lock:
+            registry = self._load()
+            self._registry = replace(registry, flows={**registry.flows, flow.name.lower(): flow})
+
+    def _store(self, registry: Registry) -> None:
+        write_atomically(self.system / "registry.json", registry.to_json())
+        self._registry = registry
+        reached("registry.written")
+
+    # ------------------------------------------------------------------------------------------------------ lease
+
+    @contextmanager
+    def lease(self, update_id: str) -> Iterator[None]:
+        """Hold the storage for one update.
+
+        Raises LAKELET_STORAGE_BUSY if a living process holds it; what dead ones left is removed.
+        """
+        mine = self.system / f"lease-{update_id}.json"
+        write_atomically(mine, _lease_text(update_id))
+        try:
+            self._wait_until_alone(mine)
+            reached("lease.acquired")
+            yield
+        finally:
+            mine.unlink(missing_ok=True)
+
+    def _wait_until_alone(self, mine: Path) -> None:
+        """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
+
+        Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
+        earlier one gives up; the earliest waits for the others to do so, unless they had looked before it came
+        (docs/decisions/0008-lease.md).
+        """
+        me = json.loads(mine.read_text())
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
+        while others := [lease for lease in self._leases() if lease["update_id"] != me["update_id"]]:
+            if time.monotonic() > deadline or any(_precedence(other) < _precedence(me) for other in others):
+                raise self._busy(others[0])
+            time.sleep(0.05)
+        for file in self.system.glob(_LEASES):
+            if file != mine and _holder(file) is None:
+                file.unlink(missing_ok=True)
+
+    def refuse_if_busy(self) -> None:
+        """Raises LAKELET_STORAGE_BUSY if a living process holds a lease; reads only."""
+        for holder in self._leases():
+            raise self._busy(holder)
+
+    def _leases(self) -> list[Mapping[str, Any]]:
+        """The leases of living processes."""
+        found = [_holder(file) for file in sorted(self.system.glob(_LEASES))]
+        return [holder for holder in found if holder is not None]
+
+    def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
+        process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
+        file = self.system / f"lease-{holder['update_id']}.json"
+        return LakeletError(
+            "LAKELET_STORAGE_BUSY",
+            f"another update is running on {self.root}",
+            why=f"update {holder['update_id'][:8]} of {process} holds it since {since}",
+            todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
+        )
+
+
+def new_table_path(name: TableName) -> str:
+    return f"tables/{_folder(name)}"
+
+
+def _folder(name: TableName) -> str:
+    return "/".join(_segment(part) for part in (name.catalog, name.schema, name.name))
+
+
+def _segment(text: str) -> str:
+    """One folder name; lower case, because names do not differ by case but folders may."""
+    return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace `file` as a whole; parents are made."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    temporary.write_text(text)
+    os.replace(temporary, file)
+
+
+def _lease_text(update_id: str) -> str:
+    now = datetime.now(timezone.utc)
+    process = psutil.Process()
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "update_id": update_id,
+            "host": socket.gethostname(),
+            "pid": process.pid,
+            "process_started": process.create_time(),
+            "since": now.isoformat(timespec="microseconds"),
+        }
+    )
+
+
+def _holder(lease: Path) -> Mapping[str, Any] | None:
+    """Who holds a lease; None if there is none, if it is no lease, or if its process is gone."""
+    try:
+        holder = json.loads(lease.read_text())
+        return holder if _alive(holder) else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:
+    return lease["since"], lease["update_id"]
+
+
+def _alive(holder: Mapping[str, Any]) -> bool:
+    """Whether the holder of a lease may still run. A process of another host cannot be looked at, so it counts as alive."""
+    if holder["host"] != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(holder["pid"])
+        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - holder["process_started"]) < 2
+    except psutil.NoSuchProcess:
+        return False

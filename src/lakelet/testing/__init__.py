@@ -1,0 +1,5 @@
+"""For tests of pipeline code: load one file, call its functions on small data frames. Layer 6; fixtures are in `plugin`."""
+
+from lakelet.testing.loading import PipelineFunctions, load_file
+
+__all__ = ["PipelineFunctions", "load_file"]

@@ -1,0 +1,269 @@
+"""Loads one pipeline file under a registry and answers its reads from given data frames. Layer 6.
+
+What is put in place (the modules `dlt` and `pyspark.pipelines`, the import path, pyspark's reading methods) is there only while the file
+loads and while one of its functions runs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from lakelet.errors import DefinitionErrors, LakeletError, nearest_names
+from lakelet.model import Dataset, Expectation
+from lakelet.names import Namespace
+from lakelet.registry import Registry, caller_location, reading, recording
+from lakelet.shim import dlt_modules
+from lakelet.sqltext import RelationRef, quoted, rewrite
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_ROOT_MARKS = ("databricks.yml", "databricks.yaml", "pyproject.toml", ".git")
+
+
+class Named(dict[str, Any]):
+    """A dictionary whose missing names raise UNKNOWN_DATASET with the nearest one."""
+
+    def __missing__(self, name: str) -> Any:
+        raise LakeletError("UNKNOWN_DATASET", f"the file declares no {name!r}", nearest=nearest_names(name, self))
+
+
+@dataclass(frozen=True)
+class PipelineFunctions:
+    """What one pipeline file declares, by dataset name (flows by flow name).
+
+    Attributes:
+        functions: the query functions; called without arguments they return a DataFrame made from the given inputs.
+        datasets: what the decorators recorded: kind, comment, partition and cluster columns, properties.
+        expectations: per dataset its rules by name; each has `text` and `action`.
+        module: the file's own names, for the plain functions in it.
+    """
+
+    functions: Mapping[str, Callable[[], DataFrame]]
+    datasets: Mapping[str, Dataset]
+    expectations: Mapping[str, Mapping[str, Expectation]]
+    module: ModuleType
+
+    def __getitem__(self, name: str) -> Callable[[], DataFrame]:
+        return self.functions[name]
+
+
+def load_file(
+    file: Path, *, spark: SparkSession, conf: Mapping[str, str] | None = None, inputs: Mapping[str, DataFrame] | None = None
+) -> PipelineFunctions:
+    """Run `file` as a pipeline source and return its functions, ready to be called on `inputs`.
+
+    Raises LakeletError for contradicting definitions; an exception of the file itself comes through as it is.
+    """
+    file = file.resolve()
+    registry = Registry(Namespace())
+    answers = Inputs(registry.namespace, inputs or {})
+
+    @contextmanager
+    def pipeline() -> Iterator[None]:
+        with ExitStack() as stack:
+            for part in (
+                importable(project_root(file)),
+                dlt_modules(),
+                recording(registry),
+                reading(answers),
+                answering(answers, conf or {}),
+            ):
+                stack.enter_context(part)
+            yield
+
+    with pipeline():
+        module = _run(file, {"spark": spark})
+    if registry.errors:
+        raise DefinitionErrors(registry.errors)
+    # What this adds to `registry.errors` concerns all files together, e.g. a flow into a table that another file defines.
+    found = registry.definitions()
+    return PipelineFunctions(
+        functions=Named({_short(f.name): _inside(pipeline, f.query) for f in found.flows}),
+        datasets=Named({d.name.name: d for d in found.datasets}),
+        expectations=Named({d.name.name: {e.name: e for e in d.expectations} for d in found.datasets}),
+        module=module,
+    )
+
+
+def project_root(file: Path) -> Path:
+    """The folder that pipeline files import from: the nearest one above `file` that looks like a project, else the file's own."""
+    for folder in file.parents:
+        if any((folder / mark).exists() for mark in _ROOT_MARKS):
+            return folder
+    return file.parent
+
+
+class Inputs:
+    """The data frames a test gives: by dataset name, with or without `LIVE.`, or by the folder that files would be loaded from."""
+
+    def __init__(self, namespace: Namespace, frames: Mapping[str, DataFrame]) -> None:
+        self._namespace, self._frames = namespace, dict(frames)
+        self._by_key = {namespace.resolve(name).key: frame for name, frame in frames.items() if "/" not in name}
+
+    def batch(self, name: str) -> DataFrame:
+        """Raises UNKNOWN_DATASET if the test gave no frame of this name."""
+        frame = self._by_key.get(self._namespace.resolve(name).key)
+        if frame is None:
+            raise LakeletError(
+                "UNKNOWN_DATASET",
+                f"the function reads {name!r}, which is not among the inputs of this test",
+                where=caller_location(),
+                nearest=nearest_names(name, self._frames),
+                todo=f'Give it: load_pipeline(..., inputs={{"{name}": data_frame}}).',
+            )
+        return frame
+
+    def stream(self, name: str, options: Mapping[str, str]) -> DataFrame:
+        """The same small frame: in a test everything there is arrives in one batch."""
+        return self.batch(name)
+
+    def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
+        """Run SQL text on the given frames; each is a temporary view while the text is analysed."""
+        views: dict[str, DataFrame] = {}
+
+        def view(ref: RelationRef) -> str:
+            if ref.streaming:
+                raise LakeletError(
+                    "NOT_SUPPORTED_YET", "STREAM in spark.sql inside a test", where=caller_location(), todo="Use spark.readStream.table."
+                )
+            name = f"__lakelet_input_{len(views)}"
+            views[name] = self.batch(".".join(quoted(part) for part in ref.parts))
+            views[name].createOrReplaceTempView(name)
+            return name
+
+        try:
+            return run(rewrite(spark, text, view))
+        finally:
+            for name in views:
+                spark.catalog.dropTempView(name)
+
+    def folder(self, path: object) -> DataFrame | None:
+        return self._frames.get(path) if isinstance(path, str) else None
+
+
+@contextmanager
+def answering(inputs: Inputs, conf: Mapping[str, str]) -> Iterator[None]:
+    """pyspark's reads and `spark.conf.get` answer from `inputs` and `conf`.
+
+    The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same.
+    """
+    from unittest.mock import patch
+
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.conf import RuntimeConfig
+    from pyspark.sql.streaming import DataStreamReader
+
+    def table(self: Any, name: str, *_: Any, **__: Any) -> Any:
+        return inputs.batch(name)
+
+    run_sql = SparkSession.sql
+
+    def sql(self: Any, sqlQuery: str, args: Any = None, **frames: Any) -> Any:
+        if frames:  # `{name}` in the text: no SQL yet, and it brings its data along
+            return run_sql(self, sqlQuery, args, **frames)
+        return inputs.sql(self, sqlQuery, lambda text: run_sql(self, text, args))
+
+    def loading(original: Callable[..., Any]) -> Callable[..., Any]:
+        def load(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
+            frame = inputs.folder(path)
+            return original(self, path, *args, **kwargs) if frame is None else frame
+
+        return load
+
+    get = RuntimeConfig.get
+
+    def setting(self: Any, key: str, *default: Any, **kwargs: Any) -> Any:
+        return conf[key] if key in conf else get(self, key, *default, **kwargs)
+
+    replaced: list[tuple[Any, str, Any]] = [
+        (SparkSession, "table", table),
+        (SparkSession, "sql", sql),
+        (DataFrameReader, "table", table),
+        (DataStreamReader, "table", table),
+        (DataFrameReader, "load", loading(DataFrameReader.load)),
+        (DataStreamReader, "load", loading(DataStreamReader.load)),
+        (RuntimeConfig, "get", setting),
+        *_batch_deduplication(DataFrame),
+    ]
+    with ExitStack() as stack:
+        for owner, name, method in replaced:
+            stack.enter_context(patch.object(owner, name, method))
+        yield
+
+
+def _batch_deduplication(frames: Any) -> list[tuple[Any, str, Any]]:
+    """`dropDuplicatesWithinWatermark` for frames that are no streams, which Spark refuses: within one batch it is `dropDuplicates`."""
+    # DataFrame is abstract; the class of the session at hand overrides the method.
+    owners = [cls for cls in frames.__subclasses__() if "dropDuplicatesWithinWatermark" in vars(cls)] or [frames]
+
+    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
+        def deduplicate(self: Any, subset: Any = None) -> Any:
+            return original(self, subset) if self.isStreaming else self.dropDuplicates(subset)
+
+        return deduplicate
+
+    return [(cls, "dropDuplicatesWithinWatermark", replacement(cls.dropDuplicatesWithinWatermark)) for cls in owners]
+
+
+@contextmanager
+def importable(root: Path) -> Iterator[None]:
+    """Modules below `root` can be imported, freshly; afterwards the import system is as it was."""
+    hidden = {name: module for name, module in list(sys.modules.items()) if _shadows(name, module, root)}
+    for name in hidden:
+        del sys.modules[name]
+    before, path = set(sys.modules), list(sys.path)
+    sys.path.insert(0, str(root))
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name in [name for name, module in list(sys.modules.items()) if name not in before and _lies_below(module, root)]:
+            del sys.modules[name]
+        sys.modules.update(hidden)
+
+
+def _shadows(name: str, module: ModuleType, root: Path) -> bool:
+    """Whether the loaded module has a name that belongs to `root`'s project but comes from elsewhere (another project's `expectations`)."""
+    top = root / name.partition(".")[0]
+    return (top.with_suffix(".py").is_file() or (top / "__init__.py").is_file()) and not _lies_below(module, root)
+
+
+def _lies_below(module: ModuleType, root: Path) -> bool:
+    origin = getattr(module, "__file__", None)
+    if origin is None:
+        try:
+            origin = next(iter(getattr(module, "__path__", ())), None)  # a folder without __init__.py
+        except KeyError:  # its parent package is no longer loaded
+            return False
+    return bool(origin) and "site-packages" not in str(origin) and Path(str(origin)).resolve().is_relative_to(root)
+
+
+def _run(file: Path, names: Mapping[str, Any]) -> ModuleType:
+    """Run the file as `__main__`, as the service runs source files."""
+    module = ModuleType("__main__")
+    module.__file__ = str(file)
+    vars(module).update(names, __builtins__=builtins)
+    exec(compile(file.read_bytes(), str(file), "exec"), vars(module))
+    return module
+
+
+def _inside(pipeline: Callable[[], Any], query: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(query)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with pipeline():
+            return query(*args, **kwargs)
+
+    return call
+
+
+def _short(flow: str) -> str:
+    return flow.rsplit(".", 1)[-1]

@@ -1,0 +1,377 @@
+"""One update, from its first event to its terminal one. Layer 5.
+
+Analysis comes first and writes nothing; then the lease is taken, what a crash left is repaired, resets are recorded, and the flows run.
+"""
+
+from __future__ import annotations
+
+import getpass
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from lakelet import __version__
+from lakelet.analysis import Analysis, AnalyzedDataset, AnalyzedFlow
+from lakelet.config import PipelineConfig
+from lakelet.diagnosis import run_failure
+from lakelet.errors import LakeletError
+from lakelet.eventlog import writer
+from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
+from lakelet.executor import execute
+from lakelet.failpoints import reached
+from lakelet.flows import append, complete
+from lakelet.flows.context import Environment, FlowRun
+from lakelet.loader import Loaded
+from lakelet.model import Kind
+from lakelet.plan import Decision, Plan, Step, Strategy
+from lakelet.repair import repair
+from lakelet.select import Selection
+from lakelet.storage import LastUpdate, Registry, Storage
+
+WORKERS = 4
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why."""
+
+    update_id: str
+    state: str
+    errors: tuple[LakeletError, ...]
+    seconds: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Work:
+    """One flow to bring up to date. `inputs`: keys of the stored datasets it reads."""
+
+    key: str
+    analyzed: AnalyzedDataset | None
+    flow: AnalyzedFlow | None
+    target: str
+    kind: Kind
+    inputs: tuple[str, ...]
+
+
+def works(analysis: Analysis, loaded: Loaded) -> list[Work]:
+    """Every flow into a stored dataset, inputs first. A dataset that could not be analysed has one entry without a flow."""
+    found = []
+    for node in analysis.graph.nodes:
+        if node.kind is Kind.VIEW:
+            continue
+        key = node.name.key
+        inputs = tuple(i for i in analysis.graph.stored_inputs(key) if i != key)
+        analyzed = analysis.datasets.get(key)
+        if analyzed is None:
+            found.append(Work(str(node.name), None, None, key, node.kind, inputs))
+            continue
+        found += [Work(f.flow.name, analyzed, f, key, analyzed.kind, inputs) for f in analyzed.flows]
+    return found
+
+
+def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
+    """What is to be done for one flow on the facts of this moment."""
+    if work.analyzed is None or work.flow is None:
+        return Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
+    run = FlowRun(environment, work.analyzed, work.flow)
+    if work.kind is Kind.MATERIALIZED_VIEW:
+        return complete.decide(run, work.inputs)
+    return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
+
+
+def planned(environment: Environment, everything: Sequence[Work], selection: Selection) -> Plan:
+    """The plan as far as it can be told before anything runs: what changes above a flow gives it something to do."""
+    busy: set[str] = set()
+    names = {w.target: str(environment.catalog.datasets[w.target].name) for w in everything}
+    steps = []
+    for work in everything:
+        if work.target not in selection.refresh:
+            decision = Decision(Strategy.EXCLUDED, "it was not selected")
+        elif work.target in selection.reset:
+            decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
+        else:
+            decision = decide(environment, work, remember=False)
+            above = [names[i] for i in work.inputs if i in busy]
+            if decision.strategy is Strategy.SKIP and above:
+                strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
+                decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
+        if decision.strategy in (Strategy.FULL, Strategy.STREAM):
+            busy.add(work.target)
+        inputs = tuple(names[i] for i in work.inputs)
+        steps.append(Step(names[work.target], work.kind, work.key, decision.strategy, decision.reason, inputs))
+    return Plan(tuple(steps))
+
+
+@dataclass
+class Update:
+    """Runs one update. `clock` gives seconds; events go to `events`."""
+
+    config: PipelineConfig
+    storage: Storage
+    environment: Environment
+    analysis: Analysis
+    loaded: Loaded
+    selection: Selection
+    events: writer.EventWriter
+    pipeline_id: str
+    clock: Callable[[], float] = time.monotonic
+    errors: list[LakeletError] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    cause: str = "USER_ACTION"
+
+    @property
+    def id(self) -> str:
+        return self.environment.update_id
+
+    # ------------------------------------------------------------------------------------------------------ events
+
+    def emit(
+        self,
+        event_type: str,
+        message: str,
+        body: Mapping[str, Any],
+        *,
+        dataset: str | None = None,
+        flow: str | None = None,
+        level: str = INFO,
+        error: BaseException | None = None,
+        id: str | None = None,
+        batch_id: int | None = None,
+    ) -> None:
+        origin = self._origin(self.id, dataset, flow, batch_id)
+        event = Event(event_type, message, origin, {event_type: dict(body)}, level=level, error=error)
+        self.events.emit(replace(event, id=id) if id else event)
+
+    def _origin(self, update_id: str, dataset: str | None, flow: str | None, batch_id: int | None) -> Origin:
+        return Origin(self.pipeline_id, self.config.name, update_id, dataset, flow, self._flow_id(dataset, flow), batch_id)
+
+    def _flow_id(self, dataset: str | None, flow: str | None) -> str | None:
+        """Stays the same over updates, is new after a full refresh (dlt-semantics 4.2)."""
+        if dataset is None or flow is None:
+            return None
+        stored = self.storage.registry().datasets.get(dataset.lower())
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{stored.epoch if stored else 0}"))
+
+    def state(self, state: str, *, error: BaseException | None = None) -> None:
+        level = ERROR if state == "FAILED" else INFO
+        self.emit("update_progress", f"Update {self.id[:6]} is {state}.", {"state": state}, level=level, error=error)
+
+    def progress(self, work: Work, status: str, message: str, *, level: str = INFO, error: BaseException | None = None) -> None:
+        name = str(self.environment.catalog.datasets[work.target].name)
+        self.emit("flow_progress", message, {"status": status}, dataset=name, flow=work.key, level=level, error=error)
+
+    # --------------------------------------------------------------------------------------------------------- run
+
+    def run(self) -> UpdateResult:
+        """Bring the selected datasets up to date. Raises LakeletError only if the update could not begin."""
+        started = self.clock()
+        everything = works(self.analysis, self.loaded)
+        with self.storage.lease(self.id):
+            self.events.start()
+            try:
+                self._begin(everything)
+                state = self._flows(everything)
+            except KeyboardInterrupt:
+                self._end("CANCELED")
+                raise
+            except BaseException as problem:
+                self._end("FAILED", problem)
+                raise
+            self._end(state)
+        return UpdateResult(self.id, state, tuple(self.errors), self.clock() - started, tuple(self.steps))
+
+    def _begin(self, everything: Sequence[Work]) -> None:
+        runs = [FlowRun(self.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
+        repaired = repair(self.environment, self.storage.reload(), runs, self._origin)
+        registry = repaired.registry
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        defined = set(self.environment.catalog.datasets)
+        datasets = {k: replace(v, active=k in defined) for k, v in registry.datasets.items()}
+        self.storage.save(
+            Registry(self.pipeline_id, self.config.namespace, datasets, registry.flows, LastUpdate(self.id, now, clean=False))
+        )
+        user = getpass.getuser()
+        self.emit("user_action", f"User {user} started an update.", {"action": "START", "user_name": user})
+        self.emit("create_update", f"Update {self.id[:6]} started by {self.cause}.", self._settings())
+        self.emit("runtime_details", f"Lakelet {__version__}", {"runtime_version": {"dbr_version": f"lakelet-{__version__}"}})
+        for state in ("QUEUED", "CREATED", "INITIALIZING"):
+            self.state(state)
+        if repaired.died is not None:
+            self._tell_repaired(repaired.died, repaired.told)
+        for notice in self.loaded.notices:
+            self.emit("notice", f"{notice.where}: {notice.text}", {"text": notice.text, "where": str(notice.where)}, level=WARN)
+        self._define(everything)
+        if self.selection.reset:
+            self.state("RESETTING")
+            self._reset()
+        self._warn_readers_of_reset(everything)
+        self.state("SETTING_UP_TABLES")
+        self.state("RUNNING")
+        for work in everything:
+            if work.target in self.selection.refresh:
+                self.progress(work, "QUEUED", f"Flow '{work.key}' is QUEUED.")
+            else:
+                self.progress(work, "EXCLUDED", f"Flow '{work.key}' is EXCLUDED: it was not selected.")
+                self._step(work, Decision(Strategy.EXCLUDED, "it was not selected"))
+
+    def _tell_repaired(self, died: LastUpdate, events: int) -> None:
+        text = f"The update before, {died.id[:6]} of {died.started[:19]}, ended with its process; this one goes on where it stopped."
+        self.emit("notice", text, {"text": "last update died", "update_id": died.id, "events_added": events}, level=WARN)
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "cause": self.cause,
+            "runtime_version": {"dbr_version": f"lakelet-{__version__}"},
+            "catalog": self.config.namespace.catalog,
+            "schema": self.config.namespace.schema,
+            "storage": str(self.storage.root),
+            "configuration": dict(self.config.parameters),
+            "refresh_selection": sorted(self.selection.refresh),
+            "full_refresh_selection": sorted(self.selection.reset),
+            "development": True,
+        }
+
+    def _define(self, everything: Sequence[Work]) -> None:
+        """Events that say what the datasets and flows are."""
+        nodes = self.analysis.graph.by_key
+        defined: set[str] = set()
+        for work in everything:
+            if work.analyzed is None or work.flow is None:
+                continue
+            dataset, name = work.analyzed.dataset, str(work.analyzed.dataset.name)
+            if work.target not in defined:
+                defined.add(work.target)
+                rules = [{"name": r.name, "constraint": r.text, "action": r.action.value} for r in dataset.expectations]
+                body = {"dataset_type": work.kind.name, "num_flows": len(work.analyzed.flows), "expectations": rules}
+                self.emit("dataset_definition", f"Dataset '{name}' defined.", body, dataset=name)
+            schema = work.flow.schema
+            self.emit(
+                "flow_definition",
+                f"Flow '{work.key}' defined as {'APPEND' if work.flow.streaming else 'COMPLETE'}.",
+                {
+                    "output_dataset": name,
+                    "input_datasets": [str(i) for i in nodes[work.target].inputs] or None,
+                    "flow_type": "APPEND" if work.flow.streaming else "MATERIALIZED_VIEW",
+                    "is_streaming": work.flow.streaming,
+                    "comment": work.flow.flow.comment or dataset.comment or "",
+                    "spark_conf": {**dataset.spark_conf, **work.flow.flow.spark_conf},
+                    "language": "PYTHON",
+                    "once": False,
+                    "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in schema.fields],
+                    "schema_json": schema.json(),
+                },
+                dataset=name,
+                flow=work.key,
+            )
+
+    def _reset(self) -> None:
+        """Full refresh: one bump of the reset epoch, written at once for all.
+
+        Checkpoints carry the epoch in their path; a table gets its new epoch, and loses its old rows, in the first commit after it.
+        """
+        registry = self.storage.registry()
+        datasets = dict(registry.datasets)
+        for key in sorted(self.selection.reset):
+            stored = datasets.get(key)
+            if stored is None:
+                continue
+            datasets[key] = replace(stored, epoch=stored.epoch + 1, columns=None, fingerprint=None, input_versions={}, version=None)
+        self.storage.save(replace(registry, datasets=datasets))
+        reached("reset.recorded")
+
+    def _warn_readers_of_reset(self, everything: Sequence[Work]) -> None:
+        """A streaming table keeps its rows when only its upstream was reset; it reads that from the start again (decision 12)."""
+        datasets = self.environment.catalog.datasets
+        for work in everything:
+            above = [str(datasets[i].name) for i in work.inputs if i in self.selection.reset]
+            if not above or work.kind is not Kind.STREAMING_TABLE or work.target in self.selection.reset:
+                continue
+            name = str(datasets[work.target].name)
+            self.emit(
+                "notice",
+                f"{name} keeps its rows and reads {', '.join(above)} again from the start; "
+                f"to rebuild it too: lakelet run --full-refresh {name}",
+                {"text": "upstream was reset", "upstream": above},
+                dataset=name,
+                flow=work.key,
+                level=WARN,
+            )
+
+    def _flows(self, everything: Sequence[Work]) -> str:
+        chosen = {w.key: w for w in everything if w.target in self.selection.refresh}
+        into: dict[str, list[str]] = {}
+        for work in everything:
+            into.setdefault(work.target, []).append(work.key)
+        inputs = {key: [flow for i in work.inputs for flow in into[i]] for key, work in chosen.items()}
+        execute(
+            list(chosen),
+            inputs,
+            lambda key: self._work(chosen[key]),
+            skipped=lambda key, roots: self._skipped(chosen[key], roots),
+            workers=WORKERS,
+        )
+        return "FAILED" if self.errors else "COMPLETED"
+
+    def _work(self, work: Work) -> bool:
+        """Run one flow; its failure becomes an event and an error of the update."""
+        try:
+            self._bring_up_to_date(work)
+        except LakeletError as problem:
+            self._failed(work, problem)
+            return False
+        except Exception as problem:
+            self._failed(work, _unexpected(problem, work))
+            return False
+        return True
+
+    def _bring_up_to_date(self, work: Work) -> None:
+        if work.analyzed is None or work.flow is None:
+            raise self.analysis.failures.get(work.target) or LakeletError(
+                "FLOW_FAILED", "a dataset it reads could not be analysed", dataset=work.key
+            )
+        self.progress(work, "STARTING", f"Flow '{work.key}' is STARTING.")
+        decision = decide(self.environment, work, remember=True)
+        self._step(work, decision)
+        if decision.strategy is Strategy.SKIP:
+            self.progress(work, "IDLE", f"Flow '{work.key}' is IDLE: {decision.reason}.")
+            return
+        self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
+        run = FlowRun(self.environment, work.analyzed, work.flow)
+        if work.kind is Kind.MATERIALIZED_VIEW:
+            complete.run_complete(run, work.inputs)
+        else:
+            append.run_append(run)
+        self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
+
+    def _step(self, work: Work, decision: Decision) -> None:
+        names = self.environment.catalog.datasets
+        inputs = tuple(str(names[i].name) for i in work.inputs)
+        self.steps.append(Step(str(names[work.target].name), work.kind, work.key, decision.strategy, decision.reason, inputs))
+
+    def _failed(self, work: Work, problem: LakeletError) -> None:
+        self.errors.append(problem)
+        self.progress(work, "FAILED", f"Flow '{work.key}' has FAILED: {problem.what}", level=ERROR, error=problem)
+
+    def _skipped(self, work: Work, roots: tuple[str, ...]) -> None:
+        """A flow below a failed one. One that could not be analysed because of it is the same case."""
+        self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
+
+    def _end(self, state: str, problem: BaseException | None = None) -> None:
+        reached("update.before_terminal")
+        self.state(state, error=problem)
+        self.events.close()
+        registry = self.storage.registry()
+        if registry.last_update is not None and registry.last_update.id == self.id:
+            # What failed or was interrupted may have left more than it knows: the next update looks.
+            self.storage.save(replace(registry, last_update=replace(registry.last_update, clean=state == "COMPLETED")))
+
+
+def _unexpected(problem: Exception, work: Work) -> LakeletError:
+    if work.analyzed is None or work.flow is None:
+        return LakeletError("FLOW_FAILED", f"the flow failed: {type(problem).__name__}", dataset=work.key, why=str(problem))
+    what = f"the flow failed: {type(problem).__name__}"
+    return run_failure(problem, dataset=str(work.analyzed.dataset.name), where=work.flow.flow.where, what=what)

@@ -1,0 +1,28 @@
+"""A process that runs one update of a crash test, and is killed on the way: `python runner.py FOLDER`, in a session of its own.
+
+It says `ready` when Spark is up, then waits for one line of JSON: the request of the update.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+
+def main() -> None:
+    os.environ["LAKELET_FAILPOINT_GROUP"] = str(os.getpgid(0))
+    from lakelet.session import start_session
+    from tests.spark.conftest import Project
+
+    project = Project(Path(sys.argv[1]), start_session(app_name="crash"))
+    project.files = [project.folder / "pipeline.py"]
+    print("ready", flush=True)
+    request = json.loads(sys.stdin.readline())
+    project.run(**{key: tuple(value) for key, value in request.items()})
+    print("completed", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+"""Executes README.md and docs/quick-start.md: every fenced block, in order, in a copy of the project with the sample data of `make run`.
+
+A `python` or `yaml` block is the file that its first line names, there from the next `lakelet` command on. A `sh` block is a command; a
+`text` block behind it is what it prints, where a line `…` stands for any lines. Times, ids of updates and the project's folder may differ,
+numbers of rows may not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.cli.main import main
+from lakelet.toolsettings import _KEYS
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")
+LAKELET = ".venv/bin/lakelet "
+EXIT_CODE = '; echo "exit code $?"'
+
+
+@dataclass
+class Project:
+    """A copy of the project. `make run` is executed once for all pages; every other command runs in this process, on its session."""
+
+    folder: Path
+    said: Callable[[], str]  # what was printed since the last call
+    made: dict[str, str]
+    files: dict[Path, str] = field(default_factory=dict)
+
+    def write(self, body: str) -> None:
+        """Keep the block for the next command."""
+        name = re.match(r"# (\S+)\n", body)
+        assert name, f"a block does not start with its file name:\n{body}"
+        file = self.folder / name[1]
+        assert file in self.files or not file.exists(), f"{name[1]} is there already"
+        self.files[file] = body
+
+    def execute(self, command: str) -> str:
+        """What the command printed. It must succeed, unless the line goes on with a look at the exit code."""
+        if command.startswith("make "):
+            return self._make(command)
+        assert command.startswith(LAKELET), command
+        for file, body in self.files.items():
+            file.write_text(body, encoding="utf-8")
+        line, look, _ = command.partition(EXIT_CODE)
+        self.said()
+        code = main(shlex.split(line.removeprefix(LAKELET)))
+        printed = self.said() + (f"exit code {code}\n" if look else "")
+        assert look or code == 0, printed
+        return printed
+
+    def _make(self, command: str) -> str:
+        """`make run` without the set-up, which is this environment; the tests do not run the tests."""
+        options = ["-o", "setup", f"LAKELET={Path(sys.executable).with_name('lakelet')}"]
+        dry = [] if command == "make run" else ["-n"]
+        if command not in self.made:
+            clean = {k: v for k, v in os.environ.items() if not k.startswith("MAKE") and k != "MFLAGS"}
+            line = [*shlex.split(command), *options, *dry]
+            done = subprocess.run(line, cwd=self.folder, env=clean, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            assert done.returncode == 0, done.stdout
+            self.made[command] = done.stdout
+        return self.made[command]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    copy = tmp_path_factory.mktemp("readme") / "lakelet"
+    copy.mkdir()
+    for name in COPIED:
+        origin = pytestconfig.rootpath / name
+        if origin.is_dir():
+            shutil.copytree(origin, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(origin, copy / name)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def made() -> dict[str, str]:
+    return {}
+
+
+@pytest.fixture
+def project(folder: Path, made: dict[str, str], spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
+    """The project as the current folder, settings of this shell and modules of this checkout out of the way."""
+    monkeypatch.chdir(folder)
+    for name in [n for n in os.environ if re.match(r"LAKELET_(STORAGE|MASTER|CATALOG|SCHEMA|TARGET|PARAM_)|BUNDLE_VAR_", n)]:
+        monkeypatch.delenv(name)
+    for name in [n for n in sys.modules if n.split(".")[0] in ("pipelines", "expectations")]:
+        monkeypatch.delitem(sys.modules, name)
+    return Project(folder, lambda: "".join(reversed(capsys.readouterr())), made)
+
+
+def normalised(text: str) -> list[str]:
+    """The lines without what differs from run to run."""
+    text = re.sub(r"(file:)?/\S*?/(?=\.lakelet\b|sample/|pipelines/|expectations/)", "DIR/", text)
+    text = re.sub(r"\b([Uu]pdate) [0-9a-f]{6}\b", r"\1 ID", text)
+    text = re.sub(r"\d+ min \d+ s\b|\b\d+\.\d ?s\b", "TIME", text)
+    return [re.sub(r" {2,}", "  ", line.rstrip()) for line in text.strip("\n").splitlines()]
+
+
+def pieces(text: str) -> list[list[str]]:
+    """What stands between the lines `…`."""
+    return [list(lines) for gap, lines in groupby(normalised(text), lambda line: line == "…") if not gap]
+
+
+def position(piece: Sequence[str], lines: Sequence[str], start: int) -> int | None:
+    """Where the piece begins in the lines from `start` on."""
+    return next((i for i in range(start, len(lines) - len(piece) + 1) if list(lines[i : i + len(piece)]) == list(piece)), None)
+
+
+def check_output(printed: str, shown: str) -> None:
+    """All pieces of `shown` occur in `printed`, in order; where no `…` stands, nothing may lie before, between or behind them."""
+    lines, at = normalised(printed), 0
+    for piece in pieces(shown):
+        found = position(piece, lines, at)
+        assert found is not None, "not printed:\n" + "\n".join(piece) + "\n\nprinted:\n" + "\n".join(lines[at:])
+        at = found + len(piece)
+    if "…" not in normalised(shown):
+        assert lines == normalised(shown)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
+def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
+    text = (pytestconfig.rootpath / page).read_text(encoding="utf-8")
+    printed = None
+    try:
+        for language, body in BLOCK.findall(text):
+            if language in ("python", "yaml"):
+                project.write(body)
+                printed = None
+            elif language == "sh":
+                (command,) = body.splitlines()
+                printed = project.execute(command)
+            else:
+                assert language == "text", f"a block of {language or 'no language'}"
+                assert printed is not None, f"no command in front of:\n{body}"
+                check_output(printed, body)
+                printed = None
+    finally:
+        for file in project.files:
+            file.unlink(missing_ok=True)
+
+
+def test_the_pages_link_to_what_exists(pytestconfig: pytest.Config) -> None:
+    pages = [pytestconfig.rootpath / "README.md", pytestconfig.rootpath / "CONTRIBUTING.md", *pytestconfig.rootpath.glob("docs/**/*.md")]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+            assert "://" in link or (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_the_event_log_page_names_every_event_and_field(project: Project, pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs/reference/event-log.md").read_text(encoding="utf-8")
+    project.execute("make run")
+    events = [json.loads(line) for line in project.execute(".venv/bin/lakelet events --all --json").splitlines()]
+    assert {"flow_progress", "source_records"} <= {event["event_type"] for event in events}
+    for event in events:
+        kind = event["event_type"]
+        (row,) = re.findall(rf"^\| `{kind}` \|.*$", page, re.M)
+        missing = [name for name in event["details"][kind] if f"`{name}`" not in row]
+        assert not missing, f"{kind}: {missing}"
+
+
+def test_the_configuration_page_has_a_row_for_every_key(pytestconfig: pytest.Config) -> None:
+    page = (pytestconfig.rootpath / "docs/reference/configuration.md").read_text(encoding="utf-8")
+    section = re.split(r"^## ", page, flags=re.M)[1]
+    named = [name for row in re.findall(r"^\| (`[^|]*) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)]
+    assert sorted(named) == sorted(_KEYS)

@@ -1,0 +1,58 @@
+"""Executes every block of docs/cookbook.md: the files it shows are put into a copy of the project, its tests are run there."""
+
+import inspect
+import re
+import shutil
+
+import pytest
+
+BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.M | re.S)
+
+
+@pytest.fixture
+def blocks(pytestconfig):
+    text = (pytestconfig.rootpath / "docs/cookbook.md").read_text(encoding="utf-8")
+    named = [(file, body) for _, file, body in BLOCK.findall(text)]
+    assert len(named) == len(re.findall(r"^```(python|yaml)$", text, re.M)), "a block does not start with its file name"
+    return named
+
+
+@pytest.fixture
+def project(tmp_path, pytestconfig, blocks):
+    """A copy of the project with the cookbook's files in it."""
+    for folder in ("pipelines", "expectations"):
+        shutil.copytree(pytestconfig.rootpath / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "databricks.yml").touch()
+    for file, body in blocks:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(body, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_cookbook_works_as_printed(project, blocks, spark, load_pipeline):
+    def load_here(path, **given):
+        return load_pipeline(project / path, **given)
+
+    fixtures = {"spark": spark, "load_pipeline": load_here}
+    ran = 0
+    for file, body in blocks:
+        if not file.startswith("tests/"):
+            continue
+        names = {}
+        exec(compile(body, str(project / file), "exec"), names)
+        for name, test in names.items():
+            if name.startswith("test_"):
+                test(**{argument: fixtures[argument] for argument in inspect.signature(test).parameters})
+                ran += 1
+    assert ran == 5
+
+
+def test_the_line_of_recipe_1_declares_the_same_table(project, spark, load_pipeline, pytestconfig):
+    text = (pytestconfig.rootpath / "docs/cookbook.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r'^    "refund_issued": .*,$', text, re.M)
+    types = project / "pipelines/silver/event_types.py"
+    types.write_text(types.read_text(encoding="utf-8").replace("EVENT_TYPES = {\n", "EVENT_TYPES = {\n" + line + "\n"), encoding="utf-8")
+
+    one, other = load_pipeline(types), load_pipeline(project / "pipelines/silver/refund_issued.py")
+    assert one.datasets["refund_issued"].cluster_by == other.datasets["refund_issued"].cluster_by == ("event_date", "conversation_id")
+    assert set(one.expectations["refund_issued"]) == set(other.expectations["refund_issued"])

@@ -1,0 +1,195 @@
+"""Expectations: counting, dropping, failing (dlt-semantics section 3)."""
+
+from __future__ import annotations
+
+AGES = [(1, 30), (2, None), (3, -5), (None, 40), (None, -1)]
+READ = """(spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+                .option("cloudFiles.schemaHints", "id BIGINT, age BIGINT")
+                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))"""
+
+
+def records(rows=AGES):
+    return [{"id": i, "age": a} for i, a in rows]
+
+
+def people(rules: str) -> str:
+    return f"""
+    import dlt
+
+{rules}
+    def people():
+        return {READ}
+"""
+
+
+WORKED = people("""
+    @dlt.table
+    @dlt.expect("age_known", "age IS NOT NULL")
+    @dlt.expect_or_drop("id_ok", "id IS NOT NULL")
+    @dlt.expect_or_drop("age_ok", "age >= 0")
+""")
+
+
+def test_worked_example_of_section_3_2_counts_before_dropping_and_null_is_a_violation(project):
+    p = project(WORKED)
+    p.arrive("a.json", *records())
+    p.run()
+    assert p.rows("people", "id", "age") == [(1, 30)]
+    assert p.quality() == {"age_known": (4, 1), "id_ok": (3, 2), "age_ok": (2, 3)}
+    (batch,) = [e for e in p.events if e.body.get("data_quality")]
+    assert batch.body["data_quality"]["dropped_records"] == 4
+    assert batch.body["metrics"]["num_output_rows"] == 1
+    assert batch.body["status"] == "RUNNING"
+
+
+def test_a_fail_rule_beats_drop_writes_nothing_and_reports_the_row_as_in_3_4(project):
+    p = project(WORKED.replace('@dlt.expect("age_known"', '@dlt.expect_or_fail("small", "id < 100")\n    @dlt.expect("age_known"'))
+    p.arrive("a.json", *records())
+    p.run(expect="FAILED")
+    assert p.errors() == {"people": "EXPECTATION_VIOLATION"}
+    message = p.result.errors[0].what
+    assert message.startswith(
+        "[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow 'main.default.people' failed to meet the expectation. Violated expectations: 'small'. "
+    )
+    assert "Missing input data: true" in message
+    assert "main.default.people" not in p.storage.registry().datasets
+    assert p.quality() == {}
+
+
+def test_decorators_work_in_any_order_and_on_the_result_of_a_plain_call(project):
+    p = project(f"""
+    import dlt
+
+    @dlt.expect_or_drop("id_ok", "id IS NOT NULL")
+    @dlt.table()
+    @dlt.expect_all({{"age_known": "age IS NOT NULL"}})
+    def above():
+        return {READ}
+
+    def query():
+        return dlt.read_stream("above")
+
+    dlt.expect_all_or_drop({{"age_ok": "age >= 0"}})(dlt.table(query, name="called"))
+    assert above.__name__ == "above"
+""")
+    p.arrive("a.json", *records())
+    p.run()
+    assert p.quality("above") == {"id_ok": (3, 2), "age_known": (4, 1)}
+    assert p.quality("called") == {"age_ok": (1, 2)}
+    assert p.rows("called", "id") == [1]
+
+
+def test_a_rule_on_a_view_filters_its_readers_and_is_counted_by_each(project):
+    p = project(f"""
+    import dlt
+
+    @dlt.view
+    @dlt.expect_or_drop("id_ok", "id IS NOT NULL")
+    def checked():
+        return {READ}
+
+    @dlt.table
+    def one():
+        return dlt.read_stream("checked")
+
+    @dlt.table
+    def two():
+        return spark.readStream.table("checked").where("age > 0")
+
+    @dlt.view
+    @dlt.expect("adult", "age >= 18")
+    def batch_view():
+        return dlt.read("one")
+
+    @dlt.table
+    def adults():
+        return dlt.read("batch_view").where("age >= 18")
+""")
+    p.arrive("a.json", *records())
+    p.run()
+    assert p.rows("one", "id") == [1, 2, 3]
+    assert p.rows("two", "id") == [1]
+    assert p.quality("checked") == {"id_ok": (6, 4)}
+    assert p.quality("batch_view") == {"adult": (1, 2)}
+    found = {e.origin.flow_name: e.body["data_quality"]["dropped_records"] for e in p.events if e.body.get("data_quality")}
+    assert found["main.default.one"] == 2
+
+
+def test_a_fail_rule_on_a_view_fails_the_flow_that_reads_it(project):
+    p = project(f"""
+    import dlt
+
+    @dlt.view
+    @dlt.expect_or_fail("id_ok", "id IS NOT NULL")
+    def checked():
+        return {READ}
+
+    @dlt.table
+    def strict():
+        return dlt.read_stream("checked")
+
+    @dlt.table
+    def relaxed():
+        return {READ}
+""")
+    p.arrive("a.json", *records())
+    p.run(expect="FAILED")
+    assert p.errors() == {"strict": "EXPECTATION_VIOLATION"}
+    assert '"id": null' in p.result.errors[0].what
+    assert p.statuses() == {"strict": "FAILED", "relaxed": "COMPLETED"}
+    assert len(p.rows("relaxed")) == 5
+
+
+def test_a_batch_whose_rows_are_all_dropped_is_still_counted(project):
+    p = project(WORKED)
+    p.arrive("a.json", {"id": None, "age": -1})
+    p.run()
+    assert p.quality()["id_ok"] == (0, 1)
+    assert p.rows("people") == []
+
+
+def test_existing_rows_are_not_checked_again_when_a_rule_changes(project):
+    p = project(WORKED)
+    p.arrive("a.json", *records())
+    p.run()
+    p.write(WORKED.replace("age >= 0", "age >= 100"))
+    p.run()
+    assert p.statuses() == {"people": "IDLE"}
+    assert p.rows("people", "id") == [1]
+
+
+def test_rules_of_a_materialized_view_cover_its_whole_result(project):
+    p = project("""
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.table
+    @dlt.expect_or_drop("even", F.col("id") % 2 == 0)
+    @dlt.expect("small", "id < 3")
+    def numbers():
+        return spark.range(5)
+""")
+    p.run()
+    assert p.rows("numbers") == [0, 2, 4]
+    assert p.quality() == {"even": (3, 2), "small": (3, 2)}
+
+
+def test_rows_behind_the_watermark_are_counted_and_shown(project):
+    p = project("""
+    import dlt
+
+    @dlt.table
+    def deduplicated():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+                .option("cloudFiles.schemaHints", "at TIMESTAMP")
+                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing"))
+                .withWatermark("at", "1 hour").dropDuplicatesWithinWatermark(["id"]))
+""")
+    p.arrive("a.json", {"id": 1, "at": "2026-03-01T10:00:00Z"}, {"id": 1, "at": "2026-03-01T10:00:00Z"})
+    p.run()
+    p.arrive("b.json", {"id": 2, "at": "2026-02-01T10:00:00Z"}, {"id": 3, "at": "2026-03-01T10:30:00Z"})
+    p.run()
+    assert p.rows("deduplicated", "id") == [1, 3]
+    (late,) = [e for e in p.events if e.event_type == "late_records"]
+    assert late.body["dropped_by_watermark"] == 1
+    assert late.level == "WARN"

@@ -1,0 +1,202 @@
+"""Reading a storage: tables, rows, queries and events, in the JSON forms of the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from lakelet import inspect
+from lakelet.errors import LakeletError
+from lakelet.eventlog.events import Event, Origin
+from lakelet.eventlog.writer import append
+from lakelet.names import Namespace
+from lakelet.storage import Registry, Storage, StoredDataset
+
+pytestmark = pytest.mark.spark
+
+COLUMNS = """
+    i INT, b BIGINT, s STRING, d DECIMAL(12,3), t TIMESTAMP, n TIMESTAMP_NTZ, dd DATE, bin BINARY, f DOUBLE, bo BOOLEAN,
+    st STRUCT<a: INT, t: TIMESTAMP, d: DECIMAL(5,2)>, ar ARRAY<STRUCT<x: BINARY>>, m MAP<STRING, DECIMAL(5,2)>
+"""
+VALUES = """
+    (1, 2, 'x', 1.5, TIMESTAMP'2026-03-01 08:00:00.123Z', TIMESTAMP_NTZ'2026-03-01 08:00:00', DATE'2026-01-01', X'0102', double('NaN'),
+     true, named_struct('a', 1, 't', TIMESTAMP'2026-03-01 08:00:00Z', 'd', 1.25), array(named_struct('x', X'00')), map('k', 1.5))
+"""
+AS_JSON = {
+    "i": 1,
+    "b": 2,
+    "s": "x",
+    "d": "1.500",
+    "t": "2026-03-01T08:00:00.123000Z",
+    "n": "2026-03-01T08:00:00",
+    "dd": "2026-01-01",
+    "bin": "AQI=",
+    "f": "NaN",
+    "bo": True,
+    "st": {"a": 1, "t": "2026-03-01T08:00:00Z", "d": "1.25"},
+    "ar": [{"x": "AA=="}],
+    "m": {"k": "1.50"},
+}
+
+
+@pytest.fixture(scope="module")
+def storage(spark, tmp_path_factory):
+    """Tables as Spark writes them, under two schemas, with the features that delta-rs reads in part or not at all."""
+    root = tmp_path_factory.mktemp("storage")
+    tables = {
+        "main.shop.every_type": (COLUMNS, "", VALUES),
+        "main.shop.orders": ("id INT, note STRING", "PARTITIONED BY (note)", "(1, 'a'), (2, 'b'), (3, NULL)"),
+        "main.gold.daily": ("day DATE, n BIGINT", "", "(DATE'2026-01-01', 3)"),
+        "main.shop.deleted": ("id INT", "TBLPROPERTIES (delta.enableDeletionVectors = true)", "(1), (2), (3), (4)"),
+        "main.shop.widened": ("id INT", "TBLPROPERTIES (delta.enableTypeWidening = true)", "(1)"),
+        "main.shop.variants": ("v VARIANT", "", """(parse_json('{"a": [1, null]}'))"""),
+        "main.shop.`odd name`": ("id INT", "", "(1)"),
+    }
+    datasets = {}
+    for name, (columns, clauses, values) in tables.items():
+        plain = name.replace("`", "")
+        path = "tables/" + plain.replace(".", "/")
+        datasets[plain] = StoredDataset(plain, "streaming_table", path, private=plain.endswith("widened"))
+        spark.sql(f"CREATE TABLE delta.`{root}/{path}` ({columns}) USING delta {clauses}")
+        spark.sql(f"INSERT INTO delta.`{root}/{path}` SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
+    spark.sql(f"DELETE FROM delta.`{root}/tables/main/shop/deleted` WHERE id < 2")
+    spark.sql(f"ALTER TABLE delta.`{root}/tables/main/shop/widened` ALTER COLUMN id TYPE BIGINT")
+    datasets["main.shop.nothing"] = StoredDataset("main.shop.nothing", "materialized_view", "tables/main/shop/nothing")
+    Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    return root
+
+
+def test_tables_are_listed_with_rows_version_and_types(storage):
+    found = {t.name: t for t in inspect.list_tables(storage, private=True)}
+    rows = {name.removeprefix("main."): (t.rows, t.version) for name, t in found.items()}
+    assert rows == {
+        "gold.daily": (1, 1),
+        "shop.deleted": (3, 2),
+        "shop.every_type": (1, 1),
+        "shop.nothing": (None, None),
+        "shop.odd name": (1, 1),
+        "shop.orders": (3, 1),
+        "shop.variants": (1, 1),
+        "shop.widened": (1, 2),
+    }
+    kinds = {c["name"]: c["type"] for c in found["main.shop.every_type"].columns}
+    assert (kinds["st"], kinds["ar"], kinds["m"]) == (
+        "struct<a:int,t:timestamp,d:decimal(5,2)>",
+        "array<struct<x:binary>>",
+        "map<string,decimal(5,2)>",
+    )
+    assert found["main.shop.orders"].path == (storage / "tables/main/shop/orders").as_uri()
+    assert [t.name for t in inspect.list_tables(storage) if "widened" in t.name] == []
+
+
+def test_rows_in_json_form(storage):
+    assert list(inspect.read_rows(storage, "every_type").rows) == [AS_JSON]
+    assert list(inspect.read_rows(storage, "deleted").rows) == [{"id": 2}, {"id": 3}, {"id": 4}]
+    assert len(list(inspect.read_rows(storage, "orders", limit=2).rows)) == 2
+    assert sorted(r["id"] for r in inspect.read_rows(storage, "Orders").rows) == [1, 2, 3]
+    assert list(inspect.read_rows(storage, "main.gold.daily").rows) == [{"day": "2026-01-01", "n": 3}]
+
+
+def test_tables_that_need_spark_are_read_by_it_with_a_word(storage):
+    notes: list[str] = []
+    assert list(inspect.read_rows(storage, "widened", note=notes.append).rows) == [{"id": 1}]
+    assert list(inspect.read_rows(storage, "variants", note=notes.append).rows) == [{"v": '{"a":[1,null]}'}]
+    assert notes == [f"main.shop.{name} uses table features that need Spark; starting it ..." for name in ("widened", "variants")]
+
+
+def test_unknown_and_unwritten_tables(storage):
+    with pytest.raises(LakeletError, match="holds no table ordrs") as unknown:
+        inspect.read_rows(storage, "ordrs")
+    assert (unknown.value.code, unknown.value.nearest) == ("UNKNOWN_TABLE", ("main.shop.orders",))
+    with pytest.raises(LakeletError, match="was not written yet"):
+        inspect.read_rows(storage, "nothing")
+    with pytest.raises(LakeletError, match="has 4 parts"):
+        inspect.read_rows(storage, "a.b.c.d")
+
+
+def test_arrow_batches_by_the_last_part_of_a_name(storage):
+    assert inspect.read_arrow(storage, "daily").read_all().to_pylist()[0]["n"] == 3
+    assert inspect.read_arrow(storage, "deleted").read_all().num_rows == 3
+
+
+def rows_of(spark, storage, sql):
+    return list(inspect.run_sql(storage, sql, spark=spark).rows)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT * FROM every_type", [AS_JSON]),
+        ("SELECT orders.id FROM orders WHERE note = 'b'", [{"id": 2}]),
+        ("SELECT orders.id FROM shop.orders WHERE note = 'b';", [{"id": 2}]),
+        ("SELECT o.id, daily.n FROM main.shop.orders o JOIN gold.daily ON o.id = daily.n", [{"id": 3, "n": 3}]),
+        ("SELECT count(*) AS n FROM LIVE.orders", [{"n": 3}]),
+        ("WITH orders AS (SELECT 1 AS x) SELECT * FROM orders", [{"x": 1}]),
+        ("SELECT count(*) AS n FROM `odd name` WHERE id IN (SELECT id FROM ORDERS)", [{"n": 1}]),
+        ("SELECT sum(id) AS n FROM widened", [{"n": 1}]),
+        ("SELECT v, INTERVAL 1 DAY AS i, NULL AS z FROM variants", [{"v": '{"a":[1,null]}', "i": "INTERVAL '1' DAY", "z": None}]),
+        ("SELECT 1.10 AS d, id AS `a b` FROM orders WHERE note IS NULL", [{"d": "1.10", "a b": 3}]),
+        ("VALUES (1)", [{"col1": 1}]),
+    ],
+)
+def test_queries_use_the_names_of_the_pipeline(spark, storage, sql, rows):
+    assert rows_of(spark, storage, sql) == rows
+
+
+@pytest.mark.parametrize(
+    ("sql", "code", "part"),
+    [
+        ("SELECT * FROM ordrs", "UNKNOWN_TABLE", 'Did you mean "main.shop.orders"?'),
+        ("SELECT * FROM other.shop.orders", "UNKNOWN_TABLE", "holds no table other.shop.orders"),
+        ("SELECT * FROM nothing", "UNKNOWN_TABLE", "was not written yet"),
+        ("SELECT nope FROM orders", "SQL_FAILED", "nope"),
+        ("SELEC 1", "SQL_FAILED", "SELEC"),
+        ("DROP TABLE orders", "SQL_FAILED", "only queries are allowed here"),
+        ("INSERT INTO orders VALUES (1, 'x')", "SQL_FAILED", "only queries are allowed here"),
+        ("SELECT raise_error('too bad') FROM orders", "QUERY_FAILED", "too bad"),
+    ],
+)
+def test_queries_that_fail(spark, storage, sql, code, part):
+    with pytest.raises(LakeletError) as caught:
+        rows_of(spark, storage, sql)
+    assert caught.value.code == code
+    assert part in str(caught.value)
+    assert "JVM" not in str(caught.value)
+    assert "lakelet_main" not in str(caught.value)
+
+
+# --- events -----------------------------------------------------------------------------------------------------------------------------
+
+
+def written_events(storage, update_id, start, messages):
+    origin = Origin("p", "shop", update_id, dataset_name="main.shop.orders")
+    events = [
+        Event(kind, message, origin, {kind: {"status": "X"}}, timestamp=start + timedelta(milliseconds=-i), sequence=i)
+        for i, (kind, message) in enumerate(messages, 1)
+    ]
+    append(Storage(storage).events, events)
+    return events
+
+
+def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path):
+    start = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
+    newer = written_events(tmp_path, "bb-2", start + timedelta(hours=1), [("create_update", "two"), ("flow_progress", "work")])
+    older = written_events(tmp_path, "ba-1", start, [("create_update", "one"), ("flow_progress", "done"), ("update_progress", "end")])
+    found = inspect.read_events(tmp_path)
+    assert [e["message"] for e in found] == ["two", "work"]
+    assert {k: v for k, v in found[0].items() if k != "origin"} == {
+        k: v for k, v in json.loads(json.dumps(newer[0].as_json())).items() if k != "origin"
+    }
+    assert found[0]["origin"].items() >= newer[0].as_json()["origin"].items()
+    assert [e["message"] for e in inspect.read_events(tmp_path, update="ba")] == [e.message for e in older]
+    assert [e["message"] for e in inspect.read_events(tmp_path, every=True)] == ["one", "done", "end", "two", "work"]
+    assert [e["message"] for e in inspect.read_events(tmp_path, every=True, event_type="create_update")] == ["one", "two"]
+    with pytest.raises(LakeletError, match="no update has an id that begins with x") as caught:
+        inspect.read_events(tmp_path, update="x")
+    assert caught.value.todo == "Known, newest first: bb-2, ba-1"
+    with pytest.raises(LakeletError, match="several updates"):
+        inspect.read_events(tmp_path, update="b")
+    assert rows_of(spark, tmp_path, "SELECT count(*) AS n FROM event_log WHERE origin.update_id = 'ba-1'") == [{"n": 3}]
+    assert inspect.read_events(tmp_path / "nowhere") == []

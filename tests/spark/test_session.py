@@ -1,0 +1,104 @@
+"""Sessions as `lakelet.session` starts them, and the fetch of Delta's jars with the real Ivy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from lakelet import environment as env
+from lakelet import launch
+from lakelet.errors import LakeletError
+from lakelet.session import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# A process of its own: one Delta table, one Python worker; then what a stranger would notice.
+SCRIPT = """
+import json, os, sys
+from lakelet.session import start_session
+spark = start_session()
+spark.range(3).write.format("delta").save(sys.argv[1])
+from pyspark.sql.functions import udf
+print(json.dumps({
+    "interpreter": spark.range(1).select(udf(lambda _: __import__("sys").executable)("id")).first()[0],
+    "zone": spark.conf.get("spark.sql.session.timeZone"),
+    "ui": spark.sparkContext.uiWebUrl,
+    "rows": spark.read.format("delta").load(sys.argv[1]).count(),
+    "secret": "PYSPARK_GATEWAY_SECRET" in os.environ,
+}))
+"""
+
+
+def test_a_session_is_quiet_and_leaves_nothing_behind_but_what_was_asked_for(tmp_path: Path) -> None:
+    here, table, cache = tmp_path / "here", tmp_path / "table", tmp_path / "cache"
+    here.mkdir()
+    cache.mkdir()
+    (cache / "jars").symlink_to(env.jars().delta_spark.parent)
+    environment = {**os.environ, "LAKELET_CACHE": str(cache)}
+    environment.pop("LAKELET_DEBUG", None)
+    done = subprocess.run([sys.executable, "-c", SCRIPT, table], cwd=here, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == {"interpreter": sys.executable, "zone": "UTC", "ui": None, "rows": 3, "secret": False}
+    assert list(here.iterdir()) == []
+    assert list(table.rglob(".*.crc")) == []
+    assert len(list((cache / "logs").glob("spark-*.log"))) == 1
+
+
+def test_the_running_session_is_given_back_also_in_another_thread(spark: SparkSession) -> None:
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(start_session(app_name="other", conf={"spark.x": "1"})))
+    thread.start()
+    thread.join()
+    assert start_session() is spark
+    assert found[0].sparkContext is spark.sparkContext
+
+
+def test_java_s_command_line_is_the_one_that_spark_s_launcher_prints() -> None:
+    home = env.spark_home()
+    command = [str(env.find_java().executable), "-cp", f"{home}/jars/*", "org.apache.spark.launcher.Main"]
+    arguments = ["org.apache.spark.deploy.SparkSubmit", "--conf", "spark.driver.memory=1g", "pyspark-shell"]
+    environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
+    printed = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
+    options = [word for word in printed.replace("\0", "\n").split() if word.startswith(("-XX", "-D", "--")) and word != "--conf"]
+    assert tuple(options) == launch.MODULE_OPTIONS
+
+
+@pytest.fixture
+def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository folder with the two jars, named as the mirror, and an empty cache."""
+    root = tmp_path / "mirror"
+    for path in env.jars().paths:
+        name = path.name.removesuffix(f"-{env.DELTA_VERSION}.jar")
+        folder = root / "io" / "delta" / name / env.DELTA_VERSION
+        folder.mkdir(parents=True)
+        shutil.copy(path, folder)
+        project = f"<modelVersion>4.0.0</modelVersion><groupId>io.delta</groupId><artifactId>{name}</artifactId>"
+        (folder / f"{path.stem}.pom").write_text(f"<project>{project}<version>{env.DELTA_VERSION}</version></project>")
+    monkeypatch.setenv("LAKELET_MAVEN", root.as_uri())
+    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("LAKELET_JARS", raising=False)
+    return root
+
+
+def test_jars_come_from_a_named_mirror_once(mirror: Path) -> None:
+    fetched = env.ensure_jars()
+    assert sorted(path.name for path in fetched.delta_spark.parent.iterdir()) == sorted(env.JAR_NAMES)
+    shutil.rmtree(mirror)
+    assert env.ensure_jars() == fetched
+
+
+def test_a_mirror_that_lacks_a_jar_is_the_reason_given(mirror: Path) -> None:
+    shutil.rmtree(mirror / "io" / "delta" / "delta-storage")
+    with pytest.raises(LakeletError) as caught:
+        env.fetch_jars()
+    assert "delta-storage" in (caught.value.why or "")
+    assert list((env.cache_folder() / "jars").iterdir()) == []

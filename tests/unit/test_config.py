@@ -1,0 +1,430 @@
+"""Configuration: bundle files, [tool.lakelet], environment, flags, and what a source may be."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from lakelet.config import PipelineConfig, find_storage, load_config
+from lakelet.errors import LakeletError
+from lakelet.names import Namespace
+
+PIPELINE_FILE = "import dlt\n"
+
+
+@pytest.fixture
+def project(tmp_path):
+    return Project(tmp_path / "shop")
+
+
+class Project:
+    """A folder of files, and `load_config` called from inside it with an empty environment."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        root.mkdir()
+
+    def write(self, name: str, text: str = PIPELINE_FILE) -> Project:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+        return self
+
+    def load(self, *sources: str, environ: dict[str, str] | None = None, cwd: Path | None = None, **flags) -> PipelineConfig:
+        return load_config(sources, cwd=cwd or self.root, environ=environ or {}, **flags)
+
+    def files(self, config: PipelineConfig) -> list[str]:
+        return [str(f.relative_to(self.root)) for f in config.files]
+
+    def error(self, *sources: str, **flags) -> LakeletError:
+        with pytest.raises(LakeletError) as caught:
+            self.load(*sources, **flags)
+        return caught.value
+
+
+def bundle(project: Project) -> Project:
+    """A bundle as the current templates write it."""
+    project.write(
+        "databricks.yml",
+        """\
+        bundle:
+          name: shop
+        include:
+          - resources/*.yml
+        variables:
+          catalog:
+            description: where tables live
+            default: main
+          schema:
+            default: ${var.prefix}_shop
+          prefix:
+            default: raw
+        targets:
+          dev:
+            mode: development
+            variables:
+              prefix: dev
+          prod:
+            default: true
+            workspace:
+              root_path: /Workspace/Shared/shop
+            variables:
+              catalog:
+                default: live
+            resources:
+              pipelines:
+                shop:
+                  configuration:
+                    level: high
+        """,
+    )
+    project.write(
+        "resources/shop.pipeline.yml",
+        """\
+        resources:
+          pipelines:
+            shop:
+              name: shop_${bundle.target}
+              catalog: ${var.catalog}
+              schema: ${var.schema}
+              serverless: true
+              root_path: ../src/shop
+              libraries:
+                - glob:
+                    include: ../src/shop/transformations/**
+              environment:
+                dependencies:
+                  - --editable ${workspace.file_path}
+              configuration:
+                landing: ${workspace.file_path}/landing
+                level: low
+                price: 1.10
+                job: ${resources.jobs.daily.id}
+        """,
+    )
+    for name in ("b/two.sql", "a.py", "z.ipynb", "note.txt", "__pycache__/x.py"):
+        project.write(f"src/shop/transformations/{name}")
+    return project
+
+
+def test_a_bundle_says_files_names_and_parameters(project):
+    config = bundle(project).load()
+    assert config.name == "shop_prod"
+    assert config.target == "prod"
+    assert config.root == project.root
+    assert project.files(config) == [f"src/shop/transformations/{n}" for n in ("a.py", "b/two.sql", "z.ipynb")]
+    assert config.import_roots[:3] == (project.root / "src/shop", project.root, project.root / "src")
+    assert config.namespace == Namespace("live", "raw_shop")
+    assert config.parameters == {
+        "landing": f"{project.root}/landing",
+        "level": "high",
+        "price": "1.10",
+        "job": "${resources.jobs.daily.id}",
+    }
+    assert config.storage == project.root / ".lakelet"
+    assert config.master is None
+
+
+def test_another_target_by_flag_or_environment(project):
+    bundle(project)
+    by_flag = project.load(target="dev")
+    assert (by_flag.target, by_flag.namespace, by_flag.parameters["level"]) == ("dev", Namespace("main", "dev_shop"), "low")
+    assert project.load(environ={"LAKELET_TARGET": "dev"}) == by_flag
+    assert project.load(target="prod", environ={"LAKELET_TARGET": "dev"}).target == "prod"
+
+
+def test_without_a_default_the_first_target_counts(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        targets: {one: , two: {mode: production}}
+        resources: {pipelines: {p: {libraries: [{file: {path: a.py}}]}}}
+        """,
+    )
+    assert project.load().target == "one"
+
+
+def test_variables_from_the_environment_win(project):
+    assert bundle(project).load(environ={"BUNDLE_VAR_catalog": "mine"}).namespace.catalog == "mine"
+
+
+def test_variables_from_the_overrides_file(project):
+    bundle(project).write(".databricks/bundle/prod/variable-overrides.json", '{"prefix": "own"}')
+    assert project.load().namespace.schema == "own_shop"
+
+
+def test_layers_win_in_their_order(project):
+    bundle(project).write(
+        "pyproject.toml",
+        """\
+        [tool.lakelet]
+        catalog = "toml"
+        storage = "keep/here"
+        master = "local[1]"
+        [tool.lakelet.parameters]
+        level = "toml"
+        limits.rows = 5
+        """,
+    )
+    config = project.load()
+    assert (config.namespace.catalog, config.storage, config.master) == ("toml", project.root / "keep/here", "local[1]")
+    assert (config.parameters["level"], config.parameters["limits.rows"]) == ("toml", "5")
+    environ = {"LAKELET_CATALOG": "env", "LAKELET_STORAGE": "s", "LAKELET_MASTER": "local[3]", "LAKELET_PARAM_level": "env"}
+    config = project.load(environ=environ)
+    assert (config.namespace.catalog, config.storage, config.master) == ("env", project.root / "s", "local[3]")
+    assert config.parameters["level"] == "env"
+    config = project.load(environ=environ, catalog="flag", schema="other", storage="f", params={"level": "flag"})
+    assert (config.namespace, config.storage) == (Namespace("flag", "other"), project.root / "f")
+    assert config.parameters["level"] == "flag"
+
+
+def test_a_parameter_stays_as_it_was_written(project):
+    assert project.write("a.py").load("a.py", params={"landing": "../data"}).parameters == {"landing": "../data"}
+
+
+def test_the_id_is_stable_and_depends_on_name_and_storage(project):
+    bundle(project)
+    first = project.load().pipeline_id
+    assert project.load().pipeline_id == first
+    assert project.load(storage="elsewhere").pipeline_id != first
+    assert project.load(target="dev").pipeline_id != first
+
+
+def test_the_project_is_found_from_a_folder_inside_it(project):
+    bundle(project)
+    assert project.load(cwd=project.root / "src/shop") == project.load()
+
+
+def test_a_project_folder_as_source(project, tmp_path):
+    bundle(project)
+    assert project.load("shop", cwd=tmp_path) == project.load()
+
+
+def test_files_named_by_hand_take_the_pipeline_they_belong_to(project):
+    config = bundle(project).load("src/shop/transformations/a.py")
+    assert (project.files(config), config.name) == (["src/shop/transformations/a.py"], "shop_prod")
+    other = project.write("other.py").load("other.py")
+    assert (other.name, other.namespace, other.root, dict(other.parameters)) == ("other", Namespace(), project.root, {})
+
+
+def test_several_pipelines_need_a_name(project):
+    bundle(project).write("lab.py").write(
+        "resources/lab.yml",
+        """\
+        resources:
+          pipelines:
+            lab:
+              target: lab
+              libraries: [{notebook: {path: ../lab}}]
+        """,
+    )
+    error = project.error()
+    assert (error.code, error.what) == ("CONFIG_INVALID", "the bundle declares 2 pipelines: lab, shop")
+    assert project.load("lab").namespace == Namespace("main", "lab")
+    assert project.files(project.load("lab")) == ["lab.py"]
+    assert project.load("lab.py").name == "lab"
+    assert project.error("lap").nearest == ("lab.py", "lab")
+
+
+def test_anything_anywhere_without_a_bundle(project, tmp_path):
+    project.write("one.py").write("deep/two.sql", "CREATE OR REFRESH MATERIALIZED VIEW v AS SELECT 1")
+    project.write("setup.py", "import os\n").write("test_one.py").write(".venv/lib/x.py").write("deep/select.sql", "SELECT 1")
+    folder = project.load("shop", cwd=tmp_path)
+    assert project.files(folder) == ["deep/two.sql", "one.py"]
+    assert (folder.name, folder.root, folder.namespace) == ("shop", tmp_path, Namespace("main", "default"))
+    assert project.load().files == folder.files
+    single = project.load("shop/one.py", cwd=tmp_path)
+    assert (single.name, single.root, single.storage) == ("one", tmp_path, tmp_path / ".lakelet")
+    assert project.root in single.import_roots
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    far = project.load(str(project.root / "one.py"), cwd=elsewhere)
+    assert (far.root, far.storage) == (project.root, project.root / ".lakelet")
+    assert project.files(project.load("*.py", "deep/*.sql")) == ["one.py", "setup.py", "test_one.py", "deep/select.sql", "deep/two.sql"]
+
+
+def test_sources_of_pyproject_stand_for_a_missing_bundle(project):
+    project.write("flows/a.py").write("other.py").write("pyproject.toml", '[tool.lakelet]\nsources = ["flows"]\n')
+    assert project.files(project.load()) == ["flows/a.py"]
+    project.write("pyproject.toml", '[tool.lakelet]\nsources = ["flaws"]\n')
+    assert project.error().code == "CONFIG_INVALID"
+
+
+def test_old_names_of_the_format_still_work(project):
+    project.write("nb.py").write(
+        "bundle.yml",
+        """\
+        bundle: {name: old}
+        environments: {stage: {default: true}}
+        resources:
+          pipelines: {p: {name: "p ${bundle.environment}", target: "old_${bundle.environment}", libraries: [{notebook: {path: ./nb.py}}]}}
+        """,
+    )
+    config = project.load()
+    assert (config.name, config.namespace) == ("p stage", Namespace("main", "old_stage"))
+
+
+def test_anchors_and_merge_keys(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        common_settings: &common
+          catalog: c
+          schema: s
+        shared:
+          tags: &tags {a: b}
+        resources:
+          pipelines:
+            p:
+              <<: *common
+              schema: t
+              libraries: [{file: {path: a.py}}]
+        """,
+    )
+    assert project.load().namespace == Namespace("c", "t")
+
+
+def test_the_workspace_folder_is_the_project(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        resources:
+          pipelines:
+            p:
+              libraries: [{file: {path: a.py}}]
+              configuration:
+                a: /Workspace${workspace.file_path}/src
+                b: /Workspace/${workspace.root_path}
+                c: file:${workspace.file_path}
+                d: /Workspace/Shared/x
+        """,
+    )
+    here = str(project.root)
+    assert project.load().parameters == {"a": f"{here}/src", "b": here, "c": f"file:{here}", "d": "/Workspace/Shared/x"}
+
+
+def test_pipelines_defined_in_python_are_not_read_and_that_is_said(project):
+    project.write("a.py").write("databricks.yml", "bundle: {name: b}\npython: {resources: ['resources:load_resources']}\n")
+    assert project.error().why == "Resources that are defined in Python are not read yet."
+    assert project.files(project.load("a.py")) == ["a.py"]
+
+
+def test_local_resources_are_looked_up(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        resources:
+          schemas: {s: {name: "sales_${bundle.name}", catalog_name: main}}
+          pipelines: {p: {schema: "${resources.schemas.s.name}", libraries: [{file: {path: a.py}}]}}
+        """,
+    )
+    assert project.load().namespace.schema == "sales_b"
+
+
+BAD_PIPELINES = {
+    "unknown key": ("schemas: x", 5, "the pipeline 'p' has no key 'schemas'", ("schema",)),
+    "unknown library": ("libraries: [{files: {path: a.py}}]", 5, "a library has no key 'files'", ("file",)),
+    "missing file": ("libraries: [{file: {path: ab.py}}]", 5, "the file 'ab.py' does not exist", ("a.py",)),
+    "no path": ("libraries: [{file: {}}]", 5, "a library of kind 'file' needs 'path'", ()),
+    "not a list": ("libraries: {file: a.py}", 5, "libraries must be a list", ()),
+    "open reference": ("catalog: ${foo.bar}", 5, "${foo.bar} has no value in a local run", None),
+    "undeclared variable": ("catalog: ${var.catlog}", 5, "the variable 'catlog' is not declared", ("catalog",)),
+    "variable without value": ("catalog: ${var.catalog}", 5, "the variable 'catalog' has no value", ()),
+    "circle": ("catalog: ${var.round}", 3, "${var.round} refers to itself", ()),
+    "wrong configuration key": ("configuration: {a b: c}", 5, "the configuration key 'a b' may hold letters", ()),
+    "wrong configuration value": ("configuration: {a: [c]}", 5, "the configuration value of 'a' must be text", ()),
+    "repeated key": ("name: a\n      name: b", 6, "the key 'name' is written twice, first in line 5", ()),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "what", "nearest"), BAD_PIPELINES.values(), ids=BAD_PIPELINES.keys())
+def test_what_is_wrong_in_a_pipeline_is_told_with_its_line(project, text, line, what, nearest):
+    project.write("a.py").write("databricks.yml", "bundle: {name: b}\nresources:\n")
+    libraries = "" if "libraries" in text else "\n      libraries: [{file: {path: a.py}}]"
+    variables = 'variables: {catalog: {description: x}, round: {default: "${var.round}"}}'
+    project.write("databricks.yml", f"bundle: {{name: b}}\nresources:\n  pipelines: # {variables}\n    p:\n      {text}{libraries}\n")
+    if "var." in text:
+        project.write("databricks.yml", f"bundle: {{name: b}}\nresources:\n  pipelines:\n    p:\n      {text}{libraries}\n{variables}\n")
+        line = 7 if what.startswith("${var.round}") else line
+    error = project.error()
+    assert (error.code, str(error.where)) == ("CONFIG_INVALID", f"databricks.yml, line {line}")
+    assert error.what.startswith(what)
+    if nearest is not None:
+        assert error.nearest[: len(nearest)] == nearest
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "what"),
+    [
+        ("databricks.yml", "bundle:\n  name: [", 2, "databricks.yml is not valid YAML"),
+        ("databricks.yml", "bundle: {name: b}\nressources: {}\n", 2, "a bundle file has no key 'ressources'"),
+        ("databricks.yml", "bundle: {name: b}\ninclude:\n  - resources/p.yml\n", 3, "the included file 'resources/p.yml' does not exist"),
+        ("databricks.yml", "bundle: {name: b}\ntargets:\n  dev:\n    defualt: true\n", 4, "the target 'dev' has no key 'defualt'"),
+        ("databricks.yml", "bundle: {name: b}\n", 1, "the bundle declares no pipeline"),
+        ("databricks.yml", "variables: {a: {defualt: 1}}\n", 1, "the variable 'a' has no key 'defualt'"),
+        ("databricks.yml", "targets:\n  dev:\n    variables:\n      x: 1\n", 4, "the variable 'x' is not declared"),
+        ("pyproject.toml", "[tool.lakelet]\nstorage = 1\n", 2, "'storage' in [tool.lakelet] must be text"),
+        ("pyproject.toml", '[project]\nname = "x"\n[tool.lakelet]\nstorge = "x"\n', 4, "[tool.lakelet] has no key 'storge'"),
+        ("pyproject.toml", "[tool.lakelet]\nstorage = \n", 2, "pyproject.toml is not valid TOML"),
+        ("pyproject.toml", "[tool.lakelet.parameters]\na = [1]\n", 1, "'parameters' in [tool.lakelet] must be a table of texts"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_told_with_its_line(project, name, text, line, what):
+    error = project.write("a.py").write(name, text).error()
+    assert (error.code, error.what, str(error.where)) == ("CONFIG_INVALID", what, f"{name}, line {line}")
+
+
+def test_errors_name_included_files_too(project):
+    bundle(project).write("resources/shop.pipeline.yml", "resources:\n  pipelines:\n    shop:\n      libary: []\n")
+    error = project.error()
+    assert (str(error.where), error.nearest) == ("resources/shop.pipeline.yml, line 4", ("libraries",))
+
+
+@pytest.mark.parametrize(
+    ("sources", "flags", "code", "what"),
+    [
+        (["nowhere.py"], {}, "NO_SOURCES", "nowhere.py is no file, folder, glob or pipeline of the bundle"),
+        (["*.sql"], {}, "NO_SOURCES", "no file matches *.sql"),
+        (["empty"], {}, "NO_SOURCES", "no pipeline source file in empty"),
+        (["a.txt"], {}, "USAGE", "a.txt is no source file"),
+        (["a.py"], {"target": "dev"}, "USAGE", "the deployment target 'dev' needs a bundle; {root} has no databricks.yml"),
+        (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=c: a key may hold letters, digits, '_', '-' and '.' only"),
+        (["a.py"], {"storage": "s3a://b/x"}, "STORAGE_UNSUPPORTED", "the storage s3a://b/x is not a folder of this machine"),
+        (["a.py"], {"storage": "dbfs:/x"}, "STORAGE_UNSUPPORTED", "the storage dbfs:/x is not a folder of this machine"),
+    ],
+)
+def test_wrong_usage(project, sources, flags, code, what):
+    project.write("a.py").write("a.txt").write("empty/x.txt")
+    error = project.error(*sources, **flags)
+    assert (error.code, error.what) == (code, what.format(root=project.root))
+
+
+def test_an_unknown_target_is_told_with_the_known_ones(project):
+    error = bundle(project).error(target="prd")
+    assert (error.what, error.nearest, error.todo) == ("there is no deployment target 'prd'", ("prod",), "Known targets: dev, prod")
+
+
+def test_libraries_that_are_not_supported_yet_are_refused(project):
+    project.write("databricks.yml", "resources: {pipelines: {p: {libraries: [{maven: {coordinates: 'a:b:1'}}]}}}\n")
+    assert project.error().code == "NOT_SUPPORTED_YET"
+
+
+def test_the_storage_of_commands_without_sources(project):
+    bundle(project)
+    inside = project.root / "src"
+    assert find_storage(cwd=inside, environ={}) == project.root / ".lakelet"
+    assert find_storage("x", cwd=inside, environ={"LAKELET_STORAGE": "y"}) == inside / "x"
+    assert find_storage(cwd=inside, environ={"LAKELET_STORAGE": "file:/tmp/y"}) == Path("/tmp/y")
+
+
+def test_configuration_imports_no_spark():
+    code = "import sys, lakelet.config; sys.exit(any(m in sys.modules for m in ('pyspark', 'pandas', 'deltalake', 'pyarrow')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,247 @@
+"""What `lakelet run` shows while an update runs and when it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import datetime, timedelta, timezone
+
+from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
+from lakelet.cli.summary import Line, summary
+from lakelet.cli.tally import Tally
+from lakelet.errors import LakeletError, Location
+from lakelet.eventlog.events import Event, Origin
+from lakelet.names import Namespace
+
+START = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
+UPDATE = "3f2a91c0-0000-4000-8000-000000000000"
+
+
+class Story:
+    """Events of one update, one tenth of a second apart."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def add(self, event_type: str, body: dict, *, dataset: str | None = None, message: str = "", pause: float = 0.1, **more) -> Story:
+        full = f"main.shop.{dataset}" if dataset else None
+        flow = more.pop("flow", full)
+        origin = Origin("p", "shop", UPDATE, dataset_name=full, flow_name=flow)
+        moment = (self.events[-1].timestamp if self.events else START) + timedelta(seconds=pause if self.events else 0)
+        number = len(self.events) + 1
+        identity = more.pop("id", f"e{number}")
+        self.events.append(Event(event_type, message, origin, {event_type: body}, timestamp=moment, id=identity, sequence=number, **more))
+        return self
+
+    def state(self, state: str, **more) -> Story:
+        return self.add("update_progress", {"state": state}, **more)
+
+    def flow(self, dataset: str, *statuses: str, **more) -> Story:
+        for status in statuses:
+            more.setdefault("message", f"Flow '{dataset}' is {status}.")
+            self.add("flow_progress", {"status": status}, dataset=dataset, **more)
+        return self
+
+    def batch(self, dataset: str, rows: int, dropped: int = 0, rules: dict[str, tuple[int, int]] | None = None, **more) -> Story:
+        found = [
+            {"name": name, "dataset": f"main.shop.{dataset}", "passed_records": passed, "failed_records": failed}
+            for name, (passed, failed) in (rules or {}).items()
+        ]
+        quality = {"dropped_records": dropped, "expectations": found}
+        body = {"status": "RUNNING", "metrics": {"num_output_rows": rows}, "data_quality": quality}
+        return self.add("flow_progress", body, dataset=dataset, **more)
+
+    def played_to(self, listener) -> None:
+        for event in self.events:
+            listener(event)
+
+    def tally(self) -> Tally:
+        tally = Tally()
+        self.played_to(tally.feed)
+        return tally
+
+
+def good_story() -> Story:
+    story = Story().add("create_update", {"cause": "USER_ACTION"}).state("INITIALIZING").state("RUNNING", pause=1.5)
+    story.flow("orders_raw", "QUEUED", "STARTING").flow("orders", "QUEUED").flow("names", "QUEUED").flow("daily", "QUEUED")
+    story.batch("orders_raw", 60_000, pause=2).batch("orders_raw", 1_234)
+    body = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "rescued": 7, "corrupt": 2}
+    story.add(
+        "source_records",
+        {**body, "first_file": "file:/data/landing/b.json", "first_line": 17},
+        dataset="orders_raw",
+        level="WARN",
+        message="9 odd records",
+    )
+    change = {
+        "flow_name": "main.shop.orders_raw",
+        "source": "landing",
+        "added": [{"name": "trace", "type": "string"}],
+        "first_file": "landing/c.json",
+    }
+    story.add("schema_change", change, dataset="orders_raw", message="orders_raw: new column trace, first seen in landing/c.json")
+    story.flow("orders_raw", "COMPLETED").flow("orders", "STARTING")
+    story.batch("orders", 61_000, 230, {"has_id": (61_004, 230), "recent": (60_000, 1_234), "priced": (61_234, 0)}, pause=1)
+    story.add(
+        "late_records", {"flow_name": "main.shop.orders", "dropped_by_watermark": 4}, dataset="orders", level="WARN", message="4 rows late"
+    )
+    story.flow("orders", "COMPLETED").flow("names", "IDLE", message="Flow 'names' is IDLE: its query and its inputs are unchanged.")
+    story.flow("daily", "STARTING").batch("daily", 31, pause=0.7).flow("daily", "COMPLETED")
+    return story.state("COMPLETED")
+
+
+def failed_story() -> Story:
+    story = Story().add("create_update", {}).state("RUNNING")
+    story.flow("raw", "STARTING").batch("raw", 10).flow("raw", "COMPLETED")
+    error = LakeletError(
+        "EXPECTATION_VIOLATION",
+        "1 row breaks has_id",
+        dataset="main.shop.orders",
+        where=Location("pipelines/shop.py", 12),
+        why="{'id': None}",
+        todo="Correct the data, or use expect_or_drop.",
+    )
+    story.flow("orders", "STARTING").flow("orders", "FAILED", level="ERROR", error=error)
+    story.flow("daily", "SKIPPED", message="Flow 'daily' is SKIPPED: orders failed.")
+    story.add("hook_progress", {"name": "h", "status": "FAILED"}, level="WARN", message="Hook 'h' failed.")
+    return story.state("FAILED")
+
+
+def many_story(datasets: int = 300) -> Story:
+    story = Story().state("RUNNING")
+    for number in range(datasets):
+        story.flow(f"type_{number:03}", "QUEUED", pause=0)
+    for number in range(datasets):
+        if number % 10 == 0:
+            story.flow(f"type_{number:03}", "STARTING").batch(f"type_{number:03}", number, rules={"r": (number, number)}).flow(
+                f"type_{number:03}", "COMPLETED"
+            )
+        else:
+            story.flow(f"type_{number:03}", "IDLE", pause=0)
+    return story.state("COMPLETED")
+
+
+def text_of(lines: list[Line]) -> str:
+    return "\n".join(line.text for line in lines)
+
+
+def plain(story: Story) -> str:
+    stream = io.StringIO()
+    story.played_to(PlainLines(stream))
+    return stream.getvalue()
+
+
+def test_plain_lines_of_a_good_update(golden):
+    golden("run_good_lines.txt", plain(good_story()))
+
+
+def test_plain_lines_of_a_failed_update(golden):
+    golden("run_failed_lines.txt", plain(failed_story()))
+
+
+def test_plain_lines_leave_idle_datasets_out():
+    assert len(plain(many_story()).splitlines()) == 31
+
+
+def test_summary_of_a_good_update(golden):
+    golden(
+        "run_good_summary.txt",
+        text_of(summary(good_story().tally(), "COMPLETED", namespace=Namespace("main", "shop"), storage="my store", elapsed=12.34)),
+    )
+
+
+def test_summary_of_a_failed_update_tells_each_error_once(golden):
+    tally = failed_story().tally()
+    other = LakeletError("FLOW_FAILED", "the disk is full", dataset="main.shop.other")
+    golden("run_failed_summary.txt", text_of(summary(tally, "FAILED", [*tally.errors, other])))
+
+
+def test_summary_of_three_hundred_datasets_stays_short(golden):
+    golden("run_many_summary.txt", text_of(summary(many_story().tally(), "COMPLETED")))
+
+
+def test_summary_when_nothing_was_new(golden):
+    story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").flow("b", "QUEUED", "EXCLUDED").state("COMPLETED")
+    golden("run_idle_summary.txt", text_of(summary(story.tally(), "COMPLETED")))
+
+
+def test_a_measurement_that_arrives_twice_counts_once():
+    tally = Story().batch("a", 5, id="same").batch("a", 5, id="same").tally()
+    assert tally.rows == 5
+
+
+def test_of_several_flows_the_worst_state_is_shown():
+    story = (
+        Story().flow("a", "COMPLETED", flow="f").flow("a", "FAILED", flow="g").flow("b", "COMPLETED", flow="h").flow("b", "IDLE", flow="i")
+    )
+    assert [d.state for d in story.tally().datasets.values()] == ["FAILED", "COMPLETED"]
+
+
+def test_json_lines_are_the_events():
+    stream = io.StringIO()
+    story = failed_story()
+    story.played_to(JsonLines(stream))
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["sequence"] for line in lines] == list(range(1, len(story.events) + 1))
+    failed = next(line for line in lines if line["error"])
+    assert failed["details"] == {"flow_progress": {"status": "FAILED"}}
+    assert failed["error"]["exceptions"][0]["class_name"] == "EXPECTATION_VIOLATION"
+
+
+def test_json_goes_to_stdout_and_the_tally_still_counts():
+    out, err = io.StringIO(), io.StringIO()
+    shown, tally, listeners = watcher(as_json=True, stdout=out, stderr=err)
+    story = good_story()
+    for event in story.events:
+        for listener in listeners:
+            listener(event)
+    shown.close()
+    assert (len(out.getvalue().splitlines()), err.getvalue(), tally.rows) == (len(story.events), "", 122_265)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(story: Story, monkeypatch, lines: int = 24) -> str:
+    from rich.console import Console
+
+    monkeypatch.setenv("LINES", str(lines))
+    monkeypatch.setenv("COLUMNS", "100")
+    live = LiveTable(Terminal(), now=lambda: story.events[-1].timestamp + timedelta(seconds=1))
+    story.played_to(live)
+    live.close()
+    picture = Console(file=io.StringIO(), width=100, color_system=None)
+    picture.print(live.render())
+    return "\n".join(line.rstrip() for line in picture.file.getvalue().splitlines())  # type: ignore[attr-defined]
+
+
+def test_live_table(golden, monkeypatch):
+    story = good_story()
+    story.events = [e for e in story.events if e.sequence <= 18]
+    golden("run_live.txt", drawn(story, monkeypatch))
+
+
+def test_live_table_before_the_first_event():
+    moments = iter([START, START + timedelta(seconds=3), *[START + timedelta(seconds=4)] * 100])
+    live = LiveTable(Terminal(), now=lambda: next(moments))
+    assert "Starting Spark and analysing the pipeline" in str(live.render())
+    live.close()
+
+
+def test_live_table_of_three_hundred_datasets_fits_the_screen(golden, monkeypatch):
+    story = many_story()
+    story.events = story.events[:-30]
+    picture = drawn(story, monkeypatch)
+    assert len(picture.splitlines()) <= 24
+    golden("run_live_many.txt", picture)
+
+
+def test_colour_only_on_a_terminal():
+    lines = [Line("bad news", "bad"), Line("plain")]
+    terminal, file = Terminal(), io.StringIO()
+    write_lines(lines, terminal)
+    write_lines(lines, file)
+    assert terminal.getvalue() == "\x1b[31mbad news\x1b[0m\nplain\n"
+    assert file.getvalue() == "bad news\nplain\n"

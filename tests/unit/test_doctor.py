@@ -1,0 +1,189 @@
+"""What `lakelet doctor` finds. Every machine here is made up: foreign packages are folders on the path with a few metadata."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lakelet import doctor
+from lakelet import environment as env
+from lakelet.doctor import Check
+from lakelet.errors import LakeletError
+
+Install = Callable[[str, str], Path]
+
+HEALTHY_JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Make it look as if a distribution were installed, before all others on the path."""
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    monkeypatch.setattr(sys, "path", [str(site), *sys.path])
+
+    def add(distribution: str, version: str) -> Path:
+        metadata = site / f"{distribution.replace('-', '_')}-{version}.dist-info"
+        metadata.mkdir()
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n")
+        return site
+
+    return add
+
+
+@pytest.fixture
+def java(monkeypatch: pytest.MonkeyPatch) -> Callable[[env.Java | LakeletError], None]:
+    """Replace the Java of this machine."""
+
+    def replace(found: env.Java | LakeletError) -> None:
+        def find() -> env.Java:
+            if isinstance(found, LakeletError):
+                raise found
+            return found
+
+        monkeypatch.setattr(env, "find_java", find)
+
+    return replace
+
+
+def test_this_machine_can_run_pipelines() -> None:
+    checks = doctor.examine()
+    assert [check.name for check in checks if not check.ok and check.blocking] == []
+    assert doctor.can_run(checks)
+
+
+def test_every_failed_check_has_a_finding_of_one_line_and_a_remedy(java: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    java(LakeletError("JAVA_MISSING", "No Java", todo="Type: get java"))
+    monkeypatch.setattr(doctor, "_version", lambda _: None)
+    monkeypatch.setenv("LAKELET_JARS", "/nowhere")
+    failed = [check for check in doctor.examine() if not check.ok]
+    assert len(failed) >= 6
+    assert all(check.finding and "\n" not in check.finding and check.remedy for check in failed)
+
+
+def test_only_blocking_findings_forbid_a_run() -> None:
+    slow = Check("class-data archive", False, "none", "make one", blocking=False)
+    assert doctor.can_run([slow])
+    assert not doctor.can_run([slow, Check("Java", False, "none", "get one")])
+
+
+def test_old_java(java: Callable[..., None]) -> None:
+    java(env.Java(Path("/jdk/bin/java"), "11.0.2", 11, has_vector=False))
+    check = doctor.check_java()
+    assert not check.ok
+    assert check.finding.startswith("11.0.2")
+    assert "Java 17 or newer" in check.remedy
+
+
+def test_java_without_the_vector_module(java: Callable[..., None]) -> None:
+    java(env.Java(Path("/jdk/bin/java"), "17.0.9", 17, has_vector=False))
+    assert doctor.check_java().ok
+    assert "lacks jdk.incubator.vector" in doctor.check_vector_module().finding
+
+
+def test_old_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    assert not doctor.check_python().ok
+
+
+def test_pyspark_of_another_version(install: Install) -> None:
+    install("pyspark", "4.1.0")
+    check = doctor.check_pyspark()
+    assert not check.ok
+    assert "4.1.0; Lakelet needs 4.2.0" in check.finding
+    assert "pyspark==4.2.0" in check.remedy
+
+
+def test_databricks_connect_is_blamed_and_both_repairs_are_told(install: Install) -> None:
+    install("databricks-connect", "16.1.7")
+    check = doctor.check_pyspark()
+    assert not check.ok
+    assert "databricks-connect 16.1.7" in check.finding
+    assert "uninstall -y databricks-connect" in check.remedy
+    assert "--force-reinstall" in check.remedy
+
+
+@pytest.mark.parametrize(
+    ("version_file", "jar", "told"),
+    [
+        ('__version__ = "3.5.2"\n', "spark-core_2.13-4.2.0.jar", "of another version"),
+        ('__version__ = "4.2.0"\n', "other.jar", "holds no Spark jars"),
+    ],
+)
+def test_a_pyspark_that_was_overwritten_is_seen_although_its_metadata_are_right(
+    install: Install, version_file: str, jar: str, told: str
+) -> None:
+    home = install("pyspark", env.SPARK_VERSION) / "pyspark"
+    (home / "jars").mkdir(parents=True)
+    (home / "__init__.py").touch()
+    (home / "version.py").write_text(version_file)
+    (home / "jars" / jar).touch()
+    loaded = {name: sys.modules.pop(name) for name in list(sys.modules) if name == "pyspark"}
+    try:
+        check = doctor.check_pyspark()
+    finally:
+        sys.modules.update(loaded)
+    assert not check.ok
+    assert told in check.finding
+
+
+def test_delta_spark_whose_jar_is_not_there(install: Install) -> None:
+    install("delta-spark", "4.4.1")
+    assert "4.4.1; Lakelet needs 4.4.0" in doctor.check_delta().finding
+
+
+def test_pandas_3(install: Install) -> None:
+    install("pandas", "3.1.1")
+    check = doctor.check_pandas()
+    assert not check.ok
+    assert "pandas>=2.2,<3" in check.remedy
+
+
+def test_missing_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path))
+    monkeypatch.delenv("LAKELET_JARS", raising=False)
+    check = doctor.check_jars()
+    assert not check.ok
+    assert check.blocking
+    assert "lakelet doctor --fetch" in check.remedy
+
+
+def test_an_archive_for_another_java_is_told_apart_from_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, java: Callable[..., None]
+) -> None:
+    java(HEALTHY_JAVA)
+    monkeypatch.setattr(env, "jars", lambda: env.Jars(tmp_path / "a.jar", tmp_path / "b.jar"))
+    monkeypatch.setattr(env, "archive_path", lambda *_: tmp_path / "archives" / "fitting.jsa")
+    (tmp_path / "archives").mkdir()
+    assert doctor.check_archive().finding.startswith("none yet")
+    (tmp_path / "archives" / "stale.jsa").touch()
+    assert doctor.check_archive().finding.startswith("the present ones are for another Java")
+    assert not doctor.check_archive().blocking
+    (tmp_path / "archives" / "fitting.jsa").touch()
+    assert doctor.check_archive().ok
+
+
+@pytest.mark.parametrize(("distribution", "owner"), [("dlt", "dltHub"), ("databricks-dlt", "Databricks' stub")])
+def test_a_foreign_dlt_distribution_is_named(install: Install, distribution: str, owner: str) -> None:
+    install(distribution, "1.31.0")
+    check = doctor.check_foreign_dlt()
+    assert not check.ok
+    assert not check.blocking
+    assert owner in check.finding
+    assert f"uninstall -y {distribution}" in check.remedy
+
+
+def test_a_module_dlt_without_a_distribution_is_found_too(install: Install) -> None:
+    site = install("something", "1")
+    (site / "dlt.py").touch()
+    check = doctor.check_foreign_dlt()
+    assert not check.ok
+    assert str(site / "dlt.py") in check.finding
+
+
+def test_our_own_dlt_in_place_is_no_foreign_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "dlt", sys.modules[__name__])
+    assert doctor.check_foreign_dlt().ok

@@ -1,0 +1,79 @@
+"""Plan and graph as text, JSON and Mermaid."""
+
+from __future__ import annotations
+
+import json
+
+from lakelet.errors import Location
+from lakelet.explain import graph_json, graph_mermaid, graph_text, plan_json, plan_text
+from lakelet.graph import Graph, Node
+from lakelet.model import Action, Expectation, Kind
+from lakelet.names import TableName
+from lakelet.plan import Plan, Step, Strategy
+
+WHERE = Location("pipelines/shop.py", 12)
+
+
+def name(text: str, schema: str = "shop") -> TableName:
+    return TableName("main", schema, text)
+
+
+def node(text: str, kind: Kind, *inputs: str, external: tuple[str, ...] = (), rules: tuple[str, ...] = ()) -> Node:
+    expectations = tuple(Expectation(rule, "id IS NOT NULL", Action.DROP, WHERE) for rule in rules)
+    columns = (("id", "bigint"), ("note", "struct<a:int>"))
+    return Node(name(text), kind, tuple(map(name, inputs)), external, (str(name(text)),), columns, expectations, WHERE)
+
+
+GRAPH = Graph(
+    (
+        node("orders_raw", Kind.STREAMING_TABLE, external=('cloudFiles "landing/orders"',)),
+        node("orders_clean", Kind.STREAMING_TABLE, "orders_raw", rules=("has_id", "recent")),
+        node("recent", Kind.VIEW, "orders_clean"),
+        node("daily", Kind.MATERIALIZED_VIEW, "recent", "orders_clean", external=("other.ref.countries",)),
+    )
+)
+
+
+def step(dataset: str, kind: Kind, strategy: Strategy, reason: str, flow: str | None = None, schema: str = "shop") -> Step:
+    full = str(name(dataset, schema))
+    return Step(full, kind, flow or full, strategy, reason, ())
+
+
+PLAN = Plan(
+    (
+        step("orders_raw", Kind.STREAMING_TABLE, Strategy.STREAM, "2 new files", flow="main.shop.backfill"),
+        step("orders_clean", Kind.STREAMING_TABLE, Strategy.STREAM, "orders_raw may get new rows"),
+        step("daily", Kind.MATERIALIZED_VIEW, Strategy.FULL, "orders_clean changed"),
+        step("names", Kind.MATERIALIZED_VIEW, Strategy.SKIP, "its query and its inputs are unchanged"),
+        step("refunds", Kind.STREAMING_TABLE, Strategy.EXCLUDED, "it is not selected"),
+    )
+)
+
+
+def test_plan_as_text(golden):
+    golden("plan.txt", plan_text(PLAN))
+
+
+def test_plan_over_several_schemas_keeps_the_schema(golden):
+    steps = (*PLAN.steps[:2], step("daily", Kind.MATERIALIZED_VIEW, Strategy.FULL, "it has not been computed yet", schema="gold"))
+    golden("plan_schemas.txt", plan_text(Plan(steps)))
+
+
+def test_an_empty_plan_says_so():
+    assert plan_text(Plan(())) == "Nothing to do: the pipeline has no steps."
+
+
+def test_plan_as_json(golden):
+    golden("plan.json", json.dumps(plan_json(PLAN), indent=1))
+
+
+def test_graph_as_text(golden):
+    golden("graph.txt", graph_text(GRAPH))
+
+
+def test_graph_as_json(golden):
+    golden("graph.json", json.dumps(graph_json(GRAPH), indent=1))
+
+
+def test_graph_as_mermaid(golden):
+    golden("graph.mermaid", graph_mermaid(GRAPH))

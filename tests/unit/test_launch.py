@@ -1,0 +1,120 @@
+"""The command line and the settings of a session, and a Java that does not come up. No Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from lakelet import environment as env
+from lakelet import launch, session
+from lakelet.errors import LakeletError
+
+JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
+
+
+@pytest.fixture
+def delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> env.Jars:
+    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path / "cache"))
+    for name in (launch.RECORD_CLASSES, launch.DEBUG, "SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    jars = env.Jars(tmp_path / env.JAR_NAMES[0], tmp_path / env.JAR_NAMES[1])
+    for path in jars.paths:
+        path.touch()
+    return jars
+
+
+def test_small_and_unknown_inputs_get_the_quick_compiler_large_ones_the_full_one(delta: env.Jars) -> None:
+    quick = "-XX:TieredStopAtLevel=1"
+    assert quick in launch.tuning_options(JAVA, delta, None)
+    assert quick in launch.tuning_options(JAVA, delta, 1000)
+    assert quick not in launch.tuning_options(JAVA, delta, launch.FULL_COMPILER_BYTES)
+
+
+def test_the_archive_is_used_only_when_it_fits(delta: env.Jars) -> None:
+    archive = env.archive_path(JAVA, delta)
+    option = f"-XX:SharedArchiveFile={archive}"
+    assert option not in launch.tuning_options(JAVA, delta, None)
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    assert option in launch.tuning_options(JAVA, delta, None)
+    os.utime(delta.delta_spark, (1, 1))
+    assert option not in launch.tuning_options(JAVA, delta, None)
+
+
+def test_a_local_session_stays_on_loopback_and_out_of_the_current_folder(delta: env.Jars) -> None:
+    settings = session.session_settings(delta, app_name="a", master=None, conf={})
+    assert settings["spark.master"] == f"local[{session.cores()}]"
+    assert settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.sql.catalogImplementation"] == "in-memory"
+    assert not settings["spark.sql.warehouse.dir"].startswith(Path.cwd().as_uri())
+    assert "spark.jars" not in settings
+
+
+def test_a_cluster_gets_the_jars_and_keeps_its_own_sizes(delta: env.Jars) -> None:
+    settings = session.session_settings(delta, app_name="a", master="spark://127.0.0.1:7077", conf={})
+    assert settings["spark.jars"] == f"{delta.delta_spark.as_uri()},{delta.delta_storage.as_uri()}"
+    assert "spark.sql.shuffle.partitions" not in settings
+    assert "spark.driver.host" not in settings
+    assert "spark.delta.logStore.file.impl" not in settings
+
+
+def test_the_caller_s_settings_win(delta: env.Jars) -> None:
+    conf = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.driver.memory": "5g"}
+    settings = session.session_settings(delta, app_name="a", master=None, conf=conf)
+    assert settings["spark.sql.session.timeZone"] == "Europe/Berlin"
+    assert "-Xmx5g" in launch.java_command(JAVA, delta, [], settings)
+
+
+def test_a_local_run_ignores_the_configuration_of_some_other_spark(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    settings = session.session_settings(delta, app_name="a", master=None, conf={})
+    assert "/opt/spark" not in launch.java_command(JAVA, delta, [], settings)[2]
+    cluster = session.session_settings(delta, app_name="a", master="yarn", conf={})
+    assert "/opt/spark/conf" in launch.java_command(JAVA, delta, [], cluster)[2]
+
+
+def test_a_java_that_ends_at_once_is_told_with_its_own_words(delta: env.Jars) -> None:
+    java = launch.start_java(["/bin/sh", "-c", "echo 'Invalid maximum heap size: -Xmx1x'; exit 1"], local=True)
+    with pytest.raises(LakeletError, match="Invalid maximum heap size") as caught:
+        launch.connect(java)
+    assert caught.value.code == "SPARK_START_FAILED"
+    assert str(env.cache_folder() / "logs") in (caught.value.todo or "")
+    assert not java.connection.parent.exists()
+
+
+def test_a_java_that_stays_silent_is_given_up(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "START_TIMEOUT_SECONDS", 0.05)
+    java = launch.start_java(["/bin/sleep", "60"], local=True)
+    with pytest.raises(LakeletError, match="before it was ready"):
+        launch.connect(java)
+    assert java.process.wait(timeout=5) != 0
+
+
+def test_old_logs_are_removed(delta: env.Jars) -> None:
+    logs = env.cache_folder() / "logs"
+    logs.mkdir(parents=True)
+    for age in range(30):
+        log = logs / f"spark-{age}.log"
+        log.touch()
+        os.utime(log, (age, age))
+    java = launch.start_java([sys.executable, "-c", ""], local=True)
+    java.process.wait(timeout=10)
+    assert len(list(logs.iterdir())) == launch.KEPT_LOGS
+    assert java.log is not None
+    assert java.log.exists()
+
+
+def test_a_session_without_delta_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", object())
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: SimpleNamespace(conf={}))
+    with pytest.raises(LakeletError, match="without Delta") as caught:
+        session.start_session()
+    assert caught.value.code == "SESSION_WITHOUT_DELTA"

@@ -1,0 +1,105 @@
+"""What a flow can have left to do, told from logs alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lakelet.flows.positions import physical_filter, read_checkpoint, table_position
+from lakelet.plans import equality_filter
+from lakelet.tables import TableLog, streams_from_log
+
+
+def commit(folder, version, *actions):
+    log = folder / "_delta_log"
+    log.mkdir(exist_ok=True)
+    (log / f"{version:020d}.json").write_text("".join(json.dumps(a) + "\n" for a in actions))
+
+
+def add(kind, **more):
+    return {"add": {"path": "x", "partitionValues": {"kind": kind}, "dataChange": True, **more}}
+
+
+def offset(version, index=-1):
+    return json.dumps({"reservoirVersion": version, "index": index, "isStartingVersion": False})
+
+
+@pytest.mark.parametrize(
+    ("condition", "found"),
+    [
+        ("(kind = 'a')", {"kind": {"a"}}),
+        ("(events.kind = 'a')", {"kind": {"a"}}),
+        ("((kind = 'a') AND (n = 3))", {"kind": {"a"}, "n": {"3"}}),
+        ("((kind IN ('a', 'b')) AND (kind = 'b'))", {"kind": {"b"}}),
+        ("(kind <=> 'it''s')", {}),
+        ("(kind = 'it\\'s (a) AND b')", {"kind": {"it's (a) AND b"}}),
+        ("((kind = 'a') OR (kind = 'b'))", {}),
+        ("(NOT (kind = 'a'))", {}),
+        ("(lower(kind) = 'a')", {}),
+        ("(day = DATE '2026-01-02')", {"day": {"2026-01-02"}}),
+        ("(kind = 'a' AND (x > 3))", {"kind": {"a"}}),
+    ],
+)
+def test_only_equalities_that_must_hold_narrow_the_partitions(condition, found):
+    assert {k: set(v) for k, v in equality_filter([condition]).items()} == found
+
+
+def test_a_flow_waits_only_for_files_that_can_match(tmp_path):
+    commit(tmp_path, 0, {"metaData": {}}, add("a"))
+    commit(tmp_path, 1, add("b"))
+    log = TableLog(tmp_path)
+    wanted = {"kind": frozenset({"a"})}
+    idle, examined = table_position("t", log, offset(1), wanted, -1)
+    assert (idle.pending, examined) == (False, 1)
+    busy, _ = table_position("t", log, offset(0), wanted, -1)
+    assert busy.pending is True
+    again, examined = table_position("t", log, offset(1), wanted, 1)
+    assert (again.pending, again.text, examined) == (False, "t has no new version", 1)
+
+
+def test_what_cannot_be_told_counts_as_waiting(tmp_path):
+    commit(tmp_path, 0, add("a"))
+    commit(tmp_path, 2, add("a"))
+    log = TableLog(tmp_path)
+    assert table_position("t", log, offset(1), {}, -1)[0].pending is True  # version 1 was cleaned up
+    assert table_position("t", log, offset(0, index=3), {}, -1)[0].pending is True  # stopped inside a version
+    assert table_position("t", TableLog(tmp_path / "none"), offset(0), {}, -1)[0].pending is True
+
+
+def test_commits_without_data_are_nothing_new_and_removed_data_is(tmp_path):
+    commit(tmp_path, 0, add("a"))
+    commit(tmp_path, 1, {"metaData": {}})
+    commit(tmp_path, 2, add("a", dataChange=False), {"remove": {"path": "x", "dataChange": False}})
+    log = TableLog(tmp_path)
+    assert table_position("t", log, offset(1), {}, -1)[0].pending is False
+    assert log.data_version(0) == 0
+    commit(tmp_path, 3, {"remove": {"path": "x", "dataChange": True}})
+    assert table_position("t", TableLog(tmp_path), offset(1), {}, -1)[0].pending is True
+    assert TableLog(tmp_path).data_version(0) == 3
+
+
+def test_a_stream_starts_from_the_log_only_while_that_is_whole_and_append_only(tmp_path):
+    commit(tmp_path, 0, {"metaData": {}}, add("a"))
+    commit(tmp_path, 1, add("a"))
+    assert streams_from_log(TableLog(tmp_path))
+    commit(tmp_path, 2, {"metaData": {}}, add("a"))
+    assert not streams_from_log(TableLog(tmp_path))
+
+
+def test_mapped_columns_are_looked_up_under_their_physical_names():
+    columns = json.dumps({"fields": [{"name": "Kind", "metadata": {"delta.columnMapping.physicalName": "col-1"}}]})
+    assert physical_filter({"kind": frozenset("a")}, columns) == {"col-1": frozenset("a")}
+    assert physical_filter({"kind": frozenset("a")}, None) == {"kind": frozenset("a")}
+
+
+def test_a_checkpoint_tells_its_offsets_and_whether_the_last_batch_was_completed(tmp_path):
+    (tmp_path / "offsets").mkdir()
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "offsets" / "0").write_text("v1\n{}\n" + offset(1) + "\n-")
+    (tmp_path / "offsets" / ".1.tmp").write_text("half")
+    found = read_checkpoint(tmp_path)
+    assert (found.planned, found.unfinished, found.offsets[1]) == (0, True, None)
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    assert not read_checkpoint(tmp_path).unfinished
+    assert read_checkpoint(tmp_path / "none").planned == -1
