@@ -53,13 +53,14 @@ def user_session(base: SparkSession, conf: Mapping[str, str]) -> Iterator[Update
     session = UpdateSession(base)
     for key, value in conf.items():
         session.conf.set(key, value)
-    saved = SparkSession._instantiatedSession
-    SparkSession._instantiatedSession = session
+    # pyspark answers getOrCreate() with the first, getActiveSession() with the second (which createDataFrame() sets, too).
+    saved = SparkSession._instantiatedSession, SparkSession._activeSession
+    SparkSession._instantiatedSession = SparkSession._activeSession = session
     try:
         with _active(session, session._own):
             yield session
     finally:
-        SparkSession._instantiatedSession = saved
+        SparkSession._instantiatedSession, SparkSession._activeSession = saved
 
 
 @contextmanager

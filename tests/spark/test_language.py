@@ -182,11 +182,16 @@ def test_every_way_to_get_the_session_is_the_same_session(project):
     @dlt.table
     def of_frame():
         return dlt.read("numbers").sparkSession.sql("SELECT * FROM LIVE.built")
+
+    @dlt.table
+    def made():
+        return spark.createDataFrame([(0,)], "id long")
 """
     )
     p.run()
-    assert [p.rows(n) for n in ("built", "active", "of_frame")] == [[0], [0], [0]]
+    assert [p.rows(n) for n in ("built", "active", "of_frame", "made")] == [[0], [0], [0], [0]]
     assert SparkSession.builder.getOrCreate() is p.spark
+    assert SparkSession.getActiveSession() is p.spark
 
 
 def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(project):
