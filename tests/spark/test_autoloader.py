@@ -309,7 +309,7 @@ def test_inference_and_values_equal_sparks_own_reader(spark: Any, tmp_path: Path
     lines = ["{" + ",".join(f'"c{n}":{value(n)}' for n in rng.sample(range(30), 4)) + "}" for _ in range(300)]
     (tmp_path / "a.json").write_text("\n".join(lines) + "\n")
     theirs = spark.read.json(str(tmp_path))
-    ours = AutoLoaderSource.open(SourceSpec(str(tmp_path), {"cloudFiles.format": "json", **INFER}), state=None).data_schema()
+    ours = AutoLoaderSource.open(SourceSpec(str(tmp_path), {"cloudFiles.format": "json", **INFER}), state=None).columns().data
     assert {f.name: f.dataType.simpleString() for f in ours.fields} == {f.name: f.dataType.simpleString() for f in theirs.schema.fields}
 
 

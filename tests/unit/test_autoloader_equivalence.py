@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lakelet.autoloader.json_blocks import BlockReader, UnknownInLine
-from lakelet.autoloader.json_rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json_blocks import BlockReader, UnknownInLine
+from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, RESCUE, RowRules
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(

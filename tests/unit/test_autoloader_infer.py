@@ -17,7 +17,7 @@ def inferred(tmp_path: Path, *texts: str, **options: str) -> str:
     for number, text in enumerate(texts):
         (tmp_path / f"{number}.json").write_text(text)
     keys = {"cloudFiles." + k: v for k, v in {"format": "json", "inferColumnTypes": "true", **options}.items()}
-    return AutoLoaderSource.open(SourceSpec(str(tmp_path), keys), state=None).data_schema().simpleString().removeprefix("struct<")[:-1]
+    return AutoLoaderSource.open(SourceSpec(str(tmp_path), keys), state=None).columns().data.simpleString().removeprefix("struct<")[:-1]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_sampling_takes_the_newest_files(tmp_path: Path) -> None:
         os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
     confs = {"spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles": "2"}
     source = AutoLoaderSource.open(SourceSpec(str(tmp_path), keys), state=None, confs=confs)
-    assert source.data_schema().fieldNames() == ["c3", "c4"]
+    assert source.columns().data.fieldNames() == ["c3", "c4"]
 
 
 def test_order_of_records_does_not_change_the_schema(tmp_path: Path) -> None:
@@ -108,10 +108,11 @@ def schema(text: str):  # type: ignore[no-untyped-def]
 def test_growth_appends_and_leaves_types_alone() -> None:
     known = schema("id BIGINT, o STRUCT<k: BIGINT>, l ARRAY<STRUCT<x: INT>>, s STRING")
     seen = schema("ID STRING, a INT, o STRUCT<k: STRING, m: INT, K: INT>, l ARRAY<STRUCT<y: INT>>, s STRUCT<z: INT>")
-    grown, added = grow(known, seen)
+    grown, added, widened = grow(known, seen)
+    assert widened == ()
     assert grown.simpleString() == "struct<id:bigint,o:struct<k:bigint,m:int>,l:array<struct<x:int,y:int>>,s:string,a:int>"
     assert added == (("o.m", "int"), ("l.element.y", "int"), ("a", "int"))
-    assert grow(known, known) == (known, ())
+    assert grow(known, known) == (known, (), ())
 
 
 def test_the_failure_carries_the_vendors_phrase_and_our_note() -> None:

@@ -12,6 +12,7 @@ from lakelet.autoloader.discovery import Filters, list_files
 from lakelet.autoloader.files import LocalFiles, files_for
 from lakelet.autoloader.hints import apply_hints, parse_hints
 from lakelet.autoloader.infer import Array, Struct, to_spark
+from lakelet.autoloader.lines import splittable
 from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.planning import FilePart, pack
 from lakelet.errors import LakeletError, Location
@@ -33,16 +34,12 @@ def options(**given: str) -> Options:
         ({"format": "csv"}, "NOT_SUPPORTED_YET", "csv"),
         ({"format": ""}, "CF_INCORRECT_STREAM_USAGE", "cloudFiles.format"),
         ({"schemaEvolutionMode": "foo"}, "CF_INVALID_SCHEMA_EVOLUTION_MODE", "failOnNewColumns"),
-        ({"schemaEvolutionMode": "addNewColumnsWithTypeWidening"}, "NOT_SUPPORTED_YET", "addNewColumns"),
         ({"maxFilesPerTrigger": "0"}, "CF_INVALID_OPTION_VALUE", "maxFilesPerTrigger"),
         ({"maxBytesPerTrigger": "many"}, "CF_INVALID_OPTION_VALUE", "maxBytesPerTrigger"),
         ({"inferColumnTypes": "yes"}, "CF_INVALID_OPTION_VALUE", "true or false"),
         ({"cleanSource": "MOVE"}, "NOT_SUPPORTED_YET", "cleanSource"),
-        ({"allowOverwrites": "true"}, "NOT_SUPPORTED_YET", "allowOverwrites"),
-        ({"partitionColumns": "a"}, "NOT_SUPPORTED_YET", "partitionColumns"),
         ({"_multiLine": "true"}, "NOT_SUPPORTED_YET", "multiLine"),
-        ({"_mode": "FAILFAST"}, "NOT_SUPPORTED_YET", "mode"),
-        ({"_badRecordsPath": "/x"}, "NOT_SUPPORTED_YET", "badRecordsPath"),
+        ({"_mode": "FAST"}, "CF_INVALID_OPTION_VALUE", "FAILFAST"),
         ({"_modifiedAfter": "soon"}, "CF_INVALID_OPTION_VALUE", "modifiedAfter"),
         ({"useManagedFileEvents": "true", "useNotifications": "true"}, "CF_INCONSISTENT_OPTIONS", "useNotifications"),
     ],
@@ -56,8 +53,10 @@ def test_wrong_options_are_refused_with_a_code_and_the_place(given: dict[str, st
 
 
 def test_d08_unknown_keys_pass_without_validation_and_without_the_prefix() -> None:
-    assert options(foo="1", validateOptions="false").mode == "addNewColumns"
-    assert options(_foo="1").mode == "addNewColumns"
+    assert options(foo="1", validateOptions="false").reader.mode == "addNewColumns"
+    parsed = options(_foo="1")
+    assert parsed.reader.mode == "addNewColumns"
+    assert parsed.notices == ("option foo has no effect: format json does not have it",)
 
 
 def test_d17_cloud_options_are_accepted_once_noted_and_no_credential_is_shown() -> None:
@@ -73,7 +72,7 @@ def test_d17_cloud_options_are_accepted_once_noted_and_no_credential_is_shown() 
 def test_values_are_typed_and_confs_are_read() -> None:
     parsed = options(
         maxBytesPerTrigger="10g", maxFilesPerTrigger="7", _pathGlobFilter="*.json", _timeZone="Asia/Tokyo", RescuedDataColumn="r"
-    )
+    ).reader
     assert (parsed.max_bytes, parsed.max_files, parsed.name_glob, parsed.time_zone, parsed.rescued_column) == (
         10 << 30,
         7,
@@ -82,9 +81,9 @@ def test_values_are_typed_and_confs_are_read() -> None:
         "r",
     )
     confs = {"spark.databricks.sql.rescuedDataColumn.filePath.enabled": "false", "spark.sql.session.timeZone": "Asia/Tokyo"}
-    parsed = parse_options(SourceSpec("/in", {"cloudfiles.FORMAT": "JSON"}), confs)
+    parsed = parse_options(SourceSpec("/in", {"cloudfiles.FORMAT": "JSON"}), confs).reader
     assert (parsed.file_path_in_rescued, parsed.time_zone, parsed.rescued_column) == (False, "Asia/Tokyo", "_rescued_data")
-    assert options(schemaEvolutionMode="none").rescued_column is None
+    assert options(schemaEvolutionMode="none").reader.rescued_column is None
 
 
 def test_hints_are_parsed_with_nested_types_and_the_hinted_spelling_wins() -> None:
@@ -165,9 +164,9 @@ def test_uris_are_encoded_like_hadoop_paths() -> None:
 
 def test_small_files_share_tasks_and_large_ones_are_split() -> None:
     small = [FilePart(f"/{n}", 1000, 0) for n in range(100)]
-    assert len(pack(small, 2)) <= 4
-    assert [p for task in pack(small, 2) for p in task] == small
-    parts = [p for task in pack([FilePart("/big", 100 << 20, 0), FilePart("/z.gz", 100 << 20, 0)], 2) for p in task]
+    assert len(pack(small, 2, splittable)) <= 4
+    assert [p for task in pack(small, 2, splittable) for p in task] == small
+    parts = [p for task in pack([FilePart("/big", 100 << 20, 0), FilePart("/z.gz", 100 << 20, 0)], 2, splittable) for p in task]
     assert [p.length for p in parts if p.path == "/z.gz"] == [None]
     big = [p for p in parts if p.path == "/big"]
     assert len(big) >= 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from lakelet.autoloader.discovery import LISTING
 from lakelet.autoloader.files import LocalFiles
 from lakelet.autoloader.ledger import Ledger, Limits, take
 from lakelet.autoloader.lines import count_lines, read_blocks
+from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import Planner, batch_of, offset_of
 from lakelet.autoloader.schema_log import SchemaLog
 from lakelet.errors import LakeletError
@@ -31,7 +33,9 @@ def source(tmp_path: Path, **options: str) -> AutoLoaderSource:
 
 
 def planner(tmp_path: Path, **options: str) -> Planner:
-    return Planner(source(tmp_path, **options)._reader_spec("{}"))
+    (tmp_path / "in").mkdir(exist_ok=True)
+    keys = {"cloudFiles." + key: value for key, value in {"format": "json", **options}.items()}
+    return Planner(replace(parse_options(SourceSpec(str(tmp_path / "in"), keys), {}).reader, state=str(tmp_path / "state")))
 
 
 def test_a_batch_above_the_logged_offset_is_planned_anew(tmp_path: Path) -> None:
@@ -163,9 +167,9 @@ def test_the_schema_log_tolerates_edits_and_refuses_newer_files(tmp_path: Path) 
 def test_changed_hints_write_a_new_version(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"id":1}\n')
-    assert source(tmp_path, inferColumnTypes="true").data_schema().simpleString() == "struct<id:bigint>"
+    assert source(tmp_path, inferColumnTypes="true").columns().data.simpleString() == "struct<id:bigint>"
     again = source(tmp_path, inferColumnTypes="true", schemaHints="id STRING, extra DATE")
-    assert again.data_schema().simpleString() == "struct<id:string,extra:date>"
+    assert again.columns().data.simpleString() == "struct<id:string,extra:date>"
     assert sorted(p.name for p in (tmp_path / "state" / "_schemas").iterdir()) == ["0", "1"]
 
 

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -30,12 +30,16 @@ class UnknownFieldNote:
 class UnknownFieldException(Exception):
     """A record has fields that the schema does not know. The text carries the vendor's phrase and our note (spec 7)."""
 
-    def __init__(self, blob: str, *, retry: bool, line: int, note: UnknownFieldNote) -> None:
+    def __init__(
+        self, blob: str, *, retry: bool, line: int, note: UnknownFieldNote, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
+    ) -> None:
         shown = blob if len(blob) <= _BLOB_LIMIT else blob[:_BLOB_LIMIT] + "…"
+        what = "unknown fields and type changes" if "WIDENED" in kind else "unknown fields"
+        place = f"{note.file}, line {line}" if line else note.file
         super().__init__(
-            "[UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_RECORD_WITH_FILE_PATH] Encountered unknown fields during parsing: "
-            f"{shown}, which can be fixed by an automatic retry: {str(retry).lower()}\n"
-            f"{note.file}, line {line}. UnknownFieldException: Encountered unknown field(s) during parsing. SQLSTATE: KD003\n"
+            f"[UNKNOWN_FIELD_EXCEPTION.{kind}] Encountered {what} during parsing: {shown}, "
+            f"which can be fixed by an automatic retry: {str(retry).lower()}\n"
+            f"{place}. UnknownFieldException: Encountered unknown field(s) during parsing. SQLSTATE: KD003\n"
             f"{_MARK}{json.dumps(asdict(note))}:end"
         )
 
@@ -74,36 +78,95 @@ def _texts(failure: BaseException) -> Iterator[str]:
             java = java.getCause()
 
 
-def grow(known: StructType, seen: StructType) -> tuple[StructType, tuple[tuple[str, str], ...]]:
-    """`known` with what only `seen` has, and the added paths with their types. Names that differ by case only are not new."""
-    added: list[tuple[str, str]] = []
-    return _grow_struct(known, seen, "", added), tuple(added)
+Grown: TypeAlias = "tuple[StructType, tuple[tuple[str, str], ...], tuple[tuple[str, str, str], ...]]"
 
 
-def _grow_struct(known: Any, seen: Any, prefix: str, added: list[tuple[str, str]]) -> Any:
-    from pyspark.sql.types import StructField, StructType
+def grow(known: StructType, seen: StructType, *, unless_hinted: frozenset[str] | None = None) -> Grown:
+    """`known` with what only `seen` has; the added paths with their types; the widened ones with both types.
 
-    fresh = {field.name: field for field in seen.fields}
-    fields = []
-    for field in known.fields:
-        other = fresh.get(field.name)
-        kind = field.dataType if other is None else _grow_type(field.dataType, other.dataType, f"{prefix}{field.name}", added)
-        fields.append(field if kind is field.dataType else StructField(field.name, kind, field.nullable, field.metadata))
-    taken = {field.name.lower() for field in known.fields}
-    for field in seen.fields:
-        if field.name.lower() not in taken:
-            fields.append(field)
-            added.append((f"{prefix}{field.name}", field.dataType.simpleString()))
-    grown = len(fields) > len(known.fields) or any(a is not b for a, b in zip(fields, known.fields, strict=False))
-    return StructType(fields) if grown else known
+    Names that differ by case only are not new. Types grow only where `unless_hinted` is given: the lower-case names of top-level columns
+    whose types were hinted and stay as they are (spec 3.3).
+    """
+    growth = _Growth(unless_hinted)
+    return growth.struct(known, seen, ""), tuple(growth.added), tuple(growth.widened)
 
 
-def _grow_type(known: Any, seen: Any, path: str, added: list[tuple[str, str]]) -> Any:
-    from pyspark.sql.types import ArrayType, StructType
+class _Growth:
+    def __init__(self, unless_hinted: frozenset[str] | None) -> None:
+        self._fixed = unless_hinted
+        self.added: list[tuple[str, str]] = []
+        self.widened: list[tuple[str, str, str]] = []
 
-    if isinstance(known, StructType) and isinstance(seen, StructType):
-        return _grow_struct(known, seen, path + ".", added)
-    if isinstance(known, ArrayType) and isinstance(seen, ArrayType):
-        element = _grow_type(known.elementType, seen.elementType, path + ".element", added)
-        return known if element is known.elementType else ArrayType(element, known.containsNull)
-    return known
+    def struct(self, known: Any, seen: Any, prefix: str) -> Any:
+        from pyspark.sql.types import StructField, StructType
+
+        fresh = {field.name: field for field in seen.fields}
+        fields = []
+        for field in known.fields:
+            other = fresh.get(field.name)
+            kind = field.dataType if other is None else self._type(field.dataType, other.dataType, f"{prefix}{field.name}")
+            fields.append(field if kind is field.dataType else StructField(field.name, kind, field.nullable, field.metadata))
+        taken = {field.name.lower() for field in known.fields}
+        for field in seen.fields:
+            if field.name.lower() not in taken:
+                fields.append(field)
+                self.added.append((f"{prefix}{field.name}", field.dataType.simpleString()))
+        grown = len(fields) > len(known.fields) or any(a is not b for a, b in zip(fields, known.fields, strict=False))
+        return StructType(fields) if grown else known
+
+    def _type(self, known: Any, seen: Any, path: str) -> Any:
+        from pyspark.sql.types import ArrayType, StructType
+
+        if isinstance(known, StructType) and isinstance(seen, StructType):
+            return self.struct(known, seen, path + ".")
+        if isinstance(known, ArrayType) and isinstance(seen, ArrayType):
+            element = self._type(known.elementType, seen.elementType, path + ".element")
+            return known if element is known.elementType else ArrayType(element, known.containsNull)
+        if self._fixed is None or path.lower() in self._fixed or path.split(".")[0].lower() in self._fixed:
+            return known
+        wide = wider(known, seen)
+        if wide is None or wide == known:
+            return known
+        self.widened.append((path, known.simpleString(), wide.simpleString()))
+        return wide
+
+
+_INTEGERS = ("byte", "short", "integer", "long")
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+
+
+def wider(known: Any, seen: Any) -> Any | None:
+    """The type that mode addNewColumnsWithTypeWidening gives a column of type `known` when values of type `seen` arrive.
+
+    `known` itself where it takes them already, None where no widening is allowed: such values are rescued (spec 3.3).
+    """
+    from pyspark.sql.types import DecimalType
+
+    old, new = known.typeName(), seen.typeName()
+    if known == seen:
+        return known
+    if isinstance(known, DecimalType) or isinstance(seen, DecimalType):
+        left, right = _as_decimal(known), _as_decimal(seen)
+        if left is None or right is None:
+            return None
+        scale = max(left[1], right[1])
+        whole = max(left[0] - left[1], right[0] - right[1])
+        return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
+    if new in _WIDER.get(old, ()):
+        return seen
+    return known if old in _WIDER.get(new, ()) and old != "timestamp_ntz" else None
+
+
+def _as_decimal(kind: Any) -> tuple[int, int] | None:
+    """(precision, scale) of a decimal, or of an integer type seen as one."""
+    name = kind.typeName()
+    if name in _INTEGERS:
+        return _DIGITS[name], 0
+    return (kind.precision, kind.scale) if name.startswith("decimal") else None

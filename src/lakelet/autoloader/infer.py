@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.json_text import Node, Num, Obj
+from lakelet.autoloader.formats.json_text import Node, Num, Obj
 
 NULL, BOOLEAN, BIGINT, DOUBLE, STRING = "null", "boolean", "bigint", "double", "string"
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from lakelet.autoloader.files import Files
+from lakelet.autoloader.unreadable import unreadable
 from lakelet.errors import LakeletError
 
 BLOCK_BYTES = 4 << 20
@@ -27,13 +28,7 @@ def read_blocks(files: Files, path: str, start: int = 0, length: int | None = No
         with _open(files, path) as stream:
             yield from _blocks(stream, start, length)
     except (OSError, EOFError, zlib.error) as error:
-        missing = isinstance(error, FileNotFoundError)
-        raise LakeletError(
-            "FAILED_READ_FILE",
-            f"{files.uri(path)} {'is missing' if missing else 'cannot be read'}",
-            why=f"{type(error).__name__}: {error}",
-            todo=f"{'Put the file back' if missing else 'Repair the file'}; the next update goes on from there.",
-        ) from error
+        raise unreadable(files.uri(path), error) from error
 
 
 def count_lines(files: Files, path: str, end: int) -> int:

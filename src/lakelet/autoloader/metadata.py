@@ -57,24 +57,38 @@ def observe(df: DataFrame, name: str) -> DataFrame:
 
 def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession, *, name: str) -> DataFrame:
     """A stand-in for `read_stream`: the same columns and observation over what `make` returns for the columns a reader emits."""
-    emitted = StructType([*schema.fields, METADATA_FIELD, LINE_FIELD])
-    return hide_metadata(observe(make(emitted), name), spark)
+    emits = StructType([*emitted(schema).fields, METADATA_FIELD, LINE_FIELD])
+    return hide_metadata(observe(make(emits), name), schema, spark)
 
 
-def hide_metadata(df: DataFrame, spark: SparkSession) -> DataFrame:
-    """The data columns of a source; `_metadata` resolves by name and is invisible to `*`.
+def emitted(schema: StructType) -> StructType:
+    """What readers return for the columns of a source: VARIANT travels as JSON text."""
+    from pyspark.sql.types import VariantType
+
+    fields = [StructField(f.name, StringType() if isinstance(f.dataType, VariantType) else f.dataType, True) for f in schema.fields]
+    return StructType(fields)
+
+
+def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> DataFrame:
+    """The columns `schema` of a source from what its readers return; `_metadata` resolves by name and is invisible to `*`.
 
     The plan gets a Project that carries the attribute in `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data
     column called `_metadata` hides it.
     """
     from pyspark.sql import functions as f
+    from pyspark.sql.types import VariantType
 
-    data = [name for name in df.columns if name not in (METADATA_INTERNAL, LINE_INTERNAL)]
-    quoted = [f.col(f"`{name.replace('`', '``')}`") for name in data]
-    if METADATA_COLUMN.lower() in (name.lower() for name in data):
-        return df.select(*quoted)
-    named = df.select(*quoted, f.col(METADATA_INTERNAL).alias(METADATA_COLUMN))
-    return _hide_last(named, spark)
+    columns = []
+    for field in schema.fields:
+        quoted = f"`{field.name.replace('`', '``')}`"
+        if isinstance(field.dataType, VariantType):
+            # text that is no JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant
+            columns.append(f.expr(f"coalesce(try_parse_json({quoted}), cast({quoted} AS VARIANT))").alias(field.name))
+        else:
+            columns.append(f.col(quoted))
+    if METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames()):
+        return df.select(*columns)
+    return _hide_last(df.select(*columns, f.col(METADATA_INTERNAL).alias(METADATA_COLUMN)), spark)
 
 
 def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:

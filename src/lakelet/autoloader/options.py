@@ -1,7 +1,6 @@
 """Option keys of `format("cloudFiles")` and what this version does with each (spec 1).
 
-Keys are compared without case. An option is read, accepted without effect (where the result cannot differ), or refused with a code:
-never ignored.
+Keys are compared without case. An option is read, accepted without effect (with a notice), or refused with a code: never ignored.
 """
 
 from __future__ import annotations
@@ -10,132 +9,89 @@ import datetime
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from lakelet.autoloader.spec import RESCUED_COLUMN, SourceSpec
+from lakelet.autoloader.formats import NAMES, Format, format_of
+from lakelet.autoloader.formats.option import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
+from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.errors import LakeletError, nearest_names
 
 PREFIX = "cloudfiles."
-FORMATS = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
-ADD, ADD_WIDEN, RESCUE, FAIL, NONE = "addNewColumns", "addNewColumnsWithTypeWidening", "rescue", "failOnNewColumns", "none"
-MODES = (ADD, ADD_WIDEN, RESCUE, FAIL, NONE)
+_LISTS = "listing is always complete"
+_NOT_HERE = "there is no notification service here; files are listed"
 
-READ = [
-    "format",
-    "schemaLocation",
-    "schemaHints",
-    "schemaEvolutionMode",
-    "inferColumnTypes",
-    "includeExistingFiles",
-    "maxFilesPerTrigger",
-    "maxBytesPerTrigger",
-    "validateOptions",
-    "rescuedDataColumn",
-]
-# accepted without effect: listing is always complete and nothing is ever forgotten
-NO_EFFECT = [
-    "maxFileAge",
-    "backfillInterval",
-    "useIncrementalListing",
-    "useNotifications",
-    "useManagedFileEvents",
-    "fetchParallelism",
-    "pathRewrites",
-    "queueUrl",
-    "queueName",
-    "subscription",
-    "region",
-    "restrictNotificationSetupToSameAWSAccountId",
-    "roleArn",
-    "roleExternalId",
-    "roleSessionName",
-    "stsEndpoint",
-    "awsAccessKey",
-    "awsSecretKey",
-    "resourceGroup",
-    "subscriptionId",
-    "clientId",
-    "clientSecret",
-    "connectionString",
-    "tenantId",
-    "projectId",
-    "client",
-    "clientEmail",
-    "privateKey",
-    "privateKeyId",
-    "inferSchema",
-]
-LATER: Mapping[str, tuple[str, ...]] = {  # key → values that mean the same as leaving it out
-    "partitionColumns": ("",),
-    "allowOverwrites": ("false",),
-    "cleanSource": ("off",),
-    "cleanSource.retentionDuration": (),
-    "cleanSource.moveDestination": (),
-    "useStrictGlobber": ("false",),
-}
-# options without the prefix that this version reads
-PLAIN_READ = (
-    "pathGlobFilter",
-    "modifiedAfter",
-    "modifiedBefore",
-    "ignoredPathSegmentRegex",
-    "rescuedDataColumn",
-    "readerCaseSensitive",
-    "timeZone",
-    "columnNameOfCorruptRecord",
-    "recursiveFileLookup",
+
+def _size_text(value: str) -> int:
+    size = _bytes_of(value)
+    if not size:
+        raise ValueError("must be a size such as 10g")
+    return size
+
+
+CLOUD: Mapping[str, Option] = by_key(
+    [
+        text("format"),
+        text("schemaLocation"),
+        text("schemaHints"),
+        text("schemaEvolutionMode"),
+        flag("inferColumnTypes", False),
+        text("partitionColumns"),
+        flag("includeExistingFiles", True),
+        number("maxFilesPerTrigger", 1000, least=1),
+        Option("maxBytesPerTrigger", _size_text),
+        flag("allowOverwrites", False),
+        text("maxFileAge", notice="no seen file is ever forgotten"),
+        text("backfillInterval", notice=_LISTS),
+        word("cleanSource", "OFF", ("OFF", "MOVE", "DELETE"), only=("off",)),
+        text("cleanSource.retentionDuration", only=()),
+        text("cleanSource.moveDestination", only=()),
+        flag("useStrictGlobber", False),
+        flag("validateOptions", True),
+        word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
+        text("rescuedDataColumn"),
+        text("inferSchema", notice="it is not an option of Auto Loader; cloudFiles.inferColumnTypes is"),
+        flag("useNotifications", False, notice=_NOT_HERE),
+        flag("useManagedFileEvents", False, notice=_NOT_HERE),
+        Option("fetchParallelism", number("", 1, least=1).read, 1, notice=_LISTS),
+    ]
 )
-# options without the prefix whose listed values change nothing; any other value is refused
-PLAIN_DEFAULTS: Mapping[str, tuple[str, ...]] = {
-    "ignoreCorruptFiles": ("false",),
-    "ignoreMissingFiles": ("false",),
-    "allowBackslashEscapingAnyCharacter": ("false",),
-    "allowComments": ("false",),
-    "allowNonNumericNumbers": ("true",),
-    "allowNumericLeadingZeros": ("false",),
-    "allowSingleQuotes": ("true",),
-    "allowUnquotedControlChars": ("false",),
-    "allowUnquotedFieldNames": ("false",),
-    "badRecordsPath": (),
-    "dateFormat": (),
-    "dropFieldIfAllNull": ("false",),
-    "encoding": ("utf-8", "utf8"),
-    "charset": ("utf-8", "utf8"),
-    "inferTimestamp": ("false",),
-    "lineSep": ("\n",),
-    "locale": ("us", "en-us", "en"),
-    "mode": ("permissive",),
-    "multiLine": ("false",),
-    "prefersDecimal": ("false",),
-    "primitivesAsString": ("false",),
-    "singleVariantColumn": (),
-    "timestampFormat": (),
-    "timestampNTZFormat": (),
-}
+_CLOUD_ONLY = [
+    *("pathRewrites", "queueUrl", "queueName", "subscription", "region", "restrictNotificationSetupToSameAWSAccountId", "roleArn"),
+    *("roleExternalId", "roleSessionName", "stsEndpoint", "awsAccessKey", "awsSecretKey", "resourceGroup", "subscriptionId"),
+    *("clientId", "clientSecret", "connectionString", "tenantId", "projectId", "client", "clientEmail", "privateKey", "privateKeyId"),
+]
+PLAIN: Mapping[str, Option] = by_key(
+    [
+        text("pathGlobFilter"),
+        flag("recursiveFileLookup", False),
+        text("modifiedAfter"),
+        text("modifiedBefore"),
+        flag("ignoreCorruptFiles", False),
+        flag("ignoreMissingFiles", False),
+        text("ignoredPathSegmentRegex", "^[._]"),
+        text("rescuedDataColumn"),
+        flag("readerCaseSensitive", True),
+        text("timeZone"),
+        text("columnNameOfCorruptRecord", "_corrupt_record"),
+        word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
+        text("badRecordsPath"),
+        text("latestFirst", notice="files are read in the order of their modification times"),
+    ]
+)
+_HIDDEN_KEYS = ("path",)
 _MANAGED_CONFLICTS = ("useNotifications", "backfillInterval", "fetchParallelism", "pathRewrites")
 _SIZE = re.compile(r"(\d+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
-_HIDDEN = "^[._]"
 
 
 @dataclass(frozen=True)
 class Options:
-    """The options of one source, checked and typed."""
+    """The options of one source, checked and typed. `reader`: what readers need of them."""
 
+    format: Format
+    reader: ReaderSpec
     schema_location: str | None
     hints: str | None
-    mode: str
-    infer_types: bool
     include_existing: bool
-    max_files: int
-    max_bytes: int | None
-    rescued_column: str | None
-    corrupt_column: str
-    case_sensitive: bool
-    time_zone: str
-    name_glob: str | None
-    hidden_segments: str
-    modified_after: int | None
-    modified_before: int | None
-    file_path_in_rescued: bool
     sample_files: int
     sample_bytes: int
     notices: tuple[str, ...] = ()
@@ -143,34 +99,61 @@ class Options:
 
 def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     """Check every option of a reader call. Raises LakeletError naming the key, never the value of an unknown or credential key."""
-    cloud, plain = _split(spec.options)
-    _check_format(cloud, spec)
-    if _flag(cloud, "validateOptions", True, spec):
-        _check_keys(cloud, spec)
-    _check_later(cloud, plain, spec)
-    _check_conflicts(cloud, spec)
-    mode = _mode(cloud, spec)
-    zone = plain.get("timezone") or confs.get("spark.sql.session.timeZone") or "UTC"
-    return Options(
-        schema_location=cloud.get("schemalocation"),
-        hints=cloud.get("schemahints") or None,
+    given_cloud, given_plain = _split(spec.options)
+    format = _format(given_cloud, spec)
+    validate = _read(CLOUD["validateoptions"], given_cloud, spec, "cloudFiles.")
+    if validate:
+        _check_keys(given_cloud, spec)
+    own = by_key(format.options)
+    cloud = {key: _read(option, given_cloud, spec, "cloudFiles.") for key, option in CLOUD.items()}
+    plain = {key: _read(option, given_plain, spec) for key, option in PLAIN.items()}
+    format_options = {key: _read(option, given_plain, spec) for key, option in own.items()}
+    if validate:
+        _check_conflicts(given_cloud, spec)
+    problem = format.check(format_options)
+    if problem:
+        raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
+    explicit = spec.schema is not None
+    mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
+    zone = plain["timezone"] or confs.get("spark.sql.session.timeZone") or "UTC"
+    reader = ReaderSpec(
+        path=spec.path,
+        state="",
+        format=format.name,
+        format_options=format_options,
         mode=mode,
-        infer_types=_flag(cloud, "inferColumnTypes", False, spec),
-        include_existing=_flag(cloud, "includeExistingFiles", True, spec),
-        max_files=_positive(cloud, "maxFilesPerTrigger", 1000, spec),
-        max_bytes=_size(cloud, "maxBytesPerTrigger", spec),
-        rescued_column=_rescued_column(cloud, plain, mode=mode, explicit=spec.schema is not None),
-        corrupt_column=plain.get("columnnameofcorruptrecord", "_corrupt_record"),
-        case_sensitive=_flag(plain, "readerCaseSensitive", True, spec),
+        explicit=explicit,
+        rescued_column=_rescued_column(plain["rescueddatacolumn"] or cloud["rescueddatacolumn"], format, mode=mode, explicit=explicit),
+        corrupt_column=plain["columnnameofcorruptrecord"],
+        record_mode=plain["mode"],
+        bad_records=plain["badrecordspath"],
+        case_sensitive=plain["readercasesensitive"],
+        infer_types=cloud["infercolumntypes"] or explicit,
         time_zone=zone,
-        name_glob=plain.get("pathglobfilter"),
-        hidden_segments=_regex(plain.get("ignoredpathsegmentregex", _HIDDEN), spec),
-        modified_after=_moment(plain, "modifiedAfter", zone, spec),
-        modified_before=_moment(plain, "modifiedBefore", zone, spec),
         file_path_in_rescued=confs.get("spark.databricks.sql.rescuedDataColumn.filePath.enabled", "true").lower() != "false",
+        max_files=cloud["maxfilespertrigger"],
+        max_bytes=cloud["maxbytespertrigger"],
+        name_glob=plain["pathglobfilter"],
+        hidden_segments=_regex(plain["ignoredpathsegmentregex"], spec),
+        modified_after=_moment(given_plain, "modifiedAfter", zone, spec),
+        modified_before=_moment(given_plain, "modifiedBefore", zone, spec),
+        strict_glob=cloud["usestrictglobber"],
+        recursive=plain["recursivefilelookup"],
+        partition_columns=_names(cloud["partitioncolumns"]),
+        allow_overwrites=cloud["allowoverwrites"],
+        ignore_corrupt=plain["ignorecorruptfiles"],
+        ignore_missing=plain["ignoremissingfiles"],
+        schema_location=cloud["schemalocation"] or "",
+    )
+    return Options(
+        format=format,
+        reader=reader,
+        schema_location=cloud["schemalocation"],
+        hints=cloud["schemahints"] or None,
+        include_existing=cloud["includeexistingfiles"],
         sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
         sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
-        notices=_notices(cloud),
+        notices=tuple(_notices(given_cloud, given_plain, format)),
     )
 
 
@@ -183,23 +166,26 @@ def _split(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     return cloud, plain
 
 
-def _check_format(cloud: Mapping[str, str], spec: SourceSpec) -> None:
+def _format(cloud: Mapping[str, str], spec: SourceSpec) -> Format:
     wanted = cloud.get("format")
     if not wanted:
-        raise LakeletError("CF_INCORRECT_STREAM_USAGE", "the option cloudFiles.format is missing", where=spec.where, todo="Set it to json.")
-    if wanted.lower() not in [name.lower() for name in FORMATS]:
-        near = nearest_names(wanted, FORMATS)
+        todo = f"Set it to one of {', '.join(NAMES)}."
+        raise LakeletError("CF_INCORRECT_STREAM_USAGE", "the option cloudFiles.format is missing", where=spec.where, todo=todo)
+    if wanted.lower() not in [name.lower() for name in NAMES]:
+        near = nearest_names(wanted, NAMES)
         raise LakeletError("CF_INVALID_OPTION_VALUE", f"cloudFiles.format {wanted!r} is unknown", where=spec.where, nearest=near)
-    if wanted.lower() != "json":
-        raise LakeletError("NOT_SUPPORTED_YET", f"cloudFiles.format {wanted!r} is not read yet, only json", where=spec.where)
+    found = format_of(wanted)
+    if found is None:
+        raise LakeletError("NOT_SUPPORTED_YET", f"cloudFiles.format {wanted!r} is not read yet", where=spec.where)
+    return found
 
 
 def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
-    known = {name.lower(): name for name in [*READ, *NO_EFFECT, *LATER]}
+    known = {**{key: option.name for key, option in CLOUD.items()}, **{name.lower(): name for name in _CLOUD_ONLY}}
     unknown = [key for key in cloud if key not in known and not key.startswith("resourcetag.")]
     if not unknown:
         return
-    plain = {name.lower(): name for name in [*PLAIN_READ, *PLAIN_DEFAULTS]}
+    plain = {key: option.name for key, option in PLAIN.items()}
     near = [plain[key] for key in unknown if key in plain]
     for key in unknown:
         near += ["cloudFiles." + known[name.lower()] for name in nearest_names(key, known)] if key not in plain else []
@@ -212,12 +198,20 @@ def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
     )
 
 
-def _check_later(cloud: Mapping[str, str], plain: Mapping[str, str], spec: SourceSpec) -> None:
-    for group, table, prefix in ((cloud, LATER, "cloudFiles."), (plain, PLAIN_DEFAULTS, "")):
-        for name, harmless in table.items():
-            value = group.get(name.lower())
-            if value is not None and value.strip(" ").lower() not in harmless:
-                raise LakeletError("NOT_SUPPORTED_YET", f"option {prefix}{name} is not supported yet with this value", where=spec.where)
+def _read(option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: str = "") -> Any:
+    """The value of an option. Raises CF_INVALID_OPTION_VALUE, or NOT_SUPPORTED_YET for a value that cannot be honoured."""
+    value = given.get(option.name.lower())
+    if value is None:
+        return option.default
+    try:
+        found = option.read(value)
+    except ValueError as problem:
+        what = f"option {prefix}{option.name} {problem}, not {value!r}"
+        raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
+    if option.only is not None and value.strip(" ").lower() not in option.only:
+        what = f"option {prefix}{option.name} is not supported yet with this value"
+        raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where)
+    return found
 
 
 def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
@@ -230,11 +224,9 @@ def _check_conflicts(cloud: Mapping[str, str], spec: SourceSpec) -> None:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", f"cloudFiles.useManagedFileEvents cannot be combined with {names}", where=spec.where)
 
 
-def _mode(cloud: Mapping[str, str], spec: SourceSpec) -> str:
-    wanted = cloud.get("schemaevolutionmode")
-    explicit = spec.schema is not None
+def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) -> str:
     if wanted is None:
-        return NONE if explicit else ADD
+        return NONE if explicit or format.fixed_schema else ADD
     mode = {name.lower(): name for name in MODES}.get(wanted.lower())
     if mode is None:
         raise LakeletError(
@@ -243,6 +235,13 @@ def _mode(cloud: Mapping[str, str], spec: SourceSpec) -> str:
             where=spec.where,
             nearest=nearest_names(wanted, MODES),
         )
+    if format.fixed_schema and mode != NONE:
+        raise LakeletError(
+            "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE",
+            f"schemaEvolutionMode {mode} does not go with format {format.name}, whose columns never change",
+            where=spec.where,
+            todo=f"Leave the option out, or set it to {NONE}.",
+        )
     if explicit and mode in (ADD, ADD_WIDEN):
         raise LakeletError(
             "CF_ADD_NEW_NOT_SUPPORTED",
@@ -250,52 +249,34 @@ def _mode(cloud: Mapping[str, str], spec: SourceSpec) -> str:
             where=spec.where,
             todo="Leave the schema out and fix the types that matter with cloudFiles.schemaHints.",
         )
-    if mode == ADD_WIDEN:
-        raise LakeletError("NOT_SUPPORTED_YET", f"schemaEvolutionMode {mode} is not supported yet", where=spec.where, todo=f"Use {ADD}.")
     return mode
 
 
-def _rescued_column(cloud: Mapping[str, str], plain: Mapping[str, str], *, mode: str, explicit: bool) -> str | None:
+def _rescued_column(named: str | None, format: Format, *, mode: str, explicit: bool) -> str | None:
     """Inferred schemas have one unless the mode is none; explicit schemas only when it was named (2.1, 3.1)."""
-    named = plain.get("rescueddatacolumn") or cloud.get("rescueddatacolumn")
     return named or (None if explicit or mode == NONE else RESCUED_COLUMN)
 
 
-def _notices(cloud: Mapping[str, str]) -> tuple[str, ...]:
-    named = [name for name in NO_EFFECT if name.lower() in cloud]
-    return tuple(f"option cloudFiles.{name} is accepted and has no effect here" for name in named)
+def _names(listed: str | None) -> tuple[str, ...] | None:
+    return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _flag(group: Mapping[str, str], name: str, default: bool, spec: SourceSpec) -> bool:
-    value = group.get(name.lower())
-    if value is None:
-        return default
-    if value.strip().lower() not in ("true", "false"):
-        raise LakeletError("CF_INVALID_OPTION_VALUE", f"option {name} must be true or false, not {value!r}", where=spec.where)
-    return value.strip().lower() == "true"
+def _notices(cloud: Mapping[str, str], plain: Mapping[str, str], format: Format) -> list[str]:
+    """One sentence for each option that is accepted without effect; values are never shown, they may be secrets."""
+    own = by_key(format.options)
+    found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for k, o in CLOUD.items() if k in cloud and o.notice]
+    found += [f"option cloudFiles.{name} has no effect here: {_NOT_HERE}" for name in _CLOUD_ONLY if name.lower() in cloud]
+    found += [f"option {o.name} has no effect here: {o.notice}" for k, o in {**PLAIN, **own}.items() if k in plain and o.notice]
+    tags = sum(key.startswith("resourcetag.") for key in cloud)
+    found += [f"options cloudFiles.resourceTag.* have no effect here: {_NOT_HERE}"] if tags else []
+    found += ["option databricks.serviceCredential has no effect here"] if "databricks.servicecredential" in plain else []
+    known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
+    found += [f"option {key} has no effect: format {format.name} does not have it" for key in plain if key not in known]
+    return found
 
 
-def _positive(group: Mapping[str, str], name: str, default: int, spec: SourceSpec) -> int:
-    value = group.get(name.lower())
-    if value is None:
-        return default
-    if not value.strip().isdigit() or int(value) < 1:
-        raise LakeletError("CF_INVALID_OPTION_VALUE", f"option {name} must be a positive whole number, not {value!r}", where=spec.where)
-    return int(value)
-
-
-def _size(group: Mapping[str, str], name: str, spec: SourceSpec) -> int | None:
-    value = group.get(name.lower())
-    if value is None:
-        return None
-    size = _bytes_of(value)
-    if not size:
-        raise LakeletError("CF_INVALID_OPTION_VALUE", f"option {name} must be a size such as 10g, not {value!r}", where=spec.where)
-    return size
-
-
-def _bytes_of(text: str) -> int | None:
-    match = _SIZE.fullmatch(text.strip())
+def _bytes_of(value: str) -> int | None:
+    match = _SIZE.fullmatch(value.strip())
     return int(match[1]) << (10 * " kmgtp".index(match[2].lower() or " ")) if match else None
 
 
@@ -314,10 +295,10 @@ def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) ->
     return micros
 
 
-def _regex(text: str, spec: SourceSpec) -> str:
+def _regex(pattern: str, spec: SourceSpec) -> str:
     try:
-        re.compile(text)
+        re.compile(pattern)
     except re.error as error:
         what = f"option ignoredPathSegmentRegex is not a regular expression: {error}"
         raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
-    return text
+    return pattern

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lakelet.autoloader.discovery import Filters, list_files
+from lakelet.autoloader.formats import format_of
 from lakelet.autoloader.ledger import Ledger, Limits, take
-from lakelet.autoloader.lines import splittable
 from lakelet.autoloader.spec import ReaderSpec
 from lakelet.errors import LakeletError
 
@@ -91,16 +91,17 @@ class Planner:
         planned = self._ledger.planned(after, up_to)
         columns = (planned[name].to_pylist() for name in ("path", "size", "modified"))
         files = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
-        return pack(files, self._spec.parallelism)
+        format = format_of(self._spec.format)
+        return pack(files, self._spec.parallelism, lambda path: format is not None and format.splittable(self._spec, path))
 
 
-def pack(files: Sequence[FilePart], parallelism: int) -> list[list[FilePart]]:
+def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str], bool]) -> list[list[FilePart]]:
     """Spread files over tasks: large ones are split, small ones share a task; every core gets work when there is enough of it."""
     total = sum(f.size + _OPEN_COST for f in files)
     target = min(_SPLIT_BYTES, max(_SMALLEST_TASK, -(-total // max(1, parallelism * 2))))
     tasks: list[list[FilePart]] = []
     room = 0
-    for part in (part for f in files for part in _split(f, target)):
+    for part in (part for f in files for part in _split(f, target, splittable)):
         cost = (part.size if part.length is None else part.length) + _OPEN_COST
         if not tasks or cost > room:
             tasks.append([])
@@ -110,7 +111,7 @@ def pack(files: Sequence[FilePart], parallelism: int) -> list[list[FilePart]]:
     return tasks
 
 
-def _split(file: FilePart, target: int) -> list[FilePart]:
+def _split(file: FilePart, target: int, splittable: Callable[[str], bool]) -> list[FilePart]:
     if file.size <= target + target // 2 or not splittable(file.path):
         return [file]
     count = -(-file.size // target)

@@ -5,8 +5,10 @@ The stream reader lives in a process of its own and sees nothing but its options
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
 from typing import Any
 
 import pyarrow as pa
@@ -16,17 +18,18 @@ from pyspark.sql.types import StructType
 
 from lakelet.autoloader.evolve import UnknownFieldException, UnknownFieldNote
 from lakelet.autoloader.files import files_for
-from lakelet.autoloader.json_blocks import BlockReader, Rows, UnknownInLine
-from lakelet.autoloader.json_rows import IGNORE, RAISE, RESCUE, Row, RowRules
+from lakelet.autoloader.folders import folder_array, folder_value, folder_values, source_root
+from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
+from lakelet.autoloader.formats.option import DROP, FAILFAST
 from lakelet.autoloader.ledger import Limits
-from lakelet.autoloader.lines import count_lines, read_blocks
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, metadata_arrays
-from lakelet.autoloader.options import ADD, FAIL
+from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
 from lakelet.autoloader.planning import FilePart, Planner, batch_of, offset_of
-from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec
+from lakelet.autoloader.spec import ADD, ADD_WIDEN, SPEC_OPTION, ReaderSpec
+from lakelet.autoloader.unreadable import UnreadableFile
 from lakelet.errors import LakeletError
 
 _SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JVM
+_SHOWN = 500  # characters of a record in a message
 
 
 class CloudFilesDataSource(DataSource):  # type: ignore[misc]
@@ -44,8 +47,9 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
         return ReaderSpec.from_json(text)
 
     def schema(self) -> StructType:
-        public = StructType.fromJson(json.loads(self._spec().schema_json))
-        return StructType([*public.fields, METADATA_FIELD, LINE_FIELD])
+        spec = self._spec()
+        columns = emitted(StructType.fromJson(json.loads(spec.schema_json)))
+        return StructType([*columns.fields, METADATA_FIELD, LINE_FIELD]) if spec.internal else columns
 
     def reader(self, schema: StructType) -> Any:
         raise LakeletError("CF_INCORRECT_BATCH_USAGE", "cloudFiles is a streaming source", todo="Use spark.readStream.")
@@ -104,92 +108,127 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
 
 class PartReader:
-    """Reads the file parts of one partition into record batches of the source's full schema."""
+    """Reads the file parts of one partition into record batches of the source's full schema.
+
+    What is the same for all formats happens here: columns from folder names, the text of the rescued column, broken records by `mode`,
+    files that cannot be read, and the hidden columns.
+    """
 
     def __init__(self, spec: ReaderSpec, partition: FilesPartition) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         public = StructType.fromJson(json.loads(spec.schema_json))
+        hidden = [METADATA_FIELD, LINE_FIELD] if spec.internal else []
         self._spec, self._partition = spec, partition
-        self._schema = to_arrow_schema(StructType([*public.fields, METADATA_FIELD, LINE_FIELD]), timezone="UTC")
+        self._fields = list(public.fields)
+        self._schema = to_arrow_schema(StructType([*emitted(public).fields, *hidden]), timezone="UTC")
         self._files, _ = files_for(spec.path)
-        names = [f.name for f in public.fields]
-        self._rescued_at = names.index(spec.rescued_column) if spec.rescued_column in names else None
-        fields = [(f.name, f.dataType, self._schema.field(i).type) for i, f in enumerate(public.fields) if i != self._rescued_at]
-        self._reader = BlockReader(fields, rules_of(spec), spec.corrupt_column)
+        self._format = format_of(spec.format)
+        self._root = source_root(spec.path)
+        self._readers: dict[frozenset[str], FormatReader] = {}
 
     def batches(self) -> Iterator[Any]:
         for part in self._partition.parts:
             yield from self._read(part)
 
     def _read(self, part: FilePart) -> Iterator[Any]:
-        if self._spec.refuse_path_columns:
-            self._refuse_path_columns(part.path)
-        before = 0 if part.start == 0 else None  # lines before the block; counted only when it is needed
-        passed = 0
-        for block in read_blocks(self._files, part.path, part.start, part.length):
-            try:
-                rows = self._reader.read(block)
-            except UnknownInLine as error:
-                raise self._unknown(error.blob, part, self._lines_before(part) + passed + error.line + 1) from None
-            if rows.columns is not None:
-                yield self._clean_batch(rows.columns, part)
-            if rows.rows:
-                if before is None:
-                    before = self._lines_before(part)
-                yield self._row_batch(rows, part, before + passed)
-            passed += block.count(b"\n")
+        spec = self._spec
+        folders = {} if spec.recursive else folder_values(part.path, self._root)
+        from_path = frozenset(name for name in spec.partitions if name in folders or not spec.explicit or spec.partition_columns)
+        try:
+            for chunk in self._reader(from_path).chunks(part):
+                batch = self._batch(chunk, part, from_path, folders)
+                if len(batch):
+                    yield batch
+        except UnknownFields as error:
+            raise self._unknown(error, part) from None
+        except UnreadableFile as error:
+            skipped = spec.ignore_missing if error.missing else spec.ignore_corrupt
+            if spec.bad_records:
+                self._write_bad("bad_files", part, [{"path": self._files.uri(part.path), "reason": error.why or error.what}])
+            elif not skipped:
+                raise
 
-    def _refuse_path_columns(self, path: str) -> None:
-        for segment in path.split("/")[:-1]:
-            key, found, _ = segment.partition("=")
-            if found and key in self._schema.names:
-                what = f"{self._files.uri(path)}: column {key} would come from the folder name; partition columns are not read yet"
-                raise LakeletError("NOT_SUPPORTED_YET", what, todo='Set cloudFiles.partitionColumns to "" to take it from the records.')
+    def _reader(self, from_path: frozenset[str]) -> FormatReader:
+        found = self._readers.get(from_path)
+        if found is None:
+            assert self._format is not None
+            kinds = zip(self._fields, self._schema, strict=False)
+            fields = [(f.name, f.dataType, a.type) for f, a in kinds if f.name != self._spec.rescued_column and f.name not in from_path]
+            found = self._readers[from_path] = self._format.reader(self._spec, fields, self._files, from_path)
+        return found
 
-    def _lines_before(self, part: FilePart) -> int:
-        return count_lines(self._files, part.path, part.start - 1) + 1 if part.start > 0 else 0
+    def _batch(self, chunk: Chunk, part: FilePart, from_path: frozenset[str], folders: dict[str, str | None]) -> Any:
+        data = iter(chunk.columns)
+        misfits: list[str] = []
+        count = len(chunk.columns[0]) if chunk.columns else len(chunk.rescued or chunk.marks or ())
+        arrays: list[Any] = []
+        rescued_at = None
+        for at, field in enumerate(self._fields):
+            if field.name == self._spec.rescued_column:
+                rescued_at = at
+            elif field.name in from_path:
+                text = folders.get(field.name)
+                value = None if text is None else folder_value(text, field.dataType, self._spec.time_zone)
+                if text is not None and value is None:
+                    misfits.append(f"{json.dumps(field.name, ensure_ascii=False)}:{json.dumps(text, ensure_ascii=False)}")
+                arrays.append(folder_array(value, self._schema.field(at).type, count))
+            else:
+                arrays.append(next(data))
+        if rescued_at is not None:
+            arrays.insert(rescued_at, self._rescued(chunk, ",".join(misfits), part, count))
+        marks = pa.nulls(count, pa.int64()) if chunk.marks is None else pa.array(chunk.marks, pa.int64())
+        if self._spec.internal:
+            arrays += [metadata_arrays(part, self._files.uri(part.path), count), marks]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return self._without_broken(batch, chunk, part) if chunk.raw else batch
 
-    def _clean_batch(self, columns: list[Any], part: FilePart) -> Any:
-        return self._batch(columns, pa.nulls(len(columns[0]), pa.string()), pa.nulls(len(columns[0]), pa.int64()), part)
-
-    def _row_batch(self, rows: Rows, part: FilePart, before: int) -> Any:
+    def _rescued(self, chunk: Chunk, of_folders: str, part: FilePart, count: int) -> Any:
+        """The rescued column; `of_folders`: members for values of folder names that do not fit their columns."""
+        if chunk.rescued is None and not of_folders:
+            return pa.nulls(count, pa.string())
+        rescued = chunk.rescued if chunk.rescued is not None else [None] * count
+        if of_folders:
+            rescued = [of_folders if members is None else f"{of_folders},{members}" for members in rescued]
         path = json.dumps(self._files.uri(part.path), ensure_ascii=False)
         suffix = f',"_file_path":{path}}}' if self._spec.file_path_in_rescued else "}"
-        rescued = [None if row.rescued is None else "{" + row.rescued + suffix for _, row in rows.rows]
-        lines = [_line_mark(row, before + number + 1) for number, row in rows.rows]
-        columns = self._reader.arrays([row for _, row in rows.rows])
-        return self._batch(columns, pa.array(rescued, pa.string()), pa.array(lines, pa.int64()), part)
+        return pa.array([None if members is None else "{" + members + suffix for members in rescued], pa.string())
 
-    def _batch(self, columns: list[Any], rescued: Any, lines: Any, part: FilePart) -> Any:
-        arrays = list(columns)
-        if self._rescued_at is not None:
-            arrays.insert(self._rescued_at, rescued)
-        arrays.append(metadata_arrays(part, self._files.uri(part.path), len(lines)))
-        arrays.append(lines)
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+    def _without_broken(self, batch: Any, chunk: Chunk, part: FilePart) -> Any:
+        """The batch as the mode for broken records wants it (spec 4.1)."""
+        spec = self._spec
+        if spec.bad_records:
+            uri = self._files.uri(part.path)
+            reason = "MALFORMED_RECORD_IN_PARSING"
+            self._write_bad("bad_records", part, [{"path": uri, "record": text, "reason": reason} for text in chunk.raw.values()])
+        elif spec.record_mode == FAILFAST:
+            at, text = next(iter(chunk.raw.items()))
+            line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0)
+            shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+            raise LakeletError(
+                "FAILED_READ_FILE",
+                f"{self._files.uri(part.path)}, line {line}: a record is broken, and the mode is {FAILFAST}",
+                why=f"MALFORMED_RECORD_IN_PARSING: {shown}",
+                todo="Correct the record, or read with mode PERMISSIVE, which keeps its text.",
+            )
+        elif spec.record_mode != DROP:
+            return batch
+        return batch.filter(pa.array([at not in chunk.raw for at in range(len(batch))]))
 
-    def _unknown(self, blob: str, part: FilePart, line: int) -> UnknownFieldException:
-        note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, self._files.uri(part.path))
-        return UnknownFieldException(blob, retry=self._spec.mode == ADD, line=line, note=note)
+    def _write_bad(self, kind: str, part: FilePart, records: list[dict[str, str]]) -> None:
+        """Keep what is left out of the result. Same content, same name: a batch that is read again changes nothing."""
+        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+        moment = datetime.fromtimestamp(part.modified / 1e6, timezone.utc).strftime("%Y%m%dT%H%M%S")
+        assert self._spec.bad_records
+        files, folder = files_for(self._spec.bad_records)
+        name = hashlib.sha256(content).hexdigest()[:32]
+        files.create(f"{folder.rstrip('/')}/{moment}/{kind}/part-{name}.json", content)
 
-
-def rules_of(spec: ReaderSpec) -> RowRules:
-    """The row rules of a source (spec 3.1: which mode does what with an unknown field)."""
-    unknown = RAISE if spec.mode in (ADD, FAIL) else RESCUE if spec.rescued_column else IGNORE
-    return RowRules(
-        unknown=unknown,
-        rescue=spec.rescued_column is not None,
-        case_sensitive=spec.case_sensitive,
-        zone=spec.time_zone,
-        reserved=(spec.rescued_column,) if spec.rescued_column else (),
-        all_text=not spec.infer_types,
-    )
-
-
-def _line_mark(row: Row, line: int) -> int | None:
-    """NULL for a clean row, minus the line number for a broken line."""
-    return -line if row.broken else line if row.rescued is not None else None
+    def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
+        uri = self._files.uri(part.path)
+        note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
+        retry = self._spec.mode in (ADD, ADD_WIDEN)
+        return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind)
 
 
 def joined(batches: Iterator[Any]) -> Iterator[Any]:

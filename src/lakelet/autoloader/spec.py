@@ -12,7 +12,9 @@ from lakelet.errors import LakeletError, Location
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-SPEC_FORMAT = 1
+SPEC_FORMAT = 2
+ADD, ADD_WIDEN, RESCUE, FAIL, NONE = "addNewColumns", "addNewColumnsWithTypeWidening", "rescue", "failOnNewColumns", "none"
+MODES = (ADD, ADD_WIDEN, RESCUE, FAIL, NONE)
 SPEC_OPTION = "lakelet.source"  # the one option a reader sees
 RESCUED_COLUMN = "_rescued_data"
 METADATA_COLUMN = "_metadata"
@@ -28,6 +30,14 @@ class SourceSpec:
     options: Mapping[str, str] = field(repr=False)  # may hold credentials
     schema: StructType | None = None
     where: Location | None = None
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a source without the rescued column: `data` from the files, `partitions` from folder names."""
+
+    data: StructType
+    partitions: StructType
 
 
 @dataclass(frozen=True)
@@ -57,11 +67,15 @@ class ReaderSpec:
     """Everything a reader process knows; travels as JSON in one option. Holds no credentials."""
 
     path: str
-    state: str
-    schema_json: str  # data columns, partition columns, rescued column: what the stream returns without internal columns
-    mode: str
+    state: str  # folder of the ledger; empty: a batch read, or nothing may be written
+    format: str
+    format_options: Mapping[str, Any]  # the format's own options by lower-case name, typed; see formats/option.py
+    mode: str  # schema evolution mode
+    explicit: bool  # the schema was given, not inferred
     rescued_column: str | None
     corrupt_column: str
+    record_mode: str  # PERMISSIVE, DROPMALFORMED or FAILFAST
+    bad_records: str | None  # folder for broken records and files
     case_sensitive: bool
     infer_types: bool
     time_zone: str
@@ -72,16 +86,37 @@ class ReaderSpec:
     hidden_segments: str
     modified_after: int | None
     modified_before: int | None
-    parallelism: int
-    refuse_path_columns: bool = False  # explicit schema: a folder key=value must not name one of its columns, that is not read yet
+    strict_glob: bool
+    recursive: bool  # recursiveFileLookup: folder names are never columns
+    partition_columns: tuple[str, ...] | None  # the option cloudFiles.partitionColumns; None: not given
+    allow_overwrites: bool
+    ignore_corrupt: bool
+    ignore_missing: bool
+    schema_location: str = ""
+    schema_json: str = ""  # data columns, partition columns, rescued column: what the stream returns without internal columns
+    partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
+    parallelism: int = 1
+    internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
+    evolve_here: bool = False  # no driver of ours looks after the query: the reader that meets new columns writes the next schema version
+
+    @property
+    def stops_at_unknown(self) -> bool:
+        """Whether a field that the schema does not know ends the query (spec 3.1)."""
+        return self.mode in (ADD, ADD_WIDEN, FAIL)
+
+    @property
+    def widens(self) -> bool:
+        return self.mode == ADD_WIDEN
 
     def to_json(self) -> str:
-        return json.dumps({"format": SPEC_FORMAT, **asdict(self)})
+        return json.dumps({"format_version": SPEC_FORMAT, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str) -> ReaderSpec:
         values: dict[str, Any] = json.loads(text)
-        version = values.pop("format")
+        version = values.pop("format_version", None)
         if version != SPEC_FORMAT:
             raise LakeletError("FORMAT_NEWER", f"a reader of format {SPEC_FORMAT} was given a source description of format {version}")
+        for name in ("partition_columns", "partitions"):
+            values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)

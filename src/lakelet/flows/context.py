@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from lakelet import schemas
 from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.clones import UpdateSession
 from lakelet.flows.measured import event_id
 from lakelet.model import Dataset, Flow
@@ -59,7 +59,7 @@ class Environment:
     update_id: str
     emit: Emit
     sources: dict[str, tuple[SourceSpec, ...]] = field(default_factory=dict)
-    inferred: dict[tuple[str, str], StructType] = field(default_factory=dict)
+    inferred: dict[tuple[str, str], Columns] = field(default_factory=dict)
     logs: dict[str, TableLog] = field(default_factory=dict)
     fingerprint: Callable[[str], str | None] = lambda key: None
     """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
@@ -94,7 +94,7 @@ class Environment:
         key = (str(state), repr((spec.path, sorted(spec.options.items()))))
         if dry and not (state / "_schemas").exists():
             source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self.inferred.get(key))
-            self.inferred[key] = source.data_schema()
+            self.inferred[key] = source.columns()
             return source
         return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self.inferred.get(key))
 

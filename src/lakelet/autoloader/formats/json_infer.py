@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from lakelet.autoloader.files import Files
+from lakelet.autoloader.formats.json_parse import BlockParser
+from lakelet.autoloader.formats.json_text import BrokenText, Obj, parse, records_of
 from lakelet.autoloader.infer import STRING, Array, Struct, Type, Uncertain, finish, fold_spellings, from_arrow, merge, to_spark, type_of
-from lakelet.autoloader.json_parse import BlockParser
-from lakelet.autoloader.json_text import BrokenText, Obj, parse, records_of
 from lakelet.autoloader.lines import read_blocks
 
 Prune = Callable[[Obj], Obj]

@@ -57,10 +57,11 @@ class BlockParser:
     Args:
         schema: pyarrow schema to parse into; None infers.
         ignore_unknown: leave fields out that the schema does not name, instead of calling their lines dirty.
+        ignored: top-level names that are left out in any case.
     """
 
-    def __init__(self, schema: Any | None, *, ignore_unknown: bool = False) -> None:
-        self._schema = schema
+    def __init__(self, schema: Any | None, *, ignore_unknown: bool = False, ignored: frozenset[str] = frozenset()) -> None:
+        self._schema, self._ignored = schema, ignored
         self._options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore" if ignore_unknown else "infer")
         self._names_by_type = {} if schema is None else _names_by_type(schema)
         kinds = [(name, kind) for kind, names in self._names_by_type.items() for name in names]
@@ -224,7 +225,8 @@ class BlockParser:
         """Names of fields, at any depth, that are not in the schema."""
         if self._schema is None or table.schema.equals(self._schema):
             return set()
-        return _extra_names(pa.struct(list(table.schema)), pa.struct(list(self._schema)))
+        found = [field for field in table.schema if field.name not in self._ignored]
+        return _extra_names(pa.struct(found), pa.struct(list(self._schema)))
 
     def _search(self, block: bytes) -> Parsed:
         """Like `parse`, for blocks in which single lines have to be looked at."""

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from lakelet.autoloader.formats.json_text import Arr, BrokenText, Node, Num, Obj, dump, parse, parse_with_source, records_of, source_text
 from lakelet.autoloader.infer import is_column
-from lakelet.autoloader.json_text import Arr, BrokenText, Node, Num, Obj, dump, parse, parse_with_source, records_of, source_text
 from lakelet.autoloader.moments import date_days, timestamp_micros, timestamp_ntz_micros
 
 RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
@@ -40,6 +40,7 @@ class RowRules:
     zone: str = "UTC"
     reserved: tuple[str, ...] = ()  # names that never become data columns: the rescued column
     all_text: bool = False  # every data column takes source text (no inferColumnTypes)
+    ignored: frozenset[str] = frozenset()  # top-level names whose column comes from the folder name: neither data nor unknown
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Row:
     values: Sequence[Any]
     rescued: str | None = None
     broken: bool = False
+    text: str = ""  # of a broken record
 
 
 class UnknownFields(Exception):
@@ -77,7 +79,7 @@ class RowReader:
         self._found_unknown = False
         names = [name for name, _ in fields]
         self._corrupt = names.index(corrupt_column) if corrupt_column in names else None
-        self._record = _Struct(self._fields, self)
+        self._record = _Struct(self._fields, self, rules.ignored)
 
     @property
     def rules(self) -> RowRules:
@@ -119,11 +121,11 @@ class RowReader:
         values: list[Any] = [None] * len(self._fields)
         if self._corrupt is not None:
             values[self._corrupt] = readable
-            return Row(values, None, broken=True)
+            return Row(values, None, broken=True, text=readable)
         members = f'"_corrupt_record":{_quote(readable)}'
         if text is None:
             members += f',"_corrupt_record_base64":"{base64.b64encode(line).decode()}"'
-        return Row(values, members if self._rules.rescue else None, broken=True)
+        return Row(values, members if self._rules.rescue else None, broken=True, text=readable)
 
     def unknown_part(self, record: Obj) -> Obj:
         """The fields of a record that the schema does not know, with their nesting."""
@@ -136,8 +138,9 @@ class RowReader:
 class _Struct:
     """An object of known fields: top level or nested."""
 
-    def __init__(self, fields: Sequence[tuple[str, Any]], reader: RowReader) -> None:
+    def __init__(self, fields: Sequence[tuple[str, Any]], reader: RowReader, ignored: frozenset[str] = frozenset()) -> None:
         self._reader, self._rules = reader, reader.rules
+        self._ignored = {name.lower() for name in ignored}
         self._width = len(fields)
         self._index: dict[str, tuple[int, Converter]] = {}
         self._children: dict[str, Any] = {}
@@ -172,6 +175,8 @@ class _Struct:
         return {self._index[name][0]: position for position, name in enumerate(names) if name in self._index}
 
     def _unknown(self, key: str, value: Node, rescued: list[tuple[str, str]]) -> None:
+        if self._ignored and key.lower() in self._ignored:
+            return
         variant = key.lower() in self._lower
         if self._rules.unknown == RAISE and not variant and is_column(key, value, self._rules.all_text):
             self._reader.note_unknown()
@@ -187,7 +192,7 @@ class _Struct:
                 inner = _unknown_inside(value, self._children[name], self._reader)
                 if inner is not None:
                     part.append((key, inner))
-            elif key.lower() not in self._lower and is_column(key, value, self._rules.all_text):
+            elif key.lower() not in self._lower and key.lower() not in self._ignored and is_column(key, value, self._rules.all_text):
                 part.append((key, value))
         return part
 

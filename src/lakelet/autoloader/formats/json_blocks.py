@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.json_parse import BlockParser, Dirty
-from lakelet.autoloader.json_rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
+from lakelet.autoloader.formats.json_parse import BlockParser, Dirty
+from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
 from lakelet.autoloader.moments import date_column, timestamp_column
 
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
@@ -58,7 +58,7 @@ class BlockReader:
         self._parser: BlockParser | None = None
         if fast:
             schema = pa.schema([pa.field(name, _parse_type(kind, arrow)) for name, kind, arrow in fields])
-            self._parser = BlockParser(schema, ignore_unknown=rules.unknown == IGNORE and rules.case_sensitive)
+            self._parser = BlockParser(schema, ignore_unknown=rules.unknown == IGNORE and rules.case_sensitive, ignored=rules.ignored)
         self._arrow = [arrow for _, _, arrow in fields]
 
     def read(self, block: bytes) -> Rows:

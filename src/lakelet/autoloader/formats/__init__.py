@@ -1,0 +1,25 @@
+"""The file formats of Auto Loader, one module each; looked up by the value of `cloudFiles.format`."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
+
+_MODULES = {"json": "json_files.JsonFormat"}
+NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
+
+
+@cache
+def format_of(name: str) -> Format | None:
+    """The format called `name` (any case); None when this version does not read it."""
+    place = _MODULES.get(name.lower())
+    if place is None:
+        return None
+    module, _, kind = place.partition(".")
+    made: Format = getattr(importlib.import_module(f"lakelet.autoloader.formats.{module}"), kind)()
+    return made
+
+
+__all__ = ["NAMES", "Chunk", "DataField", "Format", "FormatReader", "UnknownFields", "WiderType", "format_of"]

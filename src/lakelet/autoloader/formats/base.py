@@ -1,0 +1,118 @@
+"""What a file format has to answer, and the values that pass between a format and the source (docs/decisions/0009-formats.md).
+
+A format infers a schema from files and reads parts of files into chunks of Arrow columns. Everything that is the same for all formats
+stands in `source.PartReader`: partition columns, the text of the rescued column, modes for broken records, `_metadata`, unreadable files.
+
+This package runs on workers: standard library, pyarrow and `pyspark.sql.types` only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from lakelet.autoloader.files import Files
+from lakelet.autoloader.formats.option import Option
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.autoloader.planning import FilePart
+    from lakelet.autoloader.spec import ReaderSpec
+
+DataField = tuple[str, Any, Any]
+"""(name, Spark type, Arrow type) of one data column."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of one file part.
+
+    columns: one Arrow array per field that the reader was made for, in their order and of their Arrow types.
+    rescued: per row the members of the rescued column as JSON without braces (`"k":1,"m":2`), None where a row has none. None: no row has.
+    marks: per row None, the 1-based line (or record) number of a row with rescued values, or minus the number of a broken record.
+        None: every row is clean.
+    raw: row index → text of the record, for broken records only.
+    """
+
+    columns: Sequence[Any]
+    rescued: Sequence[str | None] | None = None
+    marks: Sequence[int | None] | None = None
+    raw: Mapping[int, str] = field(default_factory=dict)
+
+
+class UnknownFields(Exception):
+    """A reader met fields that the schema does not know and that the mode does not let pass.
+
+    Args:
+        blob: what is unknown: a JSON object for records (`{"c":1}`), a list of names for files with a header (`[c, d]`).
+        line: 1-based line or record number, 0 when the whole file has them.
+        kind: the sub-condition of spec section 7, e.g. NEW_FIELDS_IN_FILE.
+    """
+
+    def __init__(self, blob: str, line: int = 0, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH") -> None:
+        super().__init__(blob, line, kind)
+        self.blob, self.line, self.kind = blob, line, kind
+
+
+class WiderType(UnknownFields):
+    """Like `UnknownFields`, for a value or file type that mode addNewColumnsWithTypeWidening takes in by widening a column (spec 3.3)."""
+
+
+class FormatReader(ABC):
+    """Reads file parts of one format into columns of one schema; made once per task and set of fields.
+
+    Args:
+        spec: everything the source says.
+        fields: the data columns that come from the file: without partition columns and without the rescued column.
+        ignored: names that are neither data nor unknown: columns whose value comes from the folder name (spec 11.4).
+    """
+
+    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
+        self.spec, self.fields, self.files, self.ignored = spec, list(fields), files, ignored
+
+    @abstractmethod
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        """The rows of a part. Raises UnknownFields, and FAILED_READ_FILE (see `unreadable`) for a missing or damaged file."""
+
+
+class Format(ABC):
+    """One value of `cloudFiles.format`."""
+
+    name: ClassVar[str]
+    options: ClassVar[Sequence[Option]] = ()
+    """The format's own options (spec 1.4), without those that every format has (`option.COMMON`)."""
+    fixed_schema: ClassVar[str | None] = None
+    """DDL of the columns that files of this format always have (text, binaryFile): nothing is inferred and nothing evolves."""
+    infers: ClassVar[bool] = True
+    """Whether a schema can be inferred from files (orc: no)."""
+    typed: ClassVar[bool] = False
+    """Whether files carry their own types (parquet, avro, orc), so that `inferColumnTypes` makes no difference."""
+    conditions: ClassVar[str] = "NEW_FIELDS_IN_FILE"
+    """The sub-condition that names unknown fields of this format."""
+
+    def check(self, options: Mapping[str, Any]) -> str | None:
+        """What is wrong with a combination of this format's options; None if nothing is."""
+        return None
+
+    def splittable(self, spec: ReaderSpec, path: str) -> bool:
+        """Whether byte ranges of a file can be read on their own."""
+        return False
+
+    @abstractmethod
+    def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
+        """The schema of some files, columns in their documented order; without columns when there was nothing to see.
+
+        `known`: the schema that a batch did not fit (evolution). Columns and fields it has may be left out of the answer, unless the mode
+        widens types. Raises CF_FAILED_TO_INFER_SCHEMA, FAILED_READ_FILE.
+        """
+
+    @abstractmethod
+    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
+        """A reader for these columns."""
+
+    def supports(self, data_type: Any) -> bool:
+        """Whether a declared or hinted column of this Spark type can be read."""
+        return True
