@@ -1,5 +1,6 @@
-# make run: the main pipeline on generated sample data. make test: all tests. Both set up what they need first.
-.PHONY: setup run test lint sample clean
+# make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
+# make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes. CI runs all of them.
+.PHONY: setup run test test-crash test-slow lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -15,6 +16,12 @@ sample: setup
 
 test: setup
 	@.venv/bin/python -m pytest
+
+test-crash: setup
+	@.venv/bin/python -m pytest -m crash tests/crash
+
+test-slow: setup
+	@.venv/bin/python -m pytest -m slow
 
 lint: setup
 	@.venv/bin/ruff check
