@@ -41,7 +41,7 @@ def timestamp_micros(text: str, zone: str) -> int | None:
     if parts is None:
         return None
     micros, suffix = parts
-    offset = _offset_seconds(suffix.strip() if suffix else zone, micros)
+    offset = offset_seconds(suffix.strip() if suffix else zone, micros)
     return None if offset is None else micros - offset * 1_000_000
 
 
@@ -54,14 +54,14 @@ def timestamp_ntz_micros(text: str) -> int | None:
 def date_days(text: str) -> int | None:
     """Days since 1970-01-01; like Spark, whatever follows a `T` or a blank is not looked at."""
     match = _DATE.fullmatch(text.strip(_JAVA_SPACE))
-    return _days(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
+    return days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
 
 
 def _local_micros(text: str) -> tuple[int, str | None] | None:
     match = _MOMENT.fullmatch(text.strip(_JAVA_SPACE))
     if match is None:
         return None
-    days = _days(int(match[1]), int(match[2] or 1), int(match[3] or 1))
+    days = days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
     hour, minute, second = int(match[4] or 0), int(match[5] or 0), int(match[6] or 0)
     if days is None or hour > 23 or minute > 59 or second > 59:
         return None
@@ -70,7 +70,7 @@ def _local_micros(text: str) -> tuple[int, str | None] | None:
 
 
 @lru_cache(maxsize=4096)
-def _days(year: int, month: int, day: int) -> int | None:
+def days_of(year: int, month: int, day: int) -> int | None:
     """Days since 1970-01-01 in the proleptic Gregorian calendar, for any year."""
     shift = (year - 2000) // 400 if not 1 <= year <= 9999 else 0
     try:
@@ -79,7 +79,7 @@ def _days(year: int, month: int, day: int) -> int | None:
         return None
 
 
-def _offset_seconds(zone: str, local_micros: int) -> int | None:
+def offset_seconds(zone: str, local_micros: int) -> int | None:
     if zone in _UTC_NAMES:
         return 0
     match = _OFFSET.fullmatch(zone)

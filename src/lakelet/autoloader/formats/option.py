@@ -94,6 +94,18 @@ def word(name: str, default: str, choices: Sequence[str], *, only: tuple[str, ..
     return Option(name, read, default, only, notice)
 
 
+def date_pattern(name: str) -> Option:
+    """A Java date-time pattern that `java_patterns` can honour; None: Spark's own rules."""
+
+    def read(value: str) -> str:
+        from lakelet.autoloader.java_patterns import pattern_regex  # imports pyarrow
+
+        pattern_regex(value)
+        return value
+
+    return Option(name, read)
+
+
 def by_key(options: Sequence[Option]) -> Mapping[str, Option]:
     """The options by their names in lower case, as readers see them."""
     return {option.name.lower(): option for option in options}
