@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
+from lakelet.autoloader.compressed import decompressed, extension
 from lakelet.autoloader.files import Files
 from lakelet.autoloader.unreadable import unreadable
-from lakelet.errors import LakeletError
 
 BLOCK_BYTES = 4 << 20
 _BOM = b"\xef\xbb\xbf"
-_COMPRESSED = (".gz",)
-_NOT_YET = (".bz2", ".deflate", ".snappy", ".zst", ".lz4", ".zip")
 
 
 def splittable(path: str) -> bool:
     """Whether parts of the file can be read on their own."""
-    return not path.lower().endswith(_COMPRESSED)
+    return not extension(path)
 
 
 def read_blocks(files: Files, path: str, start: int = 0, length: int | None = None) -> Iterator[bytes]:
     """The lines that begin inside [start, start + length), as blocks of whole lines. Raises FAILED_READ_FILE."""
     try:
-        with _open(files, path) as stream:
+        with open_stream(files, path) as stream:
             yield from _blocks(stream, start, length)
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise unreadable(files.uri(path), error) from error
 
 
@@ -41,12 +37,14 @@ def count_lines(files: Files, path: str, end: int) -> int:
     return count
 
 
-def _open(files: Files, path: str) -> BinaryIO:
-    lower = path.lower()
-    if lower.endswith(_NOT_YET):
-        raise LakeletError("NOT_SUPPORTED_YET", f"{files.uri(path)}: this compression is not read yet, only .gz")
-    stream = files.open(path)
-    return cast(BinaryIO, gzip.open(stream)) if lower.endswith(_COMPRESSED) else stream
+def open_stream(files: Files, path: str) -> BinaryIO:
+    """The bytes of a file, decompressed when its extension says so. Raises FAILED_READ_FILE, also later while it is read."""
+    try:
+        stream = files.open(path)
+    except OSError as error:
+        raise unreadable(files.uri(path), error) from error
+    ending = extension(path)
+    return decompressed(stream, ending, files.uri(path)) if ending else stream
 
 
 def _blocks(stream: BinaryIO, start: int, length: int | None) -> Iterator[bytes]:
