@@ -77,6 +77,8 @@ def main() -> None:
 
 
 def run(choice: argparse.Namespace, work: Path) -> None:
+    from pyspark.sql.types import StringType, StructField, StructType
+
     from lakelet.autoloader import AutoLoaderSource, SourceSpec, register
     from lakelet.session import start_session
 
@@ -84,7 +86,7 @@ def run(choice: argparse.Namespace, work: Path) -> None:
     spark.sparkContext.setLogLevel("ERROR")
     register(spark)
     say(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, sink {choice.sink}")
-    schema: Any = None
+    columns: Any = None
     for dirty in choice.dirty:
         folder = (choice.data or work) / f"{choice.records}-{dirty}"
         if not folder.exists():
@@ -97,15 +99,16 @@ def run(choice: argparse.Namespace, work: Path) -> None:
         }
         spec = SourceSpec(str(folder), options)
         started = time.perf_counter()
-        inferred = AutoLoaderSource.open(spec, state=None).schema()
+        inferred = AutoLoaderSource.open(spec, state=None)
+        columns = inferred.columns() if columns is None else columns  # of the first, clean case: in the others some values do not fit it
         inference = time.perf_counter() - started
-        schema = inferred if schema is None else schema  # of the first, clean case: in the others some values do not fit it
+        schema = StructType([*columns.data.fields, StructField("_rescued_data", StringType())])
         ours: list[Cost] = []
         theirs: list[Cost] = []
         for n in range(choice.rounds + 1):
             place = work / f"run-{dirty}-{n}"
-            source = AutoLoaderSource.open(spec, state=str(place / "state"))
-            source._data = schema  # inferred above, so that both sides start with a schema
+            # inferred above, so that both sides start with a schema
+            source = AutoLoaderSource.open(spec, state=str(place / "state"), seed=columns)
             frame = source.read_stream(spark, name="bench")
             ours.append(stream(frame, place / "ours", choice.sink))
             fixed = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1000).json(str(folder))

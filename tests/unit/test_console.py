@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
 
 from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
-from lakelet.cli.summary import Line, summary
+from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
 from lakelet.errors import LakeletError, Location
 from lakelet.eventlog.events import Event, Origin
@@ -245,3 +248,12 @@ def test_colour_only_on_a_terminal():
     write_lines(lines, file)
     assert terminal.getvalue() == "\x1b[31mbad news\x1b[0m\nplain\n"
     assert file.getvalue() == "bad news\nplain\n"
+
+
+def test_the_next_step_is_spelled_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", [".venv/bin/lakelet", "run"])
+    assert program() == ".venv/bin/lakelet"
+    (tmp_path / "lakelet").write_text("#!/bin/sh\n")
+    (tmp_path / "lakelet").chmod(0o755)
+    assert program() == "lakelet"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from lakelet.cli.tally import STATES, DatasetTally, Tally
 from lakelet.errors import LakeletError
@@ -151,14 +154,21 @@ def _errors(errors: Sequence[LakeletError]) -> Iterator[Line]:
         yield from (Line("  " + line) for line in rest)
 
 
+def program() -> str:
+    """How the reader can start the command again: by its name where the shell finds that, else as it was typed."""
+    typed = Path(sys.argv[0])
+    return str(typed) if typed.name == "lakelet" and not shutil.which("lakelet") else "lakelet"
+
+
 def _next(tally: Tally, state: str, namespace: Namespace, storage: str | None) -> Iterator[Line]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
+    lakelet = program()
     prefix = f"{namespace.catalog}.{namespace.schema}."
     written = [d for d in tally.datasets.values() if d.rows]
     if state != "COMPLETED":
-        commands.append(f"lakelet events --update {tally.update_id[:6]}{option}")
-    commands.append(f"lakelet show {shlex.quote(written[-1].name.removeprefix(prefix))}{option}" if written else f"lakelet show{option}")
+        commands.append(f"{lakelet} events --update {tally.update_id[:6]}{option}")
+    commands.append(f"{lakelet} show {shlex.quote(written[-1].name.removeprefix(prefix))}{option}" if written else f"{lakelet} show{option}")
     if state == "COMPLETED":
-        commands.append(f"lakelet events{option}")
+        commands.append(f"{lakelet} events{option}")
     yield Line("Next: " + "  ·  ".join(commands), "quiet")
