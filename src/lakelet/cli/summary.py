@@ -168,7 +168,8 @@ def _next(tally: Tally, state: str, namespace: Namespace, storage: str | None) -
     written = [d for d in tally.datasets.values() if d.rows]
     if state != "COMPLETED":
         commands.append(f"{lakelet} events --update {tally.update_id[:6]}{option}")
-    commands.append(f"{lakelet} show {shlex.quote(written[-1].name.removeprefix(prefix))}{option}" if written else f"{lakelet} show{option}")
+    table = f" {shlex.quote(written[-1].name.removeprefix(prefix))}" if written else ""
+    commands.append(f"{lakelet} show{table}{option}")
     if state == "COMPLETED":
         commands.append(f"{lakelet} events{option}")
     yield Line("Next: " + "  ·  ".join(commands), "quiet")
