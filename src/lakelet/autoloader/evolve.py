@@ -84,11 +84,17 @@ Grown: TypeAlias = "tuple[StructType, tuple[tuple[str, str], ...], tuple[tuple[s
 def grow(known: StructType, seen: StructType, *, unless_hinted: frozenset[str] | None = None) -> Grown:
     """`known` with what only `seen` has; the added paths with their types; the widened ones with both types.
 
-    Names that differ by case only are not new. Types grow only where `unless_hinted` is given: the lower-case names of top-level columns
+    Names that differ by case only are not new. Types grow only where `unless_hinted` is given: the lower-case paths of columns and fields
     whose types were hinted and stay as they are (spec 3.3).
     """
     growth = _Growth(unless_hinted)
     return growth.struct(known, seen, ""), tuple(growth.added), tuple(growth.widened)
+
+
+def is_hinted(path: str, hinted: frozenset[str]) -> bool:
+    """Whether a dotted path, or something above it, has a hinted type."""
+    parts = path.lower().split(".")
+    return any(".".join(parts[: i + 1]) in hinted for i in range(len(parts)))
 
 
 class _Growth:
@@ -122,7 +128,7 @@ class _Growth:
         if isinstance(known, ArrayType) and isinstance(seen, ArrayType):
             element = self._type(known.elementType, seen.elementType, path + ".element")
             return known if element is known.elementType else ArrayType(element, known.containsNull)
-        if self._fixed is None or path.lower() in self._fixed or path.split(".")[0].lower() in self._fixed:
+        if self._fixed is None or is_hinted(path, self._fixed):
             return known
         wide = wider(known, seen)
         if wide is None or wide == known:

@@ -115,6 +115,9 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
     explicit = spec.schema is not None
     mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
+    if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
+        what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
+        raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
     zone = plain["timezone"] or confs.get("spark.sql.session.timeZone") or "UTC"
     reader = ReaderSpec(
         path=spec.path,
@@ -123,7 +126,12 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         format_options=format_options,
         mode=mode,
         explicit=explicit,
-        rescued_column=_rescued_column(plain["rescueddatacolumn"] or cloud["rescueddatacolumn"], format, mode=mode, explicit=explicit),
+        rescued_column=_rescued_column(
+            plain["rescueddatacolumn"] or cloud["rescueddatacolumn"],
+            format,
+            mode=mode,
+            explicit=explicit or bool(format_options.get("singlevariantcolumn")),
+        ),
         corrupt_column=plain["columnnameofcorruptrecord"],
         record_mode=plain["mode"],
         bad_records=plain["badrecordspath"],
@@ -253,7 +261,8 @@ def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) 
 
 
 def _rescued_column(named: str | None, format: Format, *, mode: str, explicit: bool) -> str | None:
-    """Inferred schemas have one unless the mode is none; explicit schemas only when it was named (2.1, 3.1)."""
+    """Inferred schemas have one unless the mode is none; explicit schemas, and records kept as one VARIANT, only when it was named
+    (2.1, 3.1)."""
     return named or (None if explicit or mode == NONE else RESCUED_COLUMN)
 
 

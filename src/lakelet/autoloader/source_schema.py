@@ -73,7 +73,7 @@ class SourceSchema:
             raise LakeletError("CF_STATE_DAMAGED", f"the schema log of {self._spec.path} is gone", todo="Do a full refresh of the dataset.")
         seen = self._infer(paths, known=_joined(before.data, before.partitions))
         seen = _without(seen, before.partitions.fieldNames())
-        hinted = self._hinted_names() if self._options.reader.widens else None
+        hinted = self.hinted_names() if self._options.reader.widens else None
         wider, added, widened = grow(before.data, seen, unless_hinted=hinted)
         if not added and not widened:
             return None
@@ -137,10 +137,13 @@ class SourceSchema:
         of_files = {name: kind for name, kind in hints.items() if name.lower() not in partitions}
         return Columns(apply_hints(found.data, of_files), apply_hints(found.partitions, of_folders))
 
-    def _hinted_names(self) -> frozenset[str]:
+    def hinted_names(self) -> frozenset[str]:
+        """Lower-case paths of the columns and fields whose types are hinted; of an explicit schema none, hints do not count there."""
         from lakelet.autoloader.hints import parse_hints
 
-        return frozenset(name.lower() for name in parse_hints(self._options.hints or "", self._spec.where))
+        if self._spec.schema is not None:
+            return frozenset()
+        return frozenset(name.lower().replace("`", "") for name in parse_hints(self._options.hints or "", self._spec.where))
 
     def _log(self) -> SchemaLog:
         from lakelet.autoloader.schema_log import SchemaLog
@@ -195,7 +198,8 @@ class SourceSchema:
         from lakelet.autoloader.files import files_for
 
         files, _ = files_for(self._spec.path)
-        return self._options.format.infer(self._options.reader, files, paths, known)
+        reader = replace(self._options.reader, hinted=tuple(sorted(self.hinted_names())))
+        return self._options.format.infer(reader, files, paths, known)
 
     def _folder_columns(self, paths: Sequence[str]) -> StructType:
         """The partition columns: listed ones, or those that every file's folders have (2.5)."""
@@ -239,4 +243,5 @@ def reader_spec(options: Options, schema: SourceSchema | None, **more: Any) -> R
     """The description for readers; without `schema` only what discovery needs is in it."""
     if schema is None:
         return replace(options.reader, **more)
-    return replace(options.reader, schema_json=schema.public().json(), partitions=schema.partition_names(), **more)
+    hinted = tuple(sorted(schema.hinted_names()))
+    return replace(options.reader, schema_json=schema.public().json(), partitions=schema.partition_names(), hinted=hinted, **more)

@@ -94,6 +94,7 @@ class ReaderSpec:
     ignore_missing: bool
     schema_location: str = ""
     schema_json: str = ""  # data columns, partition columns, rescued column: what the stream returns without internal columns
+    hinted: tuple[str, ...] = ()  # lower-case paths of hinted columns and fields: their types are fixed
     partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
@@ -117,6 +118,6 @@ class ReaderSpec:
         version = values.pop("format_version", None)
         if version != SPEC_FORMAT:
             raise LakeletError("FORMAT_NEWER", f"a reader of format {SPEC_FORMAT} was given a source description of format {version}")
-        for name in ("partition_columns", "partitions"):
+        for name in ("partition_columns", "partitions", "hinted"):
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
