@@ -1,14 +1,17 @@
 """The file-system seam: every byte that Auto Loader reads or writes passes through here (spec 5.3).
 
-Only local files so far. A second implementation over pyarrow's filesystems fits behind the same methods.
+Two implementations: local files here, and `lakelet.objects.RemoteStore` for everything behind a URI.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shutil
+import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote
@@ -16,22 +19,40 @@ from urllib.parse import unquote
 from lakelet.errors import LakeletError
 
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_SCANNED_AT_ONCE = 8192
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One file of a folder listing; `modified` in microseconds since 1970."""
+class Scan:
+    """Part of a folder's listing: names of files with sizes and modification times (microseconds since 1970), and names of folders.
 
-    path: str
-    size: int
-    modified: int
+    links: those of the folders that are links to other folders.
+    """
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    modified: Sequence[int]
+    folders: Sequence[str] = ()
+    links: frozenset[str] = frozenset()
 
 
 class Files(Protocol):
     """What Auto Loader needs of a file system. Paths are absolute and belong to this file system."""
 
-    def folder(self, path: str) -> tuple[list[Entry], list[str]] | None:
-        """Files and sub-folders directly inside a folder; None when it does not exist."""
+    def scan(self, path: str) -> Iterator[Scan]:
+        """What is directly inside a folder, some thousand entries at a time; nothing when it does not exist."""
+
+    def is_folder(self, path: str) -> bool: ...
+
+    def real(self, path: str) -> str:
+        """The path without links."""
+
+    def status(self, path: str) -> tuple[int, int] | None:
+        """Size and modification time of a file; None when there is none."""
+
+    def flat(self, path: str) -> list[Entry] | None:
+        """All files below a folder, where one listing gives them; None where folders are listed one by one."""
 
     def is_file(self, path: str) -> bool: ...
 
@@ -50,6 +71,9 @@ class Files(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def move(self, path: str, target: str) -> None:
+        """Move a file, with its modification time, to a path in a folder that need not exist yet. Never over an existing file."""
+
     def uri(self, path: str) -> str:
         """The path as `_metadata.file_path` shows it."""
 
@@ -57,23 +81,50 @@ class Files(Protocol):
 class LocalFiles:
     """Files of this machine (or of a folder mounted on every machine)."""
 
-    def folder(self, path: str) -> tuple[list[Entry], list[str]] | None:
-        files: list[Entry] = []
+    def scan(self, path: str) -> Iterator[Scan]:
+        names: list[str] = []
+        sizes: list[int] = []
+        modified: list[int] = []
         folders: list[str] = []
+        links: set[str] = set()
         try:
             with os.scandir(path) as found:
                 for item in found:
-                    if item.is_dir():
-                        folders.append(item.path)
-                        continue
                     try:
+                        if item.is_dir():
+                            folders.append(item.name)
+                            if item.is_symlink():
+                                links.add(item.name)
+                            continue
                         status = item.stat()
-                    except FileNotFoundError:
-                        continue  # gone between listing and looking
-                    files.append(Entry(item.path, status.st_size, status.st_mtime_ns // 1000))
+                    except OSError as error:
+                        if error.errno in _GONE:  # gone between listing and looking, or a link to nothing
+                            continue
+                        raise
+                    if not stat.S_ISREG(status.st_mode):
+                        continue
+                    names.append(item.name)
+                    sizes.append(status.st_size)
+                    modified.append(status.st_mtime_ns // 1000)
+                    if len(names) == _SCANNED_AT_ONCE:
+                        yield Scan(names, sizes, modified)
+                        names, sizes, modified = [], [], []
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        yield Scan(names, sizes, modified, folders, frozenset(links))
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def real(self, path: str) -> str:
+        return os.path.realpath(path)
+
+    def status(self, path: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return files, folders
+        return found.st_size, found.st_mtime_ns // 1000
 
     def is_file(self, path: str) -> bool:
         return os.path.isfile(path)
@@ -110,8 +161,24 @@ class LocalFiles:
         except FileNotFoundError:
             return
 
+    def move(self, path: str, target: str) -> None:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        if os.path.lexists(target):
+            raise FileExistsError(errno.EEXIST, "a file is there already", target)
+        try:
+            os.rename(path, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            temporary = f"{os.path.dirname(target)}/.tmp-{os.path.basename(target)}"
+            shutil.copy2(path, temporary)
+            with open(temporary, "rb") as copy:
+                os.fsync(copy.fileno())
+            os.rename(temporary, target)
+            os.unlink(path)
+
     def uri(self, path: str) -> str:
-        return "file:" + _ENCODE.sub(lambda match: f"%{ord(match[0]):02X}", path)
+        return "file:" + encoded(path)
 
     @staticmethod
     def _temporary(path: str, content: bytes) -> str:
@@ -127,21 +194,21 @@ class LocalFiles:
 
 def files_for(location: str) -> tuple[Files, str]:
     """The file system of a path or URI, and the path inside it. Raises CF_SOURCE_UNSUPPORTED for schemes that cannot be read here."""
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", location)
+    scheme = scheme_of(location)
     if scheme is None:
         return LocalFiles(), os.path.abspath(location)
-    if scheme[1].lower() == "file":
+    if scheme == "file":
         path = location[len("file:") :]
         return LocalFiles(), os.path.abspath("/" + unquote(path).lstrip("/"))
-    raise LakeletError(
-        "CF_SOURCE_UNSUPPORTED",
-        f"paths with scheme {scheme[1]!r} cannot be read here yet",
-        todo="Use a local path, or map the location to one in [tool.lakelet].",
-    )
+    return open_store(location)
 
 
 def walk(files: Files, root: str, skip: re.Pattern[str]) -> Iterator[list[Entry]]:
-    """Files below `root`, folder by folder. A segment that matches `skip` is left out, except folders named like `_key=value`."""
+    """Files below `root`, folder by folder or all at once. A segment that matches `skip` is left out, except folders named like `_key=value`."""
+    flat = files.flat(root)
+    if flat is not None:
+        yield [entry for entry in flat if not _left_out(entry.path[len(root) :].strip("/"), skip)]
+        return
     folders = [root]
     while folders:
         found = files.folder(folders.pop())
@@ -149,4 +216,13 @@ def walk(files: Files, root: str, skip: re.Pattern[str]) -> Iterator[list[Entry]
             continue
         entries, below = found
         yield [entry for entry in entries if not skip.search(os.path.basename(entry.path))]
-        folders += [path for path in sorted(below, reverse=True) if "=" in (name := os.path.basename(path)) or not skip.search(name)]
+        folders += [path for path in sorted(below, reverse=True) if not _skipped_folder(os.path.basename(path), skip)]
+
+
+def _left_out(below: str, skip: re.Pattern[str]) -> bool:
+    *folders, name = below.split("/")
+    return bool(skip.search(name)) or any(_skipped_folder(folder, skip) for folder in folders)
+
+
+def _skipped_folder(name: str, skip: re.Pattern[str]) -> bool:
+    return "=" not in name and bool(skip.search(name))

@@ -11,11 +11,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from lakelet.autoloader.files import files_for
+from lakelet.autoloader.globs import fixed_folder
 from lakelet.autoloader.moments import date_days, timestamp_micros
 
 _NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal"), "timestamp": ("date",)}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_GLOB = re.compile(r"[*?\[{]")
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 _FRACTION = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
 _DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}")
@@ -25,10 +25,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d{1,2}-\d{1,2}[ T]\d{1,2}:\d{1,2}(?::\d{1,2}(?:
 def source_root(path: str) -> str:
     """The folder below which folder names count: the source folder, or of a pattern what stands before the first wildcard."""
     _, inside = files_for(path)
-    match = _GLOB.search(inside)
-    if match is None:
-        return inside.rstrip("/")
-    return inside[: match.start()].rpartition("/")[0]
+    return fixed_folder(inside)
 
 
 def folder_values(path: str, root: str) -> dict[str, str | None]:

@@ -51,7 +51,7 @@ def batch_of(offset: dict[str, Any] | str | None) -> int:
 
 def filters_of(spec: ReaderSpec) -> Filters:
     """The discovery filters of a source."""
-    return Filters(spec.name_glob, spec.hidden_segments, spec.modified_after, spec.modified_before)
+    return Filters(spec.name_glob, spec.hidden_segments, spec.modified_after, spec.modified_before, spec.strict_glob)
 
 
 class Planner:
