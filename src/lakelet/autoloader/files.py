@@ -1,13 +1,12 @@
 """The file-system seam: every byte that Auto Loader reads or writes passes through here (spec 5.3).
 
-Two implementations: local files here, and `lakelet.objects.RemoteStore` for everything behind a URI.
+Two implementations: local files here, and `files_remote.RemoteFiles` for everything behind a URI.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -16,9 +15,8 @@ from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 from urllib.parse import unquote
 
-from lakelet.errors import LakeletError
+from lakelet.objects import encoded, scheme_of
 
-_ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _SCANNED_AT_ONCE = 8192
 
@@ -50,9 +48,6 @@ class Files(Protocol):
 
     def status(self, path: str) -> tuple[int, int] | None:
         """Size and modification time of a file; None when there is none."""
-
-    def flat(self, path: str) -> list[Entry] | None:
-        """All files below a folder, where one listing gives them; None where folders are listed one by one."""
 
     def is_file(self, path: str) -> bool: ...
 
@@ -200,29 +195,6 @@ def files_for(location: str) -> tuple[Files, str]:
     if scheme == "file":
         path = location[len("file:") :]
         return LocalFiles(), os.path.abspath("/" + unquote(path).lstrip("/"))
-    return open_store(location)
+    from lakelet.autoloader.files_remote import remote_files
 
-
-def walk(files: Files, root: str, skip: re.Pattern[str]) -> Iterator[list[Entry]]:
-    """Files below `root`, folder by folder or all at once. A segment that matches `skip` is left out, except folders named like `_key=value`."""
-    flat = files.flat(root)
-    if flat is not None:
-        yield [entry for entry in flat if not _left_out(entry.path[len(root) :].strip("/"), skip)]
-        return
-    folders = [root]
-    while folders:
-        found = files.folder(folders.pop())
-        if found is None:
-            continue
-        entries, below = found
-        yield [entry for entry in entries if not skip.search(os.path.basename(entry.path))]
-        folders += [path for path in sorted(below, reverse=True) if not _skipped_folder(os.path.basename(path), skip)]
-
-
-def _left_out(below: str, skip: re.Pattern[str]) -> bool:
-    *folders, name = below.split("/")
-    return bool(skip.search(name)) or any(_skipped_folder(folder, skip) for folder in folders)
-
-
-def _skipped_folder(name: str, skip: re.Pattern[str]) -> bool:
-    return "=" not in name and bool(skip.search(name))
+    return remote_files(location)

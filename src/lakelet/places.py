@@ -1,0 +1,107 @@
+"""Where something lies: a folder of this machine, or a URI. Layer 0.
+
+A place of this machine **is** a `pathlib.Path`, so nothing changes for local runs. `RemotePath` has those of Path's methods that the
+storage uses, with the same meaning.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import TypeAlias
+
+from lakelet.objects import RemoteStore, encoded, open_store, scheme_of
+
+
+class RemotePath:
+    """A folder or file behind a URI. Making one asks nothing of the store."""
+
+    __slots__ = ("_uri",)
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri.rstrip("/")
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"RemotePath({self._uri!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and other._uri == self._uri
+
+    def __hash__(self) -> int:
+        return hash(self._uri)
+
+    def __lt__(self, other: RemotePath) -> bool:
+        return self._uri < other._uri
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(f"{self._uri}/{name}")
+
+    @property
+    def name(self) -> str:
+        return self._uri.rpartition("/")[2]
+
+    @property
+    def parent(self) -> RemotePath:
+        return RemotePath(self._uri.rpartition("/")[0])
+
+    def relative_to(self, root: RemotePath) -> PurePosixPath:
+        return PurePosixPath(self._uri).relative_to(str(root))
+
+    def as_uri(self) -> str:
+        return encoded(self._uri)
+
+    def is_dir(self) -> bool:
+        store, path = open_store(self._uri, RemoteStore)
+        return store.is_folder(path)
+
+    def exists(self) -> bool:
+        store, path = open_store(self._uri, RemoteStore)
+        return store.is_file(path) or store.is_folder(path)
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """What lies in the folder, by name. A folder that is not there is an empty one."""
+        store, path = open_store(self._uri, RemoteStore)
+        return (self / name for name in store.names(path))
+
+    def glob(self, pattern: str) -> Iterator[RemotePath]:
+        """What matches `pattern`, whose segments may hold `*`, `?` and `[…]`; `**` is not known."""
+        segment, _, rest = pattern.partition("/")
+        if any(c in segment for c in "*?["):
+            found = (place for place in self.iterdir() if fnmatch.fnmatchcase(place.name, segment))
+        else:
+            found = (place for place in [self / segment] if rest or place.exists())
+        for place in found:
+            yield from place.glob(rest) if rest else (place,)
+
+    def read_text(self) -> str:
+        """Raises FileNotFoundError."""
+        store, path = open_store(self._uri, RemoteStore)
+        return store.read(path).decode()
+
+    def write_whole(self, text: str) -> None:
+        """Put or replace the file as a whole."""
+        store, path = open_store(self._uri, RemoteStore)
+        store.write(path, text.encode())
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove the file; one that is not there is no error on an object store."""
+        store, path = open_store(self._uri, RemoteStore)
+        store.remove(path)
+
+
+Place: TypeAlias = Path | RemotePath
+
+
+def place(location: str | Place) -> Place:
+    """The place that a path or URI means; `s3://` and `s3n://` become `s3a://`, the name that Spark knows."""
+    if isinstance(location, RemotePath):
+        return location
+    scheme = scheme_of(str(location)) if isinstance(location, str) else None
+    if scheme is None:
+        return Path(location).absolute()
+    text = str(location)
+    return RemotePath("s3a" + text[len(scheme) :] if scheme in ("s3", "s3n", "s3a") else text)
