@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .harness import Program, SparkProgram
+from autoloading import Program, SparkProgram
 
 Make = Callable[..., Program]
 

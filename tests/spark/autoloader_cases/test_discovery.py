@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from autoloading import INFER, Boom, Program, both
 from lakelet.errors import LakeletError
 
 from .conftest import Make
-from .harness import INFER, Boom, Program, both
 
 A, B = '{"id":1}\n', '{"id":2}\n'
 

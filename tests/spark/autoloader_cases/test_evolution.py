@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from autoloading import INFER, Program, both, parquet, rescued
+
 from .conftest import Make
-from .harness import INFER, Program, both, parquet, rescued
 
 MODE = "cloudFiles.schemaEvolutionMode"
 WIDEN = {MODE: "addNewColumnsWithTypeWidening"}

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from autoloading import INFER, both, parquet, rescued
+
 from .conftest import Make
-from .harness import INFER, both, parquet, rescued
 
 HINTS = "cloudFiles.schemaHints"
 

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from autoloading import INFER, both, on_spark, parquet, rescued
+
 from .conftest import Make
-from .harness import INFER, both, on_spark, parquet, rescued
 
 CSV = {"cloudFiles.format": "csv"}
 PARQUET = {"cloudFiles.format": "parquet"}

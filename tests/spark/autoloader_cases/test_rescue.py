@@ -6,8 +6,9 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from autoloading import INFER, Program, both, parquet, rescued
+
 from .conftest import Make
-from .harness import INFER, Program, both, parquet, rescued
 
 PRICES = "item,price\nA,1795\nB,$100.00\n"
 PRICED = ({"cloudFiles.format": "csv", "header": "true", "rescuedDataColumn": "_rescued_data"}, "item STRING,price DOUBLE")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .harness import rescued
+from autoloading import rescued
 
 Make = Callable[..., Any]
 A = '{"id":1,"o":{"k":1}}'

@@ -38,10 +38,10 @@ class Boom(Exception):
     """A death that the test makes."""
 
 
-def schema_of(ddl: str | None) -> t.StructType | None:
-    """A flat schema from its DDL text."""
-    if ddl is None:
-        return None
+def schema_of(ddl: str | t.StructType | None) -> t.StructType | None:
+    """A schema from flat DDL text."""
+    if not isinstance(ddl, str):
+        return ddl
     return t.StructType([t.StructField(name, _TYPES[kind]) for name, kind in (column.split() for column in ddl.split(","))])
 
 
@@ -52,12 +52,17 @@ class Program:
         folder: what is loaded; a text may be a pattern.
         root: where the state is kept.
         options: the reader's options; the format is json where they do not say.
-        schema: an explicit schema as DDL.
+        schema: an explicit schema.
         confs: session settings.
     """
 
     def __init__(
-        self, folder: Path | str, root: Path, options: Mapping[str, str], schema: str | None = None, confs: Mapping[str, str] | None = None
+        self,
+        folder: Path | str,
+        root: Path,
+        options: Mapping[str, str],
+        schema: str | t.StructType | None = None,
+        confs: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.root, self.confs = folder, root, dict(confs or {})
         self.options = {"cloudFiles.format": "json", **options}
@@ -191,7 +196,7 @@ class SparkProgram(Program):
         folder: Path | str,
         root: Path,
         options: Mapping[str, str],
-        schema: str | None = None,
+        schema: str | t.StructType | None = None,
         confs: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(folder, root, options, schema, confs)
