@@ -133,7 +133,7 @@ def _analysis(environment: Environment, parameters: Mapping[str, str], found: Lo
     from lakelet.analysis import Analyzer
     from lakelet.autoloader import register
 
-    register(environment.spark)
+    register(environment.spark, wrap=False)
     registry = environment.storage.registry()
     analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
     return analyzer.run(found.errors, complete=found.complete)

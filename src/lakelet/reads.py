@@ -23,6 +23,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
 from lakelet import sqltext
+from lakelet.autoloader.loading import batch_usage, given_options, pop_path, remembering, said_to, struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
@@ -300,8 +301,8 @@ def intercepted() -> Iterator[None]:
     wrap(SparkSession, "sql", _sql)
     wrap(DataFrameReader, "load", _batch_load)
     for name in ("format", "schema", "option", "options"):
-        wrap(DataStreamReader, name, _remembering(name))
-    wrap(DataFrameReader, "format", _remembering("format"))
+        wrap(DataStreamReader, name, remembering(name))
+    wrap(DataFrameReader, "format", remembering("format"))
     wrap(DataStreamReader, "load", _stream_load)
     try:
         yield
@@ -320,7 +321,7 @@ def _table(session: Any, name: str, streaming: bool, jreader: Any, otherwise: Ca
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
-            asked = {key.lower() for key in _said(self).get("options", {})}
+            asked = {key.lower() for key in said_to(self).get("options", {})}
             if asked & _CHANGE_FEED and isinstance(active_reader(), QueryReader):
                 raise LakeletError("NOT_SUPPORTED_YET", "reading a table's change feed inside a pipeline", where=caller_location())
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
@@ -348,79 +349,33 @@ def _sql(original: Any) -> Any:
     return sql
 
 
-def _said(reader: Any) -> dict[str, Any]:
-    """What user code told a reader so far: format, schema, options."""
-    said: dict[str, Any] = reader.__dict__.setdefault("_lakelet_said", {})
-    return said
-
-
-def _remembering(name: str) -> Callable[[Any], Any]:
-    """Wrap a builder method so that its argument is known when `load` is called."""
-
-    def make(original: Any) -> Any:
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            said = _said(self)
-            if name in ("format", "schema"):
-                said[name] = args[0] if args else next(iter(kwargs.values()))
-            else:
-                given = kwargs if name == "options" else {_argument(args, kwargs, 0, "key"): _argument(args, kwargs, 1, "value")}
-                said.setdefault("options", {}).update({k: _option_text(v) for k, v in given.items() if v is not None})
-            return original(self, *args, **kwargs)
-
-        return method
-
-    return make
-
-
-def _argument(args: Sequence[Any], kwargs: Mapping[str, Any], index: int, name: str) -> Any:
-    return args[index] if len(args) > index else kwargs[name]
-
-
-def _option_text(value: Any) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
-
-
 def _stream_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        reader, said = active_reader(), _said(self)
+        reader, said = active_reader(), said_to(self)
         wanted = format or said.get("format")
         if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
             frame: DataFrame = original(self, path, format, schema, **options)
             return frame
-        given = {**said.get("options", {}), **{k: _option_text(v) for k, v in options.items() if v is not None}}
-        return reader.load(path or _pop_path(given), given, _struct(schema if schema is not None else said.get("schema"), reader.spark))
+        given = given_options(self, options)
+        declared = struct_of(schema if schema is not None else said.get("schema"), reader.spark)
+        return reader.load(path or pop_path(given), given, declared)
 
     return load
 
 
-def _pop_path(options: dict[str, str]) -> str | None:
-    key = next((k for k in options if k.lower() == "path"), None)
-    return options.pop(key) if key else None
-
-
-def _struct(schema: Any, spark: SparkSession) -> StructType | None:
-    if schema is None or isinstance(schema, StructType):
-        return schema
-    return ddl(schema, spark)
-
-
 def ddl(text: str, spark: SparkSession) -> StructType:
     """The StructType of DDL text."""
-    import json
-
-    jvm: Any = spark._jvm
-    return StructType.fromJson(json.loads(jvm.org.apache.spark.sql.types.StructType.fromDDL(text).json()))
+    found = struct_of(text, spark)
+    assert found is not None
+    return found
 
 
 def _batch_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        if str(format or _said(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
-            raise LakeletError(
-                "CF_INCORRECT_BATCH_USAGE",
-                "cloudFiles is a streaming source; it was used in spark.read",
-                where=caller_location(),
-                todo='Use spark.readStream.format("cloudFiles").',
-            )
+        if str(format or said_to(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
+            error = batch_usage()
+            error.where = caller_location()
+            raise error
         frame: DataFrame = original(self, path, format, schema, **options)
         return frame
 

@@ -89,10 +89,11 @@ class AutoLoaderSource:
             waiting = Ledger(self._state).unseen(waiting, batch_of(committed))
         return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.table), listing.seconds)
 
-    def read_stream(self, spark: SparkSession, *, name: str) -> DataFrame:
+    def read_stream(self, spark: SparkSession, *, name: str, evolve_here: bool = False) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
         The observation has the fields records, rescued, corrupt, first_file, first_line. The data source must be registered.
+        `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version.
         """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
@@ -100,7 +101,7 @@ class AutoLoaderSource:
 
         if self._state is None:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
-        description = self.reader_spec(parallelism=spark.sparkContext.defaultParallelism)
+        description = self.reader_spec(parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here)
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()
         return hide_metadata(observe(ClassicDataFrame(loaded, spark), name), self.schema(), spark)
@@ -136,11 +137,19 @@ class AutoLoaderSource:
             ledger.skip_existing(list_files(self._spec.path, filters_of(self._options.reader)).table)
 
 
-def register(spark: SparkSession) -> None:
-    """Make `format("cloudFiles")` known to a session."""
+def register(spark: SparkSession, *, wrap: bool = True) -> None:
+    """Make `format("cloudFiles")` known to a session, also of an application that Lakelet does not run.
+
+    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too. May be called
+    any number of times.
+    """
     from lakelet.autoloader.source import CloudFilesDataSource
 
     spark.dataSource.register(CloudFilesDataSource)
+    if wrap:
+        from lakelet.autoloader.loading import wrap_loading
+
+        wrap_loading()
 
 
 def _check_types(fields: Any, options: Options, spec: SourceSpec) -> None:

@@ -152,6 +152,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         ignore_corrupt=plain["ignorecorruptfiles"],
         ignore_missing=plain["ignoremissingfiles"],
         schema_location=cloud["schemalocation"] or "",
+        hints=cloud["schemahints"] or "",
     )
     return Options(
         format=format,

@@ -39,12 +39,18 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
     def name(cls) -> str:
         return "cloudFiles"
 
-    def _spec(self) -> ReaderSpec:
+    _opened: ReaderSpec | None = None  # travels from `schema` to `streamReader` with the pickled object
+
+    def _spec(self, schema: StructType | None = None) -> ReaderSpec:
+        """What the driver described, else what the options say (a stream outside the Lakelet runtime)."""
         text = self.options.get(SPEC_OPTION)
-        if not text:
-            what = 'format("cloudFiles") is only read through the Lakelet runtime yet'
-            raise LakeletError("NOT_SUPPORTED_YET", what, todo="Use lakelet.autoloader.AutoLoaderSource.open(...).read_stream(spark).")
-        return ReaderSpec.from_json(text)
+        if text:
+            return ReaderSpec.from_json(text)
+        if self._opened is None:
+            from lakelet.autoloader.alone import reader_alone
+
+            self._opened = reader_alone(self.options.get("path") or "", dict(self.options), schema)
+        return self._opened
 
     def schema(self) -> StructType:
         spec = self._spec()
@@ -52,10 +58,12 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
         return StructType([*columns.fields, METADATA_FIELD, LINE_FIELD]) if spec.internal else columns
 
     def reader(self, schema: StructType) -> Any:
-        raise LakeletError("CF_INCORRECT_BATCH_USAGE", "cloudFiles is a streaming source", todo="Use spark.readStream.")
+        from lakelet.autoloader.loading import batch_usage
+
+        raise batch_usage()
 
     def streamReader(self, schema: StructType) -> CloudFilesStreamReader:
-        return CloudFilesStreamReader(self._spec())
+        return CloudFilesStreamReader(self._spec(schema))
 
 
 class FilesPartition(InputPartition):  # type: ignore[misc]
@@ -228,6 +236,10 @@ class PartReader:
         uri = self._files.uri(part.path)
         note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
         retry = self._spec.mode in (ADD, ADD_WIDEN)
+        if retry and self._spec.evolve_here:
+            from lakelet.autoloader.alone import evolve_in_reader
+
+            evolve_in_reader(self._spec, note)
         return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind)
 
 

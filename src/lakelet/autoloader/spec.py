@@ -30,6 +30,7 @@ class SourceSpec:
     options: Mapping[str, str] = field(repr=False)  # may hold credentials
     schema: StructType | None = None
     where: Location | None = None
+    detect: bool = False  # find the format out from the files (read_files without `format`)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ class ReaderSpec:
     ignore_missing: bool
     schema_location: str = ""
     schema_json: str = ""  # data columns, partition columns, rescued column: what the stream returns without internal columns
+    hints: str = ""  # cloudFiles.schemaHints as written, for a reader that evolves the schema
     hinted: tuple[str, ...] = ()  # lower-case paths of hinted columns and fields: their types are fixed
     partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
     parallelism: int = 1

@@ -1,0 +1,117 @@
+"""Auto Loader without the Lakelet runtime: state and evolution where nobody looks after the query (docs/reference/auto-loader-alone.md).
+
+The runtime gives each source a state folder and stores new schema versions in the driver. Alone, the state lies at the source's
+`cloudFiles.schemaLocation` (or where the option `lakelet.state` says), and the reader that meets unknown fields stores the next version.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lakelet.autoloader.driver import AutoLoaderSource
+from lakelet.autoloader.options import Options
+from lakelet.autoloader.source_schema import SourceSchema
+from lakelet.autoloader.spec import ReaderSpec, SourceSpec
+from lakelet.errors import LakeletError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.autoloader.evolve import UnknownFieldNote
+
+STATE_OPTION = "lakelet.state"
+"""Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another place)."""
+
+SOURCE_CONFS = (
+    "spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes",
+    "spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles",
+    "spark.databricks.sql.rescuedDataColumn.filePath.enabled",
+)
+"""Session settings that a source honours (spec 1.1)."""
+
+
+def open_alone(
+    path: str, options: Mapping[str, str], schema: StructType | None, confs: Mapping[str, str] | None = None
+) -> AutoLoaderSource:
+    """A source of a stream that Lakelet does not run. Options without effect become one Python warning.
+
+    Args:
+        path: what `load` was given.
+        options: as written, `lakelet.state` among them; keys in any case.
+        schema: the user's, or None.
+        confs: session settings; a reader process has none.
+
+    Raises:
+        LakeletError: CF_FAILED_TO_INFER_SCHEMA or CF_INCORRECT_STREAM_USAGE when no option says where the state lies; what
+            `AutoLoaderSource.open` raises.
+    """
+    by_key = {key.lower(): value for key, value in options.items()}
+    state = by_key.get(STATE_OPTION) or by_key.get("cloudfiles.schemalocation")
+    if not state:
+        raise _no_state(path, explicit=schema is not None)
+    said = {key: value for key, value in options.items() if key.lower() not in (STATE_OPTION, "path")}
+    source = AutoLoaderSource.open(SourceSpec(path, said, schema), state=state, confs=confs)
+    if source.notices:
+        warnings.warn("cloudFiles: " + "; ".join(source.notices), stacklevel=3)
+    return source
+
+
+def reader_alone(path: str, options: Mapping[str, str], schema: StructType | None) -> ReaderSpec:
+    """The description of a source for the bare data source, which has neither hidden columns nor a driver. Raises like `open_alone`."""
+    source = open_alone(path, options, schema)
+    _check_bare(source.schema(), schema)
+    return source.reader_spec(internal=False, evolve_here=True, parallelism=os.cpu_count() or 1)
+
+
+def evolve_in_reader(spec: ReaderSpec, note: UnknownFieldNote) -> None:
+    """Store the schema version that the failed micro-batch needs, unless another reader of the query has done so (spec 3.2).
+
+    Raises CF_STATE_DAMAGED when log or ledger are gone.
+    """
+    from lakelet.autoloader.formats import format_of
+    from lakelet.autoloader.ledger import Ledger
+
+    format = format_of(spec.format)
+    assert format is not None
+    location = spec.schema_location or spec.state
+    options = Options(format, spec, location, spec.hints or None, include_existing=True, sample_files=0, sample_bytes=0)
+    schema = SourceSchema(SourceSpec(spec.path, {}), options, location, store=True)
+    if schema.public().json() == spec.schema_json:
+        schema.evolve(note, Ledger(spec.state).planned(note.after, note.up_to)["path"].to_pylist())
+
+
+def _no_state(path: str, *, explicit: bool) -> LakeletError:
+    if explicit:
+        return LakeletError(
+            "CF_INCORRECT_STREAM_USAGE",
+            f"{path}: outside a pipeline a cloudFiles stream must be told where to remember the files it has seen",
+            todo=f"Set the option {STATE_OPTION} (or cloudFiles.schemaLocation) to a folder of this stream's own.",
+        )
+    return LakeletError(
+        "CF_FAILED_TO_INFER_SCHEMA",
+        f"[CF_FAILED_TO_INFER_SCHEMA.OTHER] {path}: the option cloudFiles.schemaLocation is missing, and no schema was given",
+        todo="Set cloudFiles.schemaLocation to a folder of this stream's own; the schema and the list of seen files are kept there.",
+    )
+
+
+def _check_bare(columns: StructType, given: StructType | None) -> None:
+    """A schema that Spark was given is final: the bare data source can neither add a column to it nor make a variant."""
+    if given is None:
+        return
+    missing = [name for name in columns.fieldNames() if name not in given.fieldNames()]
+    if missing:
+        raise LakeletError(
+            "CF_INCONSISTENT_OPTIONS",
+            f"rescuedDataColumn is {missing[0]}, which the schema does not have",
+            todo=f"Add `{missing[0]} STRING` to the schema, or load in Python after lakelet.autoloader.register(spark).",
+        )
+    variants = [field.name for field in given.fields if field.dataType.typeName() == "variant"]
+    if variants:
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            f"column {variants[0]} is VARIANT, which the bare data source cannot return",
+            todo="Load in Python after lakelet.autoloader.register(spark), or declare it STRING and use parse_json.",
+        )
