@@ -84,10 +84,10 @@ class AutoLoaderSource:
         from lakelet.autoloader.planning import batch_of, filters_of
 
         listing = list_files(self._spec.path, filters_of(self._options.reader))
-        waiting = listing.table
+        waiting = listing.found
         if self._state is not None:
-            waiting = Ledger(self._state).unseen(waiting, batch_of(committed))
-        return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.table), listing.seconds)
+            waiting = Ledger(self._state).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
+        return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
     def read_stream(self, spark: SparkSession, *, name: str, evolve_here: bool = False) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
@@ -134,7 +134,7 @@ class AutoLoaderSource:
 
         ledger = Ledger(state)
         if not ledger.exists():
-            ledger.skip_existing(list_files(self._spec.path, filters_of(self._options.reader)).table)
+            ledger.skip_existing(list_files(self._spec.path, filters_of(self._options.reader)).found)
 
 
 def register(spark: SparkSession, *, wrap: bool = True) -> None:

@@ -1,32 +1,38 @@
 """Which files were planned in which batch: survives a crash between plan and commit (spec 5.1).
 
 A batch is one Arrow file, written atomically before Spark hears of its offset. Spark logs the offset; a batch number above the offset that
-Spark starts from was never logged and may be planned anew. Paths live in Arrow arrays, never as one Python object each; older batches
-are compacted into one file now and then. `commit()` of the source is not needed for any of this.
+Spark starts from was never logged and may be planned anew. Older batches are compacted into one file now and then. The files are read piece
+by piece and never as one Python object per path, so that a million entries cost little memory. `commit()` of the source is not needed.
 """
 
 from __future__ import annotations
 
-import io
 import re
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakelet.autoloader.discovery import LISTING
 from lakelet.autoloader.files import files_for
+from lakelet.autoloader.ledger_files import ENTRIES, pieces, to_bytes
 from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
 
-FORMAT = 1
-_FORMAT_KEY = b"lakelet.ledger.format"
-_SCHEMA = pa.schema([pa.field("batch", pa.int64()), *LISTING]).with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
 _BATCH_FILE = re.compile(r"(\d{10})\.arrow")
 _COMPACT_FILE = re.compile(r"compact-(\d{10})\.arrow")
+_MARK_FILE = re.compile(r"committed-(\d{10})")
+_ARCHIVE_FILE = re.compile(r"archived-\d{10}\.arrow")
 _COMPACT_EVERY = 32
+_COMPARED_ROWS = 1 << 17
 SKIPPED = -1  # the batch number of files that were there before the first start and are not to be read
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True)
@@ -40,94 +46,169 @@ class Limits:
 class Ledger:
     """The planned batches of one source under `<state>/ledger`."""
 
-    def __init__(self, state: str) -> None:
-        self._files, root = files_for(state)
-        self._folder = root.rstrip("/") + "/ledger"
+    def __init__(self, state: str, clock: Callable[[], int] = now) -> None:
+        self.files, root = files_for(state)
+        self.folder = root.rstrip("/") + "/ledger"
+        self._clock = clock
 
     def exists(self) -> bool:
-        return bool(self._files.names(self._folder))
+        """Whether anything was ever recorded."""
+        return any(_BATCH_FILE.fullmatch(name) or _COMPACT_FILE.fullmatch(name) for name in self.files.names(self.folder))
 
     def skip_existing(self, listing: Any) -> None:
         """Record files as seen before the first batch (`includeExistingFiles=false`); only the first call of a source counts."""
-        self._files.create(self._compact_path(0), _to_bytes(_numbered(listing, SKIPPED)))
+        self.files.create(self._compact_path(0), to_bytes([self._entries_of(listing, SKIPPED, None)]))
 
-    def seen(self, up_to: int) -> Any:
-        """Paths of all files planned in batches up to and including `up_to`, and of the skipped ones."""
-        parts = [part.filter(pc.less_equal(part["batch"], up_to))["path"] for part in self._tables(up_to)]
-        return pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string())
+    def unseen(self, listing: Any, up_to: int, *, by_time: bool = False) -> Any:
+        """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
+        waiting = listing.append_column("identity", _identity(listing)) if by_time else listing
+        for seen in _in_portions(self.entries(up_to)):
+            values = _identity(seen) if by_time else seen["path"]
+            known = pc.is_in(waiting["identity" if by_time else "path"], value_set=values)
+            if pc.any(known).as_py():
+                waiting = waiting.filter(pc.invert(known))
+            if not len(waiting):
+                break
+        return waiting.select(listing.column_names)
 
-    def unseen(self, listing: Any, up_to: int) -> Any:
-        """Rows of a listing that no batch up to `up_to` holds."""
-        seen = self.seen(up_to)
-        return listing.filter(pc.invert(pc.is_in(listing["path"], value_set=seen))) if len(seen) else listing
-
-    def plan(self, batch: int, rows: Any) -> None:
-        """Write the file list of a batch, over one of the same number that Spark never logged."""
-        self._files.write(self._batch_path(batch), _to_bytes(_numbered(rows, batch)))
+    def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
+        """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: the moment of the listing."""
+        self.files.write(self._batch_path(batch), to_bytes([self._entries_of(rows, batch, discovered)]))
         reached("ledger.planned")
         if batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
             self._compact(up_to=batch - 1)
 
+    def replan(self, batch: int, rows: Any) -> None:
+        """Replace the files of a batch that was never committed by some of them; `rows`: entries."""
+        self.files.write(self._batch_path(batch), to_bytes([rows]))
+
     def planned(self, after: int, up_to: int) -> Any:
-        """The files of batches `after`+1 … `up_to`, in plan order. Raises CF_STATE_DAMAGED when one is missing."""
-        parts = []
+        """The entries of batches `after`+1 … `up_to`, in plan order. Raises CF_STATE_DAMAGED when one is missing."""
+        parts: list[Any] = []
+        compacted = self._compacted()
         for batch in range(after + 1, up_to + 1):
             try:
-                parts.append(_from_bytes(self._files.read(self._batch_path(batch)), self._folder))
+                parts += pieces(self.files.read(self._batch_path(batch)), self.folder)
             except FileNotFoundError:
-                parts.append(self._from_compacted(batch))
-        return pa.concat_tables(parts) if parts else _SCHEMA.empty_table()
+                if batch >= compacted:
+                    what = f"batch {batch} of the ledger {self.folder} is missing"
+                    raise LakeletError("CF_STATE_DAMAGED", what, todo="Do a full refresh of the dataset.") from None
+                parts += [piece.filter(pc.equal(piece["batch"], batch)) for piece in self._pieces(self._compact_path(compacted))]
+        return pa.Table.from_batches(parts, ENTRIES)
 
-    def _from_compacted(self, batch: int) -> Any:
-        for table in self._tables(batch):
-            rows = table.filter(pc.equal(table["batch"], batch))
-            if len(rows):
-                return rows
-        raise LakeletError(
-            "CF_STATE_DAMAGED", f"batch {batch} of the ledger {self._folder} is missing", todo="Do a full refresh of the dataset."
-        )
+    def entries(self, up_to: int) -> Iterator[Any]:
+        """Record batches with all entries of batches up to and including `up_to`, and of the skipped files."""
+        names = self.files.names(self.folder)
+        compacted = self._compacted(names)
+        batches = sorted(int(m[1]) for m in map(_BATCH_FILE.fullmatch, names) if m)
+        paths = [self._compact_path(compacted)] if compacted >= 0 else []
+        for path in paths + [self._batch_path(b) for b in batches if compacted <= b <= up_to]:
+            for piece in self._pieces(path):
+                yield piece if (pc.max(piece["batch"]).as_py() or 0) <= up_to else piece.filter(pc.less_equal(piece["batch"], up_to))
 
-    def _tables(self, up_to: int) -> list[Any]:
-        """Compacted files and the batch files they do not cover. What lies above `up_to` is left out by the callers' filters."""
-        names = self._files.names(self._folder)
-        compacted = sorted((int(m[1]) for m in map(_COMPACT_FILE.fullmatch, names) if m), reverse=True)
-        covered = compacted[0] - 1 if compacted else -1
-        batches = [int(m[1]) for m in map(_BATCH_FILE.fullmatch, names) if m]
-        tables = [self._load(self._compact_path(compacted[0]))] if compacted else []
-        return tables + [self._load(self._batch_path(b)) for b in sorted(batches) if covered < b <= up_to]
+    def mark_committed(self, batch: int) -> None:
+        """Remember that everything up to `batch` is committed by now; the first mark of a batch counts."""
+        if batch >= 0 and batch > max(self._marks(), default=-1):
+            self.files.create(f"{self.folder}/committed-{batch:010d}", str(self._clock()).encode())
 
-    def _load(self, path: str) -> Any:
-        try:
-            return _from_bytes(self._files.read(path), self._folder)
-        except FileNotFoundError:
-            return _SCHEMA.empty_table()  # compacted by another process between listing and reading; its rows are in the newer file
+    def commits(self, up_to: int) -> dict[int, int]:
+        """Batch → the earliest moment at which it is known to have been committed, for the batches up to `up_to`.
 
-    def _compact(self, up_to: int) -> None:
-        """Merge everything up to `up_to` into one file, then remove the parts. Dying in between leaves both, which say the same."""
-        tables = self._tables(up_to)
-        merged = pa.concat_tables(tables)
-        self._files.write(self._compact_path(up_to + 1), _to_bytes(merged.filter(pc.less_equal(merged["batch"], up_to))))
-        for name in self._files.names(self._folder):
-            batch, compact = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name)
-            if (batch and int(batch[1]) <= up_to) or (compact and int(compact[1]) <= up_to):
-                self._files.remove(f"{self._folder}/{name}")
+        That is when a run ended after it, or when the next batch was planned. Batches of which neither is known are left out.
+        """
+        planned: dict[int, int | None] = {}
+        found: dict[int, int] = {}
+        for piece in self.entries(up_to + 1):
+            table = pa.Table.from_batches([piece]).group_by("batch").aggregate([("planned", "min"), ("committed", "min")])
+            for batch, moment, known in zip(*(table[n].to_pylist() for n in ("batch", "planned_min", "committed_min")), strict=True):
+                planned[batch] = moment
+                found.update({batch: known} if known is not None else {})
+        marks = sorted(self._marks().items())
+        for batch in planned:
+            moments = [planned.get(batch + 1), *(moment for mark, moment in marks if mark >= batch)]
+            known = [moment for moment in moments if moment is not None]
+            if known:
+                found.setdefault(batch, min(known))
+        return {batch: moment for batch, moment in found.items() if 0 <= batch <= up_to}
 
     def restart(self) -> None:
         """Forget the batches of an abandoned checkpoint: Spark starts from the beginning, so none of them counts (D16)."""
-        tables = self._tables(-1)
-        skipped = pa.concat_tables(tables) if tables else _SCHEMA.empty_table()
-        skipped = skipped.filter(pc.equal(skipped["batch"], SKIPPED))
-        for name in self._files.names(self._folder):
-            if _BATCH_FILE.fullmatch(name) or (_COMPACT_FILE.fullmatch(name) and name != _name(self._compact_path(0))):
-                self._files.remove(f"{self._folder}/{name}")
-        if len(skipped):
-            self._files.write(self._compact_path(0), _to_bytes(skipped))
+        skipped = [piece.filter(pc.equal(piece["batch"], SKIPPED)) for piece in self.entries(SKIPPED)]
+        for name in self.files.names(self.folder):
+            ours = any(kind.fullmatch(name) for kind in (_BATCH_FILE, _COMPACT_FILE, _MARK_FILE, _ARCHIVE_FILE))
+            if ours and f"{self.folder}/{name}" != self._compact_path(0):
+                self.files.remove(f"{self.folder}/{name}")
+        if sum(map(len, skipped)):
+            self.files.write(self._compact_path(0), to_bytes(skipped))
+
+    def _compact(self, up_to: int) -> None:
+        """Merge everything up to `up_to` into one file, then remove the parts. Dying in between leaves both, which say the same."""
+        commits = self.commits(up_to)
+        merged = to_bytes(_with_commits(piece, commits) for piece in self.entries(up_to))
+        self.files.write(self._compact_path(up_to + 1), merged)
+        reached("ledger.compacted")
+        for name in self.files.names(self.folder):
+            batch, compact, mark = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name), _MARK_FILE.fullmatch(name)
+            covered = (batch or mark) and int((batch or mark)[1]) <= up_to  # type: ignore[index]
+            if covered or (compact and int(compact[1]) <= up_to):
+                self.files.remove(f"{self.folder}/{name}")
+
+    def _entries_of(self, listing: Any, batch: int, discovered: int | None) -> Any:
+        moment = self._clock()
+        values = {"batch": batch, "discovered": moment if discovered is None else discovered, "planned": moment}
+        columns = [
+            listing[f.name]
+            if f.name in listing.column_names
+            else pa.nulls(len(listing), f.type)
+            if f.name not in values
+            else pa.repeat(pa.scalar(values[f.name], f.type), len(listing))
+            for f in ENTRIES
+        ]
+        return pa.table(columns, schema=ENTRIES)
+
+    def _pieces(self, path: str) -> Iterator[Any]:
+        try:
+            content = self.files.read(path)
+        except FileNotFoundError:
+            return  # compacted by another process between listing and reading; its rows are in the newer file
+        yield from pieces(content, self.folder)
+
+    def _compacted(self, names: list[str] | None = None) -> int:
+        """How many batches the newest compacted file covers; -1 when there is none."""
+        found = self.files.names(self.folder) if names is None else names
+        return max((int(m[1]) for m in map(_COMPACT_FILE.fullmatch, found) if m), default=-1)
+
+    def _marks(self) -> dict[int, int]:
+        found = [m for m in map(_MARK_FILE.fullmatch, self.files.names(self.folder)) if m]
+        return {int(m[1]): int(self.files.read(f"{self.folder}/{m[0]}")) for m in found}
 
     def _batch_path(self, batch: int) -> str:
-        return f"{self._folder}/{batch:010d}.arrow"
+        return f"{self.folder}/{batch:010d}.arrow"
 
     def _compact_path(self, batches: int) -> str:
-        return f"{self._folder}/compact-{batches:010d}.arrow"
+        return f"{self.folder}/compact-{batches:010d}.arrow"
+
+
+def _with_commits(piece: Any, commits: dict[int, int]) -> Any:
+    moments = pa.array([commits.get(batch) for batch in piece["batch"].to_pylist()], pa.int64())
+    at = piece.schema.names.index("committed")
+    return piece.set_column(at, piece.schema.field(at), pc.coalesce(piece["committed"], moments))
+
+
+def _identity(rows: Any) -> Any:
+    return pc.binary_join_element_wise(rows["path"], rows["modified"].cast(pa.string()), "\n")
+
+
+def _in_portions(parts: Iterator[Any]) -> Iterator[Any]:
+    """Record batches as tables of a size that is worth a look-up table of its own."""
+    held: list[Any] = []
+    for part in parts:
+        held.append(part)
+        if sum(map(len, held)) >= _COMPARED_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 def take(rows: Any, limits: Limits) -> Any:
@@ -138,32 +219,3 @@ def take(rows: Any, limits: Limits) -> Any:
         below = pc.sum(pc.less(sums, limits.bytes)).as_py() or 0
         count = min(count, below + 1)
     return rows.slice(0, count)
-
-
-def _name(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
-
-
-def _numbered(rows: Any, batch: int) -> Any:
-    number = pa.repeat(pa.scalar(batch, pa.int64()), len(rows))
-    return pa.table([number, *(rows[f.name] for f in LISTING)], schema=_SCHEMA)
-
-
-def _to_bytes(table: Any) -> bytes:
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, _SCHEMA) as writer:
-        writer.write_table(table.cast(_SCHEMA))
-    return sink.getvalue()
-
-
-def _from_bytes(content: bytes, folder: str) -> Any:
-    try:
-        with pa.ipc.open_file(pa.BufferReader(content)) as reader:
-            found = int((reader.schema.metadata or {}).get(_FORMAT_KEY, b"0"))
-            table = reader.read_all() if found == FORMAT else None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
-    if table is None:
-        code = "FORMAT_NEWER" if found > FORMAT else "CF_STATE_DAMAGED"
-        raise LakeletError(code, f"the ledger {folder} has format {found}, this Lakelet reads {FORMAT}", todo="Update Lakelet.")
-    return table

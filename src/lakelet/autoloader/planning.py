@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakelet.autoloader.discovery import Filters, list_files
+import pyarrow as pa
+
+from lakelet.autoloader.discovery import Filters, Listing, in_plan_order, list_files
+from lakelet.autoloader.files import files_for
 from lakelet.autoloader.formats import format_of
-from lakelet.autoloader.ledger import Ledger, Limits, take
-from lakelet.autoloader.spec import ReaderSpec
+from lakelet.autoloader.ledger import Ledger, Limits, now, take
+from lakelet.autoloader.spec import FAIL, ReaderSpec
 from lakelet.errors import LakeletError
 
 OFFSET_FORMAT = 1
@@ -59,12 +62,14 @@ class Planner:
 
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec, self._ledger = spec, Ledger(spec.state)
-        self._frozen: Any | None = None
+        self._frozen: tuple[Listing, int] | None = None
         self._queue: Any | None = None
         self._queue_after: int | None = None
+        self._discovered = 0
+        self._first_planned: int | None = None
 
     def freeze(self) -> None:
-        self._frozen = list_files(self._spec.path, filters_of(self._spec)).table
+        self._frozen = self._listed()
         self._queue, self._queue_after = None, None
 
     def plan(self, after: int, limits: Limits) -> int:
@@ -74,8 +79,9 @@ class Planner:
             return after
         rows = take(waiting, limits)
         batch = after + 1
-        self._ledger.plan(batch, rows)
+        self._ledger.plan(batch, rows, discovered=self._discovered)
         self._queue, self._queue_after = waiting.slice(len(rows)), batch
+        self._first_planned = batch if self._first_planned is None else min(batch, self._first_planned)
         return batch
 
     def _waiting(self, after: int) -> Any:
@@ -83,16 +89,36 @@ class Planner:
             return self._queue
         if after < 0:
             self._ledger.restart()
-        listing = self._frozen if self._frozen is not None else list_files(self._spec.path, filters_of(self._spec)).table
-        return self._ledger.unseen(listing, after)
+        listing, self._discovered = self._frozen or self._listed()
+        return in_plan_order(self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites))
+
+    def _listed(self) -> tuple[Listing, int]:
+        moment = now()
+        return list_files(self._spec.path, filters_of(self._spec)), moment
 
     def parts(self, after: int, up_to: int) -> list[list[FilePart]]:
         """The file parts of batches `after`+1 … `up_to`, one list per task."""
+        if self._spec.mode == FAIL:
+            self._let_go_of_missing(after, up_to)
         planned = self._ledger.planned(after, up_to)
         columns = (planned[name].to_pylist() for name in ("path", "size", "modified"))
         files = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
         format = format_of(self._spec.format)
         return pack(files, self._spec.parallelism, lambda path: format is not None and format.splittable(self._spec, path))
+
+    def _let_go_of_missing(self, after: int, up_to: int) -> None:
+        """A batch that an earlier start planned and could not commit is freed of files that were removed since (spec 9, note on E04).
+
+        They leave the ledger as well: a file that is put back is a new one.
+        """
+        files, _ = files_for(self._spec.path)
+        for batch in range(after + 1, up_to + 1):
+            if self._first_planned is not None and batch >= self._first_planned:
+                return
+            entries = self._ledger.planned(batch - 1, batch)
+            there = [files.status(path) is not None for path in entries["path"].to_pylist()]
+            if not all(there):
+                self._ledger.replan(batch, entries.filter(pa.array(there, pa.bool_())))
 
 
 def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str], bool]) -> list[list[FilePart]]:
