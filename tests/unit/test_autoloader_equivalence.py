@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelet.autoloader.formats.json_blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json_values import MomentFormats
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(
@@ -172,7 +173,7 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
 @pytest.mark.parametrize("unknown", [RESCUE, IGNORE, RAISE])
 @pytest.mark.parametrize("case_sensitive", [True, False])
 def test_the_vectorised_path_gives_the_rows_of_the_row_wise_path(unknown: str, case_sensitive: bool, zone: str) -> None:
-    rules = RowRules(unknown=unknown, rescue=unknown != IGNORE, case_sensitive=case_sensitive, zone=zone, reserved=("_rescued_data",))
+    rules = RowRules(unknown=unknown, rescue=unknown != IGNORE, case_sensitive=case_sensitive, moments=MomentFormats(zone), reserved=("_rescued_data",))
     rng = random.Random(f"{unknown} {case_sensitive}")
     for round_ in range(60):
         dirt = [0.0, 0.02, 0.1, 0.5, 2.0][round_ % 5]

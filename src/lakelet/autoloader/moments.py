@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -54,7 +55,8 @@ def timestamp_ntz_micros(text: str) -> int | None:
 def date_days(text: str) -> int | None:
     """Days since 1970-01-01; like Spark, whatever follows a `T` or a blank is not looked at."""
     match = _DATE.fullmatch(text.strip(_JAVA_SPACE))
-    return days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
+    days = days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1)) if match else None
+    return days if days is not None and -(1 << 31) <= days < 1 << 31 else None
 
 
 def _local_micros(text: str) -> tuple[int, str | None] | None:
@@ -111,12 +113,12 @@ def timestamp_column(texts: Any, zone: str) -> tuple[Any, Any | None]:
         except pa.ArrowInvalid:
             pass
     cached = lru_cache(maxsize=65536)(lambda text: timestamp_micros(text, zone))
-    return _one_by_one(texts, cached, pa.int64(), TIMESTAMP)
+    return parsed_column(texts, cached, pa.int64(), TIMESTAMP)
 
 
 def timestamp_ntz_column(texts: Any) -> tuple[Any, Any | None]:
     """Parse a string array into local timestamps; see `timestamp_column`."""
-    return _one_by_one(texts, timestamp_ntz_micros, pa.int64(), TIMESTAMP_NTZ)
+    return parsed_column(texts, timestamp_ntz_micros, pa.int64(), TIMESTAMP_NTZ)
 
 
 def date_column(texts: Any) -> tuple[Any, Any | None]:
@@ -126,7 +128,7 @@ def date_column(texts: Any) -> tuple[Any, Any | None]:
             return pc.cast(texts, pa.date32()), None
         except pa.ArrowInvalid:
             pass
-    return _one_by_one(texts, date_days, pa.int32(), pa.date32())
+    return parsed_column(texts, date_days, pa.int32(), pa.date32())
 
 
 def _is_plain_utc(texts: Any) -> bool:
@@ -139,7 +141,8 @@ def _count_matching(texts: Any, pattern: str) -> int:
     return pc.sum(pc.match_substring_regex(texts, pattern)).as_py() or 0
 
 
-def _one_by_one(texts: Any, parse: Any, physical: Any, logical: Any) -> tuple[Any, Any | None]:
+def parsed_column(texts: Any, parse: Callable[[str], int | None], physical: Any, logical: Any) -> tuple[Any, Any | None]:
+    """Parse a string array with any parser of one text; see `timestamp_column`."""
     values = [None if text is None else parse(text) for text in texts.to_pylist()]
     result = pa.array(values, physical).cast(logical)
     return result, (pc.and_(pc.is_valid(texts), pc.is_null(result)) if result.null_count != texts.null_count else None)

@@ -110,7 +110,7 @@ class SourceSchema:
     def _declared(self) -> Columns:
         from pyspark.sql.types import StructType
 
-        from lakelet.autoloader.formats.json_rows import readable
+        from lakelet.autoloader.formats.json_values import readable
 
         return Columns(readable(self._spec.schema), StructType([]))
 

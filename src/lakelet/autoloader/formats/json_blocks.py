@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,8 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.json_parse import BlockParser, Dirty
 from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
-from lakelet.autoloader.moments import date_column, timestamp_column
+from lakelet.autoloader.formats.json_values import MomentFormats
+from lakelet.autoloader.moments import TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
 _MOMENTS = frozenset({"timestamp", "date"})
@@ -29,9 +31,9 @@ class Rows:
 class UnknownInLine(Exception):
     """`UnknownFields` with the line index inside the block."""
 
-    def __init__(self, blob: str, line: int) -> None:
-        super().__init__(blob, line)
-        self.blob, self.line = blob, line
+    def __init__(self, blob: str, line: int, wider: bool = False) -> None:
+        super().__init__(blob, line, wider)
+        self.blob, self.line, self.wider = blob, line, wider
 
 
 class BlockReader:
@@ -54,7 +56,8 @@ class BlockReader:
     ) -> None:
         self._fields, self._rules = list(fields), rules
         self._row_reader = RowReader([(name, kind) for name, kind, _ in fields], rules, corrupt_column)
-        fast = vectorised and not rules.all_text and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
+        plain = not rules.typing.all_text and rules.syntax.non_numeric  # pyarrow takes NaN and infinities always
+        fast = vectorised and plain and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
         self._parser: BlockParser | None = None
         if fast:
             schema = pa.schema([pa.field(name, _parse_type(kind, arrow)) for name, kind, arrow in fields])
@@ -64,11 +67,11 @@ class BlockReader:
     def read(self, block: bytes) -> Rows:
         """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
         if self._parser is None:
-            return Rows(None, self._convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
+            return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         parsed = self._parser.parse(block)
         dirty = parsed.dirty
         # first, so that an unknown field is found before work is done that is thrown away
-        rows = self._convert(dirty) if self._rules.unknown == RAISE else None
+        rows = self.convert(dirty) if self._rules.unknown == RAISE else None
         columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table)
         if columns is not None and misfits is not None:
             keep = pc.invert(misfits)
@@ -76,18 +79,23 @@ class BlockReader:
             lines, offset = parsed.lines(), 0 if parsed.numbers is not None else _leading_lines(block)
             numbers = parsed.numbers if parsed.numbers is not None else range(offset, offset + len(lines))
             more = [(numbers[i], lines[i]) for i in pc.indices_nonzero(misfits).to_pylist()]
-            extra = self._convert(more)
-            rows = sorted((rows if rows is not None else self._convert(dirty)) + extra, key=lambda item: item[0])
-        return Rows(columns if columns and len(columns[0]) else None, self._convert(dirty) if rows is None else rows)
+            extra = self.convert(more)
+            rows = sorted((rows if rows is not None else self.convert(dirty)) + extra, key=lambda item: item[0])
+        return Rows(columns if columns and len(columns[0]) else None, self.convert(dirty) if rows is None else rows)
 
-    def _convert(self, lines: Dirty) -> list[tuple[int, Row]]:
+    def convert(self, lines: Dirty) -> list[tuple[int, Row]]:
+        """The rows of single records, each with its number. Raises UnknownInLine."""
         rows: list[tuple[int, Row]] = []
         for number, line in lines:
             try:
                 rows.extend((number, row) for row in self._row_reader.rows(line))
             except UnknownFields as error:
-                raise UnknownInLine(error.blob, number) from None
+                raise UnknownInLine(error.blob, number, error.wider) from None
         return rows
+
+    def broken(self, record: bytes, *, rescue: bool) -> Row:
+        """See `RowReader.broken`."""
+        return self._row_reader.broken(record, rescue=rescue)
 
     def arrays(self, rows: Sequence[Row]) -> list[Any]:
         """Columns of rows that were converted one by one."""
@@ -99,7 +107,7 @@ class BlockReader:
         for name, kind, arrow in self._fields:
             column = table.column(name)
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            array, bad = _convert_array(array, kind, arrow, self._rules.zone)
+            array, bad = _convert_array(array, kind, arrow, self._rules.moments)
             columns.append(array)
             if bad is not None:
                 misfits = bad if misfits is None else pc.or_(misfits, bad)
@@ -135,19 +143,21 @@ def _has_moment(kind: Any) -> bool:
     return name in _MOMENTS or (name == "struct" and any(_has_moment(f.dataType) for f in kind.fields))
 
 
-def _convert_array(array: Any, kind: Any, arrow: Any, zone: str) -> tuple[Any, Any | None]:
+def _convert_array(array: Any, kind: Any, arrow: Any, moments: MomentFormats) -> tuple[Any, Any | None]:
     """An array as pyarrow parsed it in its final type, and the mask of rows that hold a text which is no moment."""
     if not _has_moment(kind):
         return array, None
     name = kind.typeName()
     if name == "timestamp":
-        return timestamp_column(array, zone)
+        if moments.timestamp is None:
+            return timestamp_column(array, moments.zone)
+        return parsed_column(array, lru_cache(maxsize=65536)(moments.timestamps()), pa.int64(), TIMESTAMP)
     if name == "date":
-        return date_column(array)
+        return date_column(array) if moments.date is None else parsed_column(array, moments.dates(), pa.int32(), pa.date32())
     children: list[Any] = []
     misfits: Any | None = None
     for i, field in enumerate(kind.fields):
-        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, zone)
+        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, moments)
         children.append(child)
         if bad is not None:
             misfits = bad if misfits is None else pc.or_(misfits, bad)

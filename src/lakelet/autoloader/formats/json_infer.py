@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from lakelet.autoloader.evolve import grow
 from lakelet.autoloader.files import Files
 from lakelet.autoloader.formats.json_parse import BlockParser
+from lakelet.autoloader.formats.json_records import Layout, documents, separated
+from lakelet.autoloader.formats.json_rows import RowReader, RowRules, wider_type
 from lakelet.autoloader.formats.json_text import BrokenText, Obj, parse, records_of
 from lakelet.autoloader.infer import STRING, Array, Struct, Type, Uncertain, finish, fold_spellings, from_arrow, merge, to_spark, type_of
 from lakelet.autoloader.lines import read_blocks
-
-Prune = Callable[[Obj], Obj]
 
 
 class FileInference:
@@ -19,37 +20,58 @@ class FileInference:
 
     Args:
         files: file system of the paths.
-        all_text: every column is STRING, only names count (no `inferColumnTypes`).
-        known: schema whose columns are left out; then only what it does not know is collected (evolution).
-        prune: the part of a record that `known` does not know; goes with `known`.
+        rules: how the records are read; `rules.typing` says how values get their types.
+        layout: how files are cut into records.
+        known: schema whose columns are left out; then only what it does not know is collected (evolution), and the wider types of
+            numbers that it does not take, where the mode widens types.
     """
 
-    def __init__(self, files: Files, *, all_text: bool = False, known: Any | None = None, prune: Prune | None = None) -> None:
-        self._files, self._all_text, self._known, self._prune = files, all_text, known, prune
+    def __init__(self, files: Files, rules: RowRules, layout: Layout, *, known: Any | None = None) -> None:
+        self._files, self._rules, self._layout, self._known = files, rules, layout, known
+        self._typing = rules.typing
+        self._prune = None if known is None else RowReader([(f.name, f.dataType) for f in known.fields], rules).unknown_part
         self._parser = BlockParser(None)
         self._found: Type = Struct()
+        self._wide = known
 
     def add_file(self, path: str) -> None:
-        """Take in the records of one file. Broken lines say nothing about the schema."""
-        for block in read_blocks(self._files, path):
-            tables, lines = self._parser.pieces(block)
-            kinds = [self._from_table(table) for table in tables]
-            if None in kinds:
-                self._add_lines(block.split(b"\n"))
-                continue
-            for kind in kinds:
-                self._add(kind if kind is not None else Struct())
-            self._add_lines(lines)
+        """Take in the records of one file. Broken ones say nothing about the schema."""
+        if self._layout.multi_line:
+            for record in documents(self._files, path, self._layout, self._rules.syntax):
+                self._add_line(record.text)
+        elif not self._layout.is_lines:
+            for lines in separated(self._files, path, self._layout):
+                self._add_lines(lines)
+        else:
+            for block in read_blocks(self._files, path):
+                self._add_block(block)
 
     def result(self) -> Any:
         """The finished Spark schema of everything collected; without columns when there was nothing."""
         kind: Type | None = self._found
-        if self._all_text and isinstance(kind, Struct):
-            names = fold_spellings((name, STRING) for name in kind.fields if name)
+        if self._typing.all_text and isinstance(kind, Struct):
+            names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._counts(inner))
             kind = Struct(dict.fromkeys(sorted(names), STRING))
         else:
-            kind = finish(self._found)
-        return to_spark(kind if kind is not None else Struct())
+            kind = finish(self._found, self._typing)
+        found = to_spark(kind if kind is not None else Struct())
+        return found if self._wide is self._known else grow(self._wide, found)[0]
+
+    def _counts(self, kind: Type) -> bool:
+        return not self._typing.drop_all_null or finish(kind, self._typing) is not None
+
+    def _add_block(self, block: bytes) -> None:
+        if (self._rules.widens and self._known is not None) or not self._rules.syntax.non_numeric:
+            self._add_lines(block.split(b"\n"))
+            return
+        tables, lines = self._parser.pieces(block)
+        kinds = [self._from_table(table) for table in tables]
+        if None in kinds:
+            self._add_lines(block.split(b"\n"))
+            return
+        for kind in kinds:
+            self._add(kind if kind is not None else Struct())
+        self._add_lines(lines)
 
     def _add(self, kind: Type) -> None:
         self._found = merge(self._found, kind)
@@ -58,31 +80,58 @@ class FileInference:
         if table is None:
             return None
         try:
-            kind = Struct({name: _column_type(table.column(name)) for name in table.column_names})
+            kind = Struct({name: self._column_type(table.column(name)) for name in table.column_names})
         except Uncertain:
             return None
         return kind if self._known is None else unknown_types(kind, self._known)
 
+    def _column_type(self, column: Any) -> Type:
+        array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        return from_arrow(array, self._typing)
+
     def _add_lines(self, lines: Iterable[bytes]) -> None:
         for line in lines:
-            for record in _records(line):
-                part = record if self._prune is None else self._prune(record)
-                kind = type_of(part)
-                if isinstance(kind, Struct):
-                    self._add(kind)
+            self._add_line(line)
+
+    def _add_line(self, line: bytes) -> None:
+        for record in self._records(line):
+            part = record if self._prune is None else self._prune(record)
+            kind = type_of(part, self._typing)
+            if isinstance(kind, Struct):
+                self._add(kind if self._known is None else unknown_types(kind, self._known))
+            if self._rules.widens and self._wide is not None:
+                self._wide = _widened(self._wide, part, self._rules, "")
+
+    def _records(self, line: bytes) -> list[Obj]:
+        if not line.strip():
+            return []
+        try:
+            return list(records_of(parse(line.decode("utf-8"), self._rules.syntax)))
+        except (UnicodeDecodeError, BrokenText):
+            parts = line.split(b"\r") if self._rules.cr_ends_line and b"\r" in line.strip(b"\r") else []
+            return [record for part in parts for record in self._records(part)]
 
 
-def _column_type(column: Any) -> Type:
-    return from_arrow(column.chunk(0) if column.num_chunks == 1 else column.combine_chunks())
+def _widened(known: Any, value: Any, rules: RowRules, path: str) -> Any:
+    """A type in which the numbers of a value that it does not take have their wider types."""
+    from pyspark.sql.types import ArrayType, StructField, StructType
 
-
-def _records(line: bytes) -> list[Obj]:
-    if not line.strip():
-        return []
-    try:
-        return list(records_of(parse(line.decode("utf-8"))))
-    except (UnicodeDecodeError, BrokenText):
-        return [record for part in line.split(b"\r") for record in _records(part)] if b"\r" in line.strip(b"\r") else []
+    kind = known.typeName()
+    if kind == "struct" and isinstance(value, Obj):
+        found = dict(value) if rules.case_sensitive else {name.lower(): inner for name, inner in value}
+        fields = []
+        for field in known.fields:
+            name = field.name if rules.case_sensitive else field.name.lower()
+            inner = _widened(field.dataType, found[name], rules, f"{path}{field.name}.") if name in found else field.dataType
+            fields.append(field if inner is field.dataType else StructField(field.name, inner, field.nullable, field.metadata))
+        return known if all(a is b for a, b in zip(fields, known.fields, strict=True)) else StructType(fields)
+    if kind == "array" and isinstance(value, list) and not isinstance(value, Obj):
+        element = known.elementType
+        for item in value:
+            element = _widened(element, item, rules, path + "element.")
+        return known if element is known.elementType else ArrayType(element, known.containsNull)
+    wide = wider_type(value, known, rules, path.rstrip("."))
+    return known if wide is None else wide
 
 
 def unknown_types(kind: Struct, known: Any) -> Struct:

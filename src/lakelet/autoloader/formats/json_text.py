@@ -1,4 +1,4 @@
-"""One JSON line as a tree that forgets nothing: literal numbers, repeated keys, source text of nested values.
+"""One JSON value as a tree that forgets nothing: literal numbers, repeated keys, source text of nested values.
 
 Strings are `str`, true/false/null are Python's, numbers are `Num` (their literal text), arrays are `Arr`, objects are `Obj` (pairs in
 the order of the file, repeated keys included). Uses only the standard library, because it runs on workers.
@@ -9,10 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
 Node = Any  # str | bool | None | Num | Arr | Obj
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """What is taken beyond strict JSON (spec 1.4, the `allow…` options); the defaults are Spark's."""
+
+    backslash_any: bool = False
+    comments: bool = False
+    non_numeric: bool = True
+    leading_zeros: bool = False
+    single_quotes: bool = True
+    control_chars: bool = False
+    bare_names: bool = False
 
 
 class Num(str):
@@ -39,43 +54,56 @@ class BrokenText(ValueError):
     """The text is not one JSON value."""
 
 
+MAX_DEPTH = 200
+_DEFAULT = Syntax()
 _DECODER = json.JSONDecoder(parse_float=Num, parse_int=Num, parse_constant=Num, object_pairs_hook=Obj)
 _scan: Callable[[str, int], tuple[Any, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
 _SPACE = re.compile(r"[ \t\n\r]*")
+_SPACE_OR_COMMENT = re.compile(r"(?:[ \t\n\r]+|//[^\n\r]*|/\*.*?\*/)*", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
-_SCALAR = re.compile(r"(true|false|null)|(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|[+-]?(?:NaN|Infinity|Inf|INF))(?![\w.])")
-_SINGLE = re.compile(r"'((?:[^'\\\x00-\x1f]|\\.)*)'")
-MAX_DEPTH = 200
+_NUMBER = r"(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_WORD = r"(true|false|null)"
+_SPECIAL = r"[+-]?(?:NaN|Infinity|Inf|INF)"
+_BARE_NAME = re.compile(r"[\w$@#*+-]+")
+_PLAIN_CHARACTERS = {False: r"[^{0}\\\x00-\x1f]", True: r"[^{0}\\]"}
+_ESCAPE = re.compile(r'\\([^"\\/bfnrtu])', re.DOTALL)
+_CONTROL = re.compile(r"[\x00-\x1f]")
 
 
-def parse(text: str) -> Node:
+def parse(text: str, syntax: Syntax = _DEFAULT) -> Node:
     """Return the tree of `text`, without source texts of nested values. Raises BrokenText."""
+    if not syntax.non_numeric:
+        return parse_with_source(text, syntax=syntax)
     try:
         start = _skip(text, 0)
         node, end = _scan(text, start)
     except (StopIteration, JSONDecodeError, RecursionError):
-        return _parse_tolerant(text)
+        return parse_with_source(text, syntax=syntax)
     if _skip(text, end) != len(text):
-        return _parse_tolerant(text)
+        return parse_with_source(text, syntax=syntax)
     _check_characters(text, node)
     return node
 
 
-def parse_with_source(text: str, *, depth: int = MAX_DEPTH) -> Node:
-    """Like `parse`, and arrays and objects down to `depth` levels below the root carry their source text. Raises BrokenText."""
-    try:
-        node, end = _Scanner(text).value(_skip(text, 0), depth)
-    except (StopIteration, JSONDecodeError, RecursionError, IndexError) as error:
-        raise BrokenText(str(error)) from None
-    if _skip(text, end) != len(text):
+def parse_with_source(text: str, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> Node:
+    """Like `parse`, and arrays and objects down to `depth` levels below the root carry their source text. Raises BrokenText.
+
+    Takes also what strict JSON does not have and `syntax` allows.
+    """
+    node, end = parse_prefix(text, 0, depth=depth, syntax=syntax)
+    if Scanner(text, syntax).skip(end) != len(text):
         raise BrokenText(f"extra text at {end}")
     _check_characters(text, node)
     return node
 
 
-def _parse_tolerant(text: str) -> Node:
-    """What Spark's reader takes by default beyond strict JSON: single quotes, and NaN and infinities in their other spellings."""
-    return parse_with_source(text, depth=MAX_DEPTH)
+def parse_prefix(text: str, at: int, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
+    """The value that begins at `at`, behind blanks, and the position after it. Raises BrokenText."""
+    scanner = Scanner(text, syntax)
+    try:
+        return scanner.value(scanner.skip(at), depth)
+    except (StopIteration, JSONDecodeError, RecursionError, IndexError) as error:
+        raise BrokenText(str(error)) from None
 
 
 def _skip(text: str, at: int) -> int:
@@ -92,13 +120,31 @@ def _check_characters(text: str, node: Node) -> None:
             raise BrokenText(f"lone surrogate: {error.reason}") from None
 
 
-class _Scanner:
+@cache
+def _forms(syntax: Syntax) -> tuple[re.Pattern[str], re.Pattern[str], dict[str, re.Pattern[str]]]:
+    """What a syntax takes as blanks, as a scalar, and as a text in each kind of quotes."""
+    number = ("0*" if syntax.leading_zeros else "") + _NUMBER
+    special = "|" + _SPECIAL if syntax.non_numeric else ""
+    scalar = re.compile(rf"(?:{_WORD}|(-?{number}{special}))(?![\w.])")
+    plain = _PLAIN_CHARACTERS[syntax.control_chars]
+    quoted = {quote: re.compile(rf"{quote}((?:{plain.replace('{0}', quote)}|\\.)*){quote}", re.DOTALL) for quote in "\"'"}
+    return _SPACE_OR_COMMENT if syntax.comments else _SPACE, scalar, quoted
+
+
+class Scanner:
     """Recursive descent over one text. Slower than the C scanner, used only where source texts or tolerance are needed."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, syntax: Syntax = _DEFAULT) -> None:
+        self.text, self._syntax = text, syntax
+        self._space, self._scalar_form, self._quoted = _forms(syntax)
+
+    def skip(self, at: int) -> int:
+        """The next position that holds no blank (and no comment)."""
+        match = self._space.match(self.text, at)
+        return match.end() if match else at
 
     def value(self, at: int, depth: int) -> tuple[Node, int]:
+        """The value at a position, and the position after it."""
         first = self.text[at]
         if first == "{":
             return self._object(at, depth)
@@ -109,62 +155,77 @@ class _Scanner:
     def _scalar(self, at: int) -> tuple[Node, int]:
         if self.text[at] in "\"'":
             return self._string(at)
-        match = _SCALAR.match(self.text, at)
+        match = self._scalar_form.match(self.text, at)
         if match is None:
             raise BrokenText(f"no value at {at}")
         return (_LITERALS[match[1]] if match[1] else Num(match[2])), match.end()
 
     def _string(self, at: int) -> tuple[str, int]:
-        if self.text[at] == '"':
+        quote, syntax = self.text[at], self._syntax
+        if quote == '"' and not (syntax.backslash_any or syntax.control_chars):
             text, end = scanstring(self.text, at + 1, True)
             return str(text), int(end)
-        match = _SINGLE.match(self.text, at)
+        match = self._quoted[quote].match(self.text, at) if quote == '"' or syntax.single_quotes else None
         if match is None:
             raise BrokenText(f"no text at {at}")
-        body = re.sub(r"\\'", "'", match[1])
-        return scanstring('"' + re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', body) + '"', 1, True)[0], match.end()
+        body = match[1]
+        if quote == "'":
+            body = re.sub(r'(?<!\\)((?:\\\\)*)"', r'\1\\"', re.sub(r"\\'", "'", body))
+        if syntax.control_chars:
+            body = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", body)
+        if syntax.backslash_any:
+            body = re.sub(r"\\\\|" + _ESCAPE.pattern, lambda found: found[1] or found[0], body, flags=re.DOTALL)
+        return scanstring('"' + body + '"', 1, True)[0], match.end()
+
+    def _key(self, at: int) -> tuple[str, int]:
+        if self.text[at] in "\"'":
+            return self._string(at)
+        match = _BARE_NAME.match(self.text, at) if self._syntax.bare_names else None
+        if match is None:
+            raise BrokenText(f"no key at {at}")
+        return match[0], match.end()
 
     def _nested(self, at: int, depth: int) -> tuple[Node, int]:
         if depth > 0:
             return self.value(at, depth - 1)
         if self.text[at] in "{[":
             try:
-                return _scan(self.text, at)
+                if self._syntax.non_numeric:
+                    return _scan(self.text, at)
             except (StopIteration, JSONDecodeError):
-                return self.value(at, MAX_DEPTH)
+                pass  # not strict JSON: tried again with tolerance
+            return self.value(at, MAX_DEPTH)
         return self._scalar(at)
 
     def _object(self, at: int, depth: int) -> tuple[Obj, int]:
         text, node, start = self.text, Obj(), at
-        at = _skip(text, at + 1)
+        at = self.skip(at + 1)
         while text[at] != "}":
             if node:
                 if text[at] != ",":
                     raise BrokenText(f"no comma at {at}")
-                at = _skip(text, at + 1)
-            if text[at] not in "\"'":
-                raise BrokenText(f"no key at {at}")
-            key, at = self._string(at)
-            at = _skip(text, at)
+                at = self.skip(at + 1)
+            key, at = self._key(at)
+            at = self.skip(at)
             if text[at] != ":":
                 raise BrokenText(f"no colon at {at}")
-            value, at = self._nested(_skip(text, at + 1), depth)
+            value, at = self._nested(self.skip(at + 1), depth)
             node.append((key, value))
-            at = _skip(text, at)
+            at = self.skip(at)
         node.raw = text[start : at + 1]
         return node, at + 1
 
     def _array(self, at: int, depth: int) -> tuple[Arr, int]:
         text, node, start = self.text, Arr(), at
-        at = _skip(text, at + 1)
+        at = self.skip(at + 1)
         while text[at] != "]":
             if node:
                 if text[at] != ",":
                     raise BrokenText(f"no comma at {at}")
-                at = _skip(text, at + 1)
+                at = self.skip(at + 1)
             value, at = self._nested(at, depth)
             node.append(value)
-            at = _skip(text, at)
+            at = self.skip(at)
         node.raw = text[start : at + 1]
         return node, at + 1
 
@@ -175,7 +236,7 @@ def source_text(node: Node) -> str | None:
 
 
 def dump(node: Node) -> str:
-    """Compact JSON of a tree; numbers keep their literal text, NaN and infinities become strings."""
+    """Compact JSON of a tree; numbers keep their literal text (without leading zeros), NaN and infinities become strings."""
     if node is None:
         return "null"
     if node is True:
@@ -183,12 +244,18 @@ def dump(node: Node) -> str:
     if node is False:
         return "false"
     if isinstance(node, Num):
-        return str(node) if node[-1].isdigit() else json.dumps(str(node))
+        return _number_text(node) if node[-1].isdigit() else json.dumps(str(node))
     if isinstance(node, str):
         return json.dumps(node, ensure_ascii=False)
     if isinstance(node, Obj):
         return "{" + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{dump(v)}" for k, v in node) + "}"
     return "[" + ",".join(dump(v) for v in node) + "]"
+
+
+def _number_text(number: Num) -> str:
+    sign = "-" if number[0] == "-" else ""
+    digits = number[len(sign) :]
+    return sign + re.sub(r"^0+(?=\d)", "", digits) if digits[0] == "0" else str(number)
 
 
 def records_of(node: Node) -> Iterator[Obj]:

@@ -1,0 +1,66 @@
+"""Files in another charset than UTF-8, as UTF-8 (spec 1.4, `encoding`).
+
+A byte that its charset does not have becomes the lone surrogate U+DC00 + byte. That has no UTF-8 form, so the record that holds it is
+recognised as broken later, and nothing of it is lost.
+"""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import BinaryIO
+
+CHUNK_BYTES = 1 << 20
+_HANDLER = "lakelet-keep-bytes"
+_BOMS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_WIDE = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # as in Java: without a byte-order mark big-endian
+
+
+def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_HANDLER, _keep_bytes)
+
+
+def charset(name: str) -> str:
+    """The codec of a charset name of Java. Raises ValueError saying what it must be."""
+    try:
+        info = codecs.lookup(name.strip())
+    except LookupError:
+        raise ValueError("must be the name of a charset such as UTF-16LE or ISO-8859-1") from None
+    if not info._is_text_encoding:
+        raise ValueError("must be the name of a charset such as UTF-16LE or ISO-8859-1")
+    return info.name
+
+
+def is_utf8(codec: str) -> bool:
+    """Whether a codec of `charset` needs no conversion."""
+    return codec in ("utf-8", "ascii")
+
+
+def text_chunks(stream: BinaryIO, codec: str) -> Iterator[str]:
+    """The text of a stream, piece by piece, without a byte-order mark."""
+    head = stream.read(CHUNK_BYTES)
+    if codec in _WIDE:
+        codec = next((found for bom, found in _BOMS if head.startswith(bom) and found.startswith(codec)), _WIDE[codec])
+    decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
+    first = True
+    while head:
+        text = decoder.decode(head)
+        if first and text:
+            text, first = text.removeprefix("\ufeff"), False
+        if text:
+            yield text
+        head = stream.read(CHUNK_BYTES)
+    rest = decoder.decode(b"", True)
+    if rest:
+        yield rest
+
+
+def utf8_chunks(stream: BinaryIO, codec: str) -> Iterator[bytes]:
+    """The same as UTF-8; what was no character is no valid UTF-8 either."""
+    for text in text_chunks(stream, codec):
+        yield text.encode("utf-8", "surrogatepass")
