@@ -92,6 +92,7 @@ CODES: dict[str, CodeInfo] = {
     "CF_STATE_DAMAGED": CodeInfo(_F, "the ledger or the schema log of a source cannot be read"),
     "STORE_FAILED": CodeInfo(_F, "an object store refused or could not do what was asked of it"),
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read"),
+    "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
     # environment
     "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
     "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),

@@ -7,7 +7,12 @@ from functools import cache
 
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 
-_MODULES = {"json": "json_files.JsonFormat"}
+_MODULES = {
+    "avro": "avro_files.AvroFormat",
+    "json": "json_files.JsonFormat",
+    "orc": "orc_files.OrcFormat",
+    "parquet": "parquet_files.ParquetFormat",
+}
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
 
 

@@ -1,0 +1,179 @@
+"""Parquet, through pyarrow: row groups are the parts that tasks read on their own (spec 1.4, 4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakelet.autoloader.files import Files
+from lakelet.autoloader.formats.base import DataField, FormatReader
+from lakelet.autoloader.formats.option import flag
+from lakelet.autoloader.formats.rebase import mode_of, rebase_option
+from lakelet.autoloader.formats.typed_reader import UPCAST, OpenFile, TypedFormat, TypedReader
+from lakelet.errors import LakeletError
+
+if TYPE_CHECKING:
+    from lakelet.autoloader.planning import FilePart
+    from lakelet.autoloader.spec import ReaderSpec
+
+_ROWS = 64 << 10
+_MOMENT = pa.timestamp("us", "UTC")
+_DATES, _INT96 = "datetimeRebaseMode", "int96RebaseMode"
+
+
+class ParquetFormat(TypedFormat):
+    """`cloudFiles.format` parquet."""
+
+    name = "parquet"
+    options = (
+        flag("mergeSchema", False, notice="the schemas of all sampled files are always merged"),
+        rebase_option(_DATES),
+        rebase_option(_INT96),
+        UPCAST,
+    )
+
+    def splittable(self, spec: ReaderSpec, path: str) -> bool:
+        return True
+
+    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
+        with files.open(path) as stream:
+            return None if _empty(stream) else schema_of_file(_opened(stream))
+
+    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
+        return ParquetReader(spec, fields, files, ignored)
+
+
+class ParquetReader(TypedReader):
+    """Reads the row groups that begin inside a part."""
+
+    def open(self, part: FilePart) -> OpenFile | None:
+        stream = self.files.open(part.path)
+        if _empty(stream):
+            stream.close()
+            return None
+        file = _opened(stream)
+        schema = schema_of_file(file)
+        groups = _groups(file.metadata, part)
+
+        def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            wanted = pa.schema([schema.field(at) for at in positions])
+            with stream:
+                for group, before in groups:
+                    for batch in file.iter_batches(_ROWS, row_groups=[group], columns=_paths(file, positions)):
+                        yield before, _typed(batch, file.schema_arrow, positions, wanted)
+                        before += len(batch)
+
+        return OpenFile(schema, read, self._modes(file))
+
+    def _modes(self, file: Any) -> list[str]:
+        metadata, options = file.metadata.metadata or {}, self.spec.format_options
+        dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
+        moments = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
+        return [moments if old else dates for old in _columns_with_int96(file)]
+
+
+def _opened(stream: Any) -> Any:
+    return pq.ParquetFile(stream, coerce_int96_timestamp_unit="us", pre_buffer=False)
+
+
+def _empty(stream: Any) -> bool:
+    at_end = not stream.read(1)
+    stream.seek(0)
+    return at_end
+
+
+def schema_of_file(file: Any) -> Any:
+    """The Arrow schema of a file, INT96 as moments in UTC. Raises NOT_SUPPORTED_YET for VARIANT columns."""
+    leaves = [file.schema.column(at) for at in range(len(file.schema))]
+    at = 0
+    fields = []
+    for field in file.schema_arrow:
+        count = _leaf_count(field.type)
+        mine = leaves[at : at + count]
+        at += count
+        kind, _ = _with_moments(field.type, [leaf.physical_type == "INT96" for leaf in mine])
+        fields.append(pa.field(field.name, kind))
+        if "variant" in str(field.type) and _is_variant(field.type):
+            raise LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"the parquet column {field.name} is a VARIANT, which is not read yet",
+                todo="Write it as text (to_json) and hint the type VARIANT for a JSON source, or leave the column out.",
+            )
+    return pa.schema(fields)
+
+
+def _is_variant(kind: Any) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return "variant" in str(kind.extension_name)
+    return any(_is_variant(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else False
+
+
+def _leaf_count(kind: Any) -> int:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return sum(_leaf_count(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
+
+
+def _with_moments(kind: Any, int96: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
+    """The type with its INT96 leaves as moments in UTC, and what is left of the leaves' list."""
+    if not pa.types.is_nested(kind):
+        return (_MOMENT if int96[0] else kind), int96[1:]
+    fields = []
+    for at in range(kind.num_fields):
+        inner, int96 = _with_moments(kind.field(at).type, int96)
+        fields.append(kind.field(at).with_type(inner))
+    if pa.types.is_struct(kind):
+        return pa.struct(fields), int96
+    if pa.types.is_map(kind):
+        entries = fields[0].type
+        return pa.map_(entries.field(0), entries.field(1)), int96
+    return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0]), int96
+
+
+def _columns_with_int96(file: Any) -> list[bool]:
+    at = 0
+    found = []
+    for field in file.schema_arrow:
+        count = _leaf_count(field.type)
+        found.append(any(file.schema.column(leaf).physical_type == "INT96" for leaf in range(at, at + count)))
+        at += count
+    return found
+
+
+def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:
+    """What to name to pyarrow so that it reads these columns only; None: all of them, where names would be ambiguous."""
+    names = file.schema_arrow.names
+    odd = len(set(names)) < len(names) or any("." in name for name in names)
+    return None if odd or len(positions) == len(names) else [names[at] for at in positions]
+
+
+def _typed(batch: Any, whole: Any, positions: Sequence[int], wanted: Any) -> Any:
+    if batch.num_columns == len(whole) and len(positions) < len(whole):
+        batch = batch.select(list(positions))
+    columns = [
+        column if column.type == field.type else column.cast(field.type) for column, field in zip(batch.columns, wanted, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=wanted) if columns else batch.select([])
+
+
+def _groups(metadata: Any, part: FilePart) -> list[tuple[int, int]]:
+    """(row group, records before it) of the groups that begin inside the part."""
+    found = []
+    before = 0
+    for at in range(metadata.num_row_groups):
+        group = metadata.row_group(at)
+        start = _start(group)
+        if part.length is None or part.start <= start < part.start + part.length:
+            found.append((at, before))
+        before += group.num_rows
+    return found
+
+
+def _start(group: Any) -> int:
+    if not group.num_columns:
+        return 0
+    column = group.column(0)
+    offsets = (column.dictionary_page_offset, column.data_page_offset)
+    return min((offset for offset in offsets if offset), default=0)
