@@ -109,10 +109,12 @@ class _Unusable(Exception):
 class _Reader(QueryReader):
     analyzer: Any = None
     flow: Flow | None = None
+    opened: dict[str, int] = field(default_factory=dict)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
         schema = self.analyzer.table_schema(dataset)
-        return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming)
+        copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
+        return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
         frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
@@ -406,10 +408,8 @@ class Analyzer:
 
     def _check_stream(self, flow: Flow, frame: DataFrame) -> None:
         """Refuse what a streaming table cannot keep up to date by appending."""
-        jvm: Any = self.spark._jvm
-        checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
         try:
-            checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+            self.stubs.check_append(frame._jdf.queryExecution().analyzed())
         except AnalysisException as problem:
             raise LakeletError(
                 "NOT_SUPPORTED_YET",

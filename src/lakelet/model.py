@@ -85,5 +85,10 @@ class Definitions:
     datasets: tuple[Dataset, ...]
     flows: tuple[Flow, ...]
 
-    def flows_into(self, target: TableName) -> tuple[Flow, ...]:
-        return tuple(flow for flow in self.flows if flow.target.key == target.key)
+    def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
+        """Key of each dataset → the flows that write to it, in the order of declaration."""
+        found: dict[str, tuple[Flow, ...]] = {dataset.name.key: () for dataset in self.datasets}
+        for flow in self.flows:
+            key = flow.target.key
+            found[key] = (*found.get(key, ()), flow)
+        return found

@@ -19,26 +19,49 @@ _LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'|(-?\d+)|DATE '([^']*)'")
 
 
 class Stubs:
-    """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming."""
+    """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming.
+
+    A pipeline may have hundreds of queries and each word with Java costs a fraction of a millisecond: classes are looked up once, and a table
+    has one stand-in for all queries (a second one where a query reads it twice).
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self._jvm: Any = spark._jvm
+        jvm: Any = spark._jvm
+        self._from_json = getattr(jvm, "org.apache.spark.sql.types.DataType").fromJson
+        self._attributes = getattr(jvm, "org.apache.spark.sql.catalyst.types.DataTypeUtils").toAttributes
+        self._relation = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.LocalRelation")
+        self._of_rows = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows
+        self._no_rows = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq([])
+        self._none = getattr(jvm, "scala.Option").empty()
+        self._check = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming
+        self._append = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode").Append()
         self._names: dict[int, str] = {}
+        self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
 
-    def frame(self, key: str, schema: StructType, *, streaming: bool) -> DataFrame:
-        """An empty DataFrame with these columns that stands for the dataset `key`."""
+    def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
+        """An empty DataFrame with these columns that stands for the dataset `key`.
+
+        `copy`: how many times the same query has read the dataset before; each has columns of its own, as it will have in the run.
+        """
         jsession = self._spark._jsparkSession
-        jschema = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-        attributes = self._jvm.org.apache.spark.sql.catalyst.types.DataTypeUtils.toAttributes(jschema)
-        utils = self._jvm.org.apache.spark.api.python.PythonUtils
-        relation = self._jvm.org.apache.spark.sql.catalyst.plans.logical.LocalRelation(
-            attributes, utils.toSeq([]), streaming, self._jvm.scala.Option.empty()
-        )
+        text = schema.json()
+        known = self._made.get((key, streaming, copy)) if key else None
+        if known is None or known[0] != text:
+            known = text, self._stand_in(key, text, streaming)
+            self._made[key, streaming, copy] = known
+        return DataFrame(self._of_rows(jsession, known[1]), self._spark)
+
+    def _stand_in(self, key: str, schema: str, streaming: bool) -> Any:
+        attributes = self._attributes(self._from_json(schema))
+        relation = self._relation(attributes, self._no_rows, streaming, self._none)
         if key and attributes.size():
             self._names[int(attributes.apply(0).exprId().id())] = key
-        dataset = getattr(self._jvm, "org.apache.spark.sql.classic.Dataset")
-        return DataFrame(dataset.ofRows(jsession, relation), self._spark)
+        return relation
+
+    def check_append(self, plan: Any) -> None:
+        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode."""
+        self._check(plan, self._append)
 
     def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""

@@ -48,7 +48,7 @@ class Catalog:
     @classmethod
     def of(cls, definitions: Definitions, namespace: Namespace, stored: Mapping[str, str]) -> Catalog:
         datasets = {d.name.key: d for d in definitions.datasets}
-        flows = {key: definitions.flows_into(d.name) for key, d in datasets.items()}
+        flows = definitions.flows_by_target()
         return cls(namespace, datasets, flows, {k: p for k, p in stored.items() if k not in datasets})
 
     def find(self, parts: Sequence[str]) -> TableName | None:

@@ -141,8 +141,9 @@ class Registry:
                         todo="Flows write to streaming tables only.",
                     )
                 )
+        flows = result.flows_by_target()
         for dataset in result.datasets if complete else ():
-            if dataset.kind is Kind.STREAMING_TABLE and not result.flows_into(dataset.name):
+            if dataset.kind is Kind.STREAMING_TABLE and not flows[dataset.name.key]:
                 self.errors.append(
                     LakeletError(
                         "DATASET_WITHOUT_FLOW",
