@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.s3 import S3Server, s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +24,22 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def _s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3(_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A server that speaks S3's protocol, with an empty bucket; this process's environment points to it."""
+    server = replace(_s3, bucket=f"lake-{uuid.uuid4().hex[:8]}")
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    server.make_bucket()
+    return server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

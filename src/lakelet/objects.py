@@ -198,11 +198,17 @@ class RemoteStore:
         return sorted(i.base_name for i in self.listed(path))
 
     def listed(self, path: str, *, recursive: bool = False) -> list[Any]:
-        """pyarrow's `FileInfo` of what is in a folder, or below it, from one listing; none when it does not exist."""
+        """pyarrow's `FileInfo` of what is in a folder, or below it, from one listing; none when it does not exist.
+
+        Raises STORE_FAILED when there is no such bucket, or the store refuses.
+        """
         from pyarrow import fs
 
+        bucket = path.partition("/")[0]
         with _told(self.shown(path)):
             found: list[Any] = self.system.get_file_info(fs.FileSelector(path, recursive=recursive, allow_not_found=True))
+            if not found and bucket and self.system.get_file_info(bucket).type == fs.FileType.NotFound:
+                raise OSError(f"there is no bucket {bucket}")
         return found
 
     def is_file(self, path: str) -> bool:
