@@ -11,7 +11,20 @@ from lakelet.autoloader.formats.json_parse import BlockParser
 from lakelet.autoloader.formats.json_records import Layout, documents, separated
 from lakelet.autoloader.formats.json_rows import RowReader, RowRules, wider_type
 from lakelet.autoloader.formats.json_text import BrokenText, Obj, parse, records_of
-from lakelet.autoloader.infer import STRING, Array, Struct, Type, Uncertain, finish, fold_spellings, from_arrow, merge, to_spark, type_of
+from lakelet.autoloader.infer import (
+    NULL,
+    STRING,
+    Array,
+    Struct,
+    Type,
+    Uncertain,
+    finish,
+    fold_spellings,
+    from_arrow,
+    merge,
+    to_spark,
+    type_of,
+)
 from lakelet.autoloader.lines import read_blocks
 
 
@@ -83,7 +96,7 @@ class FileInference:
             kind = Struct({name: self._column_type(table.column(name)) for name in table.column_names})
         except Uncertain:
             return None
-        return kind if self._known is None else unknown_types(kind, self._known)
+        return kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive)
 
     def _column_type(self, column: Any) -> Type:
         array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
@@ -98,7 +111,7 @@ class FileInference:
             part = record if self._prune is None else self._prune(record)
             kind = type_of(part, self._typing)
             if isinstance(kind, Struct):
-                self._add(kind if self._known is None else unknown_types(kind, self._known))
+                self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
             if self._rules.widens and self._wide is not None:
                 self._wide = _widened(self._wide, part, self._rules, "")
 
@@ -134,27 +147,31 @@ def _widened(known: Any, value: Any, rules: RowRules, path: str) -> Any:
     return known if wide is None else wide
 
 
-def unknown_types(kind: Struct, known: Any) -> Struct:
-    """The part of a type that a Spark struct type does not know; names that differ by case only count as known."""
-    by_name = {field.name: field.dataType for field in known.fields}
-    lower = {name.lower() for name in by_name}
+def unknown_types(kind: Struct, known: Any, *, fold: bool = False) -> Struct:
+    """The part of a type that a Spark struct type does not know; names that differ by case only count as known.
+
+    `fold`: what is inside them then counts as inside the known field (`readerCaseSensitive` false).
+    """
+    by_name = {(field.name.lower() if fold else field.name): field for field in known.fields}
+    lower = {field.name.lower() for field in known.fields}
     fields: dict[str, Type] = {}
     for name, inner in kind.fields.items():
-        if name in by_name:
-            part = _unknown_inside(inner, by_name[name])
+        field = by_name.get(name.lower() if fold else name)
+        if field is not None:
+            part = _unknown_inside(inner, field.dataType, fold)
             if part is not None:
-                fields[name] = part
+                fields[field.name] = merge(fields.get(field.name, NULL), part)
         elif name.lower() not in lower:
             fields[name] = inner
     return Struct(fields)
 
 
-def _unknown_inside(kind: Type, known: Any) -> Type | None:
+def _unknown_inside(kind: Type, known: Any, fold: bool) -> Type | None:
     name = known.typeName()
     if name == "struct" and isinstance(kind, Struct):
-        part = unknown_types(kind, known)
+        part = unknown_types(kind, known, fold=fold)
         return part if part.fields else None
     if name == "array" and isinstance(kind, Array):
-        element = _unknown_inside(kind.element, known.elementType)
+        element = _unknown_inside(kind.element, known.elementType, fold)
         return None if element is None else Array(element)
     return None

@@ -121,12 +121,14 @@ class _Window:
     def peek(self) -> str:
         """The next character that is no blank and in no comment; empty at the end."""
         while True:
-            self._at = Scanner(self._text, self._syntax).skip(self._at)
-            half_comment = self._syntax.comments and self._text.startswith("/", self._at)
-            if not half_comment and self._at < len(self._text):
-                return self._text[self._at]
+            at = Scanner(self._text, self._syntax).skip(self._at)
+            half_comment = self._syntax.comments and self._text.startswith("/", at)
+            if not half_comment and at < len(self._text):
+                self._at = at
+                return self._text[at]
             if not self._fill():
-                return self._text[self._at : self._at + 1]
+                self._at = at
+                return self._text[at : at + 1]
 
     def step(self) -> None:
         """Pass one character."""

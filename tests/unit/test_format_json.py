@@ -1,0 +1,300 @@
+"""Options of JSON say what is a record, what is JSON, and which type a value has (spec 1.4, 2.2, 3.3, 4.1; R07, R08, R09, R11, R14)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import types as t
+
+from autoloading import INFER, Program, rescued
+from lakelet.autoloader.formats.json_records import records_in
+from lakelet.autoloader.formats.json_text import Syntax
+from lakelet.errors import LakeletError
+
+Make = Callable[..., Program]
+HINTS = "cloudFiles.schemaHints"
+WIDEN = {**INFER, "cloudFiles.schemaEvolutionMode": "addNewColumnsWithTypeWidening"}
+RESCUE = {"cloudFiles.schemaEvolutionMode": "rescue"}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Make:
+    made: list[int] = []
+
+    def make(options: dict[str, str], schema: Any = None) -> Program:
+        made.append(1)
+        root = tmp_path / str(len(made))
+        return Program(root / "in", root, options, schema)
+
+    return make
+
+
+def texts(document: str, size: int = 7, **syntax: bool) -> list[tuple[str, bool]]:
+    """(text, whether it is the rest) of the records of a document that arrives in small pieces."""
+    pieces: Iterator[str] = (document[at : at + size] for at in range(0, len(document), size))
+    return [(record.text.decode(), record.rest) for record in records_in(pieces, Syntax(**syntax))]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_a_document_is_cut_into_records_wherever_its_pieces_end(size: int) -> None:
+    assert texts(' {"a":\n1} ', size) == [('{"a":\n1}', False)]
+    assert texts('[{"a":[1,2]} , {"b":"]}"}, 12, "x" ]', size) == [
+        ('{"a":[1,2]}', False),
+        ('{"b":"]}"}', False),
+        ("12", False),
+        ('"x"', False),
+    ]
+    assert texts('{"a":1}\n{"a":2}[{"a":3}]', size) == [('{"a":1}', False), ('{"a":2}', False), ('{"a":3}', False)]
+    assert texts('[{"a":1},{"b":', size) == [('{"a":1}', False), ('{"b":', True)]
+    assert texts("[]", size) == texts(" \n", size) == texts("", size) == []
+    assert texts("[{'a':1},{'a':2}]", size) == [("{'a':1}", False), ("{'a':2}", False)]
+    assert texts('/* [ */ [{"a":1} // ]\n ]', size, comments=True) == [('{"a":1}', False)]
+    assert texts('[{"a":1} {"b":2}]', size) == [('{"a":1}', False), ('{"b":2}]', True)]
+
+
+def test_multi_line_reads_a_document_per_file_and_an_array_as_records(source: Make) -> None:
+    one = source({**INFER, "multiLine": "true"})
+    one.put("a.json", '{\n "id": 1,\n "o": {"k": 1}\n}\n').put("b.json", '[{"id":2},\n {"id":3,\n"o":null}]').put("c.json", " \n")
+    assert one.run().rows("id", "o", "_rescued_data") == [(1, {"k": 1}, None), (2, None, None), (3, None, None)]
+
+
+def test_R09_a_broken_document_is_one_row_of_nulls(source: Make) -> None:
+    one = source({"multiLine": "true", HINTS: "id STRING, v STRING"}).put("a.json", '{"id":1,\n"v":')
+    assert one.run().last() == {"id": None, "v": None, "_rescued_data": None}
+    corrupt = source({"multiLine": "true", HINTS: "id STRING, _corrupt_record STRING"}).put("a.json", '{"id":1,\n"v":')
+    assert corrupt.run().last() == {"id": None, "_corrupt_record": '{"id":1,\n"v":', "_rescued_data": None}
+
+
+def test_an_array_that_breaks_off_keeps_its_records_and_the_rest_as_text(source: Make) -> None:
+    one = source({"multiLine": "true"}).put("a.json", '[{"id":1},\n{"id":2},\n{"id":').run()
+    assert sorted(row["id"] or "" for row in one.batches[-1]) == ["", "1", "2"]
+    assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["id"] is None] == [{"_corrupt_record": '{"id":'}]
+    assert source({"multiLine": "true", "mode": "DROPMALFORMED"}).put("a.json", '[{"id":1},{"id":').run().rows("id") == ["1"]
+    source({"multiLine": "true", "mode": "FAILFAST"}).put("a.json", '[{"id":1},{"id":').fails("MALFORMED_RECORD_IN_PARSING")
+
+
+def test_a_long_array_streams_and_takes_the_vectorised_path(source: Make) -> None:
+    many = ",".join(f'{{"id":{n},"name":"n{n}"}}' for n in range(20_000))
+    one = source({**INFER, "multiLine": "true"}).put("a.json", f"[{many}]").run()
+    assert sum(row["id"] for row in one.batches[-1]) == 20_000 * 19_999 // 2
+
+
+@pytest.mark.parametrize(
+    ("option", "text", "value"),
+    [
+        ("allowBackslashEscapingAnyCharacter", '{"v":"\\$1"}', "$1"),
+        ("allowComments", '{"v":/* one */"x"} // two', "x"),
+        ("allowNumericLeadingZeros", '{"v":007}', "007"),
+        ("allowUnquotedControlChars", '{"v":"a\tb"}', "a\tb"),
+        ("allowUnquotedFieldNames", '{v:"x"}', "x"),
+    ],
+)
+def test_syntax_beyond_json_is_broken_unless_it_is_allowed(source: Make, option: str, text: str, value: str) -> None:
+    for options in ({}, INFER):
+        schema = {HINTS: "v STRING", **options}
+        assert source({option: "true", **schema}).put("a.json", text + "\n").run().rows("v") == [value]
+        refused = source(schema).put("a.json", text + "\n").run().last()
+        assert (refused["v"], rescued(refused["_rescued_data"])) == (None, {"_corrupt_record": text})
+
+
+@pytest.mark.parametrize(("option", "text"), [("allowSingleQuotes", "{'v':1}"), ("allowNonNumericNumbers", '{"v":NaN}')])
+def test_syntax_that_is_taken_by_default_can_be_refused(source: Make, option: str, text: str) -> None:
+    schema = t.StructType([t.StructField("v", t.DoubleType())])
+    assert source({}, schema).put("a.json", text).run().rows("v") != [None]
+    options = {option: "false", "rescuedDataColumn": "_r"}
+    assert rescued(source(options, schema).put("a.json", text).run().last()["_r"]) == {"_corrupt_record": text}
+
+
+def test_leading_zeros_are_numbers_where_they_are_allowed_and_valid_json_when_rescued(source: Make) -> None:
+    one = source({**INFER, "allowNumericLeadingZeros": "true"}).put("a.json", '{"v":007}\n{"v":1}').run()
+    assert (one.types()["v"], one.rows("v")) == ("bigint", [1, 7])
+    one.put("b.json", '{"v":08.5}').run()
+    assert rescued(one.last()["_rescued_data"]) == {"v": 8.5}
+
+
+@pytest.mark.parametrize("codec", ["UTF-16LE", "utf-16", "UTF-16BE", "UTF-32", "ISO-8859-1", "windows-1252"])
+@pytest.mark.parametrize("multi_line", ["false", "true"])
+def test_other_charsets(source: Make, codec: str, multi_line: str) -> None:
+    text = '{"v":"é","n":1}\n{"v":"ü","n":2}\n'
+    one = source({**INFER, "encoding": codec, "multiLine": multi_line}).put("a.json", text.encode(codec)).run()
+    assert one.rows("n", "v") == [(1, "é"), (2, "ü")]
+
+
+def test_utf_16_without_a_byte_order_mark_is_big_endian_as_in_java(source: Make) -> None:
+    assert source({"charset": "UTF-16"}).put("a.json", '{"v":"é"}'.encode("utf-16-be")).run().rows("v") == ["é"]
+
+
+def test_bytes_that_a_charset_does_not_have_break_their_record_only(source: Make) -> None:
+    one = (
+        source({"encoding": "UTF-16LE", **RESCUE}).put("a.json", '{"v":"x"}\n{"v":"'.encode("utf-16-le") + b"\0\xdc" + b'"\0}\0\n\0').run()
+    )
+    assert one.rows("v") == ["x", None]
+    assert "_corrupt_record_base64" in rescued(next(row for row in one.batches[-1] if row["v"] is None)["_rescued_data"])
+
+
+@pytest.mark.parametrize("separator", ["|", "\r\n", "\r", "##", "\u2028"])
+def test_any_line_separator(source: Make, separator: str) -> None:
+    records = ['{"v":1}', '{"v":\n2}', "", '{"v":3', '{"v":4}']
+    one = source({**INFER, "lineSep": separator}).put("a.json", separator.join(records)).run()
+    assert [row["v"] for row in one.batches[-1] if row["v"]] in ([1, 2, 4], [1, 4, 2])
+    assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["_rescued_data"]] == [{"_corrupt_record": '{"v":3'}]
+
+
+def test_date_and_timestamp_patterns(source: Make) -> None:
+    fields = [("d", t.DateType()), ("at", t.TimestampType()), ("ntz", t.TimestampNTZType())]
+    options = {
+        "dateFormat": "dd.MM.yyyy",
+        "timestampFormat": "yyyy/MM/dd HH:mm",
+        "timestampNTZFormat": "yyyyMMdd HHmm",
+        "timeZone": "America/New_York",
+        "rescuedDataColumn": "_r",
+    }
+    one = source(options, t.StructType([t.StructField(name, kind) for name, kind in fields]))
+    one.put("a.json", '{"d":"01.03.2026","at":"2026/07/01 08:00","ntz":"20260701 0800"}\n{"d":"2026-03-01","at":"2026-07-01"}\n').run()
+    rows = sorted(one.batches[-1], key=lambda row: row["d"] is None)
+    assert (rows[0]["d"], rows[0]["at"], rows[0]["ntz"]) == (date(2026, 3, 1), datetime(2026, 7, 1, 12), datetime(2026, 7, 1, 8))
+    assert rescued(rows[1]["_r"]) == {"d": "2026-03-01", "at": "2026-07-01"}
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "types"),
+    [
+        ({"inferTimestamp": "true"}, '{"v":"2024-01-02T03:04:05Z"}', "timestamp"),
+        ({"inferTimestamp": "true"}, '{"v":"2024-01-02"}', "timestamp"),
+        ({"inferTimestamp": "true"}, '{"v":"2024-01-02"}\n{"v":"x"}', "string"),
+        ({"inferTimestamp": "true"}, '{"v":"2024-01-02"}\n{"v":""}', "timestamp"),
+        ({"inferTimestamp": "true", "timestampFormat": "dd.MM.yyyy"}, '{"v":"02.01.2024"}', "timestamp"),
+        ({"prefersDecimal": "true"}, '{"v":1.5}', "decimal(2,1)"),
+        ({"prefersDecimal": "true"}, '{"v":1.5}\n{"v":100}', "decimal(21,1)"),
+        ({"prefersDecimal": "true"}, '{"v":0.001}', "decimal(3,3)"),
+        ({"prefersDecimal": "true"}, '{"v":1e3}', "decimal(4,0)"),
+        ({"prefersDecimal": "true"}, '{"v":1e50}', "double"),
+        ({"prefersDecimal": "true"}, '{"v":NaN}', "double"),
+        ({"prefersDecimal": "true"}, '{"v":"12.50"}', "decimal(4,2)"),
+        ({"primitivesAsString": "true"}, '{"v":1}', "string"),
+        ({"primitivesAsString": "true"}, '{"v":{"a":1,"b":[true]}}', "struct<a:string,b:array<string>>"),
+        ({"dropFieldIfAllNull": "true"}, '{"v":1,"n":null,"e":[],"o":{"x":null}}', "bigint"),
+        ({"allowNumericLeadingZeros": "true"}, '{"v":007}', "bigint"),
+    ],
+)
+def test_options_of_inference(source: Make, options: dict[str, str], text: str, types: str) -> None:
+    for filler in ("", '\n{"v":null}' * 50):
+        one = source({**INFER, **options}).put("a.json", text + filler)
+        assert one.types() == {"v": types, "_rescued_data": "string"}
+
+
+def test_a_field_that_is_null_is_no_new_column_where_such_fields_are_dropped(source: Make) -> None:
+    one = source({**INFER, "dropFieldIfAllNull": "true"}).put("a.json", '{"v":1}').run().put("b.json", '{"v":2,"n":null}').run()
+    assert rescued(one.last()["_rescued_data"]) == {"n": None}
+
+
+def test_wider_numbers_widen_their_columns_once_per_batch(source: Make) -> None:
+    one = source(WIDEN).put("a.json", '{"id":1,"o":{"k":1},"l":[1],"s":"x"}').run()
+    one.put("b.json", '{"id":1.5,"o":{"k":2.25},"l":[1,3.5]}\n{"id":"x","s":5}\n{"id":12345678901234567890123}\n{"id":2}')
+    message = one.stops("NEW_FIELDS_AND_WIDENED_TYPES_IN_RECORD_WITH_FILE_PATH", '{"id":1.5,"o":{"k":2.25},"l":[3.5]}')
+    assert "type changes" in message
+    one.run()
+    types = {"id": "decimal(24,1)", "o": "struct<k:decimal(22,2)>", "l": "array<decimal(21,1)>", "s": "string", "_rescued_data": "string"}
+    assert one.types() == types
+    assert one.log() == 1
+    by_id = {row["id"]: row for row in one.batches[-1]}
+    assert (by_id[Decimal("1.5")]["o"], by_id[Decimal("1.5")]["l"]) == ({"k": Decimal("2.25")}, [Decimal("1.0"), Decimal("3.5")])
+    assert rescued(by_id[None]["_rescued_data"]) == {"id": "x"}
+    assert Decimal(12345678901234567890123) in by_id
+
+
+def test_numbers_that_no_allowed_type_takes_and_hinted_columns_are_rescued(source: Make) -> None:
+    one = source({**WIDEN, HINTS: "h INT"}).put("a.json", '{"id":1,"h":1}').run()
+    one.put("b.json", '{"id":1e60,"h":1.5}').run()
+    assert rescued(one.last()["_rescued_data"]) == {"id": 1e60, "h": 1.5}
+    assert one.log() == 0
+
+
+def test_fractions_are_decimals_from_the_start_where_types_widen_and_texts_stay_texts(source: Make) -> None:
+    one = source(WIDEN).put("a.json", '{"v":1.5,"zip":"01234"}\n')
+    assert one.types() == {"v": "decimal(2,1)", "zip": "string", "_rescued_data": "string"}
+    one.run().put("b.json", '{"v":10.25}').stops("NEW_FIELDS_AND_WIDENED_TYPES")
+    assert one.run().rows("v") == [Decimal("1.50"), Decimal("10.25")] or one.rows("v") == [Decimal("1.5"), Decimal("10.25")]
+
+
+def test_new_fields_under_another_spelling_are_found_when_case_does_not_count(source: Make) -> None:
+    one = source({**INFER, "readerCaseSensitive": "false"}).put("a.json", '{"o":{"k":1}}').run()
+    one.put("b.json", '{"O":{"m":2}}').stops(blob='{"o":{"m":2}}')
+    assert one.run().last()["o"] == {"k": None, "m": 2}
+
+
+def test_one_variant_column_holds_whole_records_as_text(source: Make) -> None:
+    one = source({"singleVariantColumn": "v"})
+    one.put("a.json", '{"b":1, "a":"x"}\n[{"c":1},{"c": 2}]\n[1,2]\n{"a":NaN}\n{\'a\':1}\nbroken\n7\n').run()
+    assert one.types() == {"v": "variant"}
+    found = one.rows("v")
+    assert sorted(found) == sorted(['{"b":1, "a":"x"}', '{"c":1}', '{"c": 2}', "[1,2]", '{"a":"NaN"}', '{"a":1}', "broken", "7"])
+    named = source({"singleVariantColumn": "v", "rescuedDataColumn": "_r"}).put("a.json", '{"a":1}\nbroken').run()
+    assert sorted((row["v"], rescued(row["_r"]))[0] or "" for row in named.batches[-1]) == ["", '{"a":1}']
+    assert rescued(next(row for row in named.batches[-1] if row["v"] is None)["_r"]) == {"_corrupt_record": "broken"}
+    corrupt = source({"singleVariantColumn": "v", HINTS: "_corrupt_record STRING"}).put("a.json", '{"a":1}\nbroken').run()
+    assert corrupt.rows("_corrupt_record", "v") == [("broken", None), (None, '{"a":1}')]
+
+
+@pytest.mark.parametrize(("mode", "rows"), [("DROPMALFORMED", 1), ("PERMISSIVE", 2)])
+def test_broken_records_of_a_variant_column_follow_the_mode(source: Make, mode: str, rows: int) -> None:
+    one = source({"singleVariantColumn": "v", "mode": mode, "multiLine": "true"}).put("a.json", '[{"a":1},{"a":').run()
+    assert len(one.batches[-1]) == rows
+
+
+def test_a_variant_column_among_others(source: Make) -> None:
+    one = source({**INFER, HINTS: "p VARIANT"}).put("a.json", '{"id":1,"p":{"a": [1,"x"]}}\n{"id":2,"p":"text"}\n{"id":3}\n').run()
+    assert one.types()["p"] == "variant"
+    assert one.rows("id", "p", "_rescued_data") == [(1, '{"a":[1,"x"]}', None), (2, '"text"', None), (3, None, None)]
+    with pytest.raises(LakeletError, match="o"):
+        source({**INFER, HINTS: "o STRUCT<v: VARIANT>"}).put("a.json", "{}").open()
+
+
+BROKEN = '{"id":1,"v":"a"}\n{"id":2,"v":\n'
+
+
+def test_R07_the_text_of_a_broken_line_goes_into_the_corrupt_column(source: Make) -> None:
+    options = {HINTS: "_corrupt_record STRING", "columnNameOfCorruptRecord": "_corrupt_record"}
+    one = source(options).put("a.json", BROKEN).run()
+    assert one.rows("id", "v", "_corrupt_record", "_rescued_data") == [("1", "a", None, None), (None, None, '{"id":2,"v":', None)]
+
+
+def test_R08_broken_lines_are_dropped_or_end_the_query_but_misfits_are_not(source: Make) -> None:
+    schema = t.StructType([t.StructField("id", t.LongType()), t.StructField("v", t.StringType())])
+    text = BROKEN + '{"id":"x","v":"c"}\n'
+    kept = source({"mode": "DROPMALFORMED", "rescuedDataColumn": "_r"}, schema).put("a.json", text).run()
+    assert kept.rows("id", "v") == [(1, "a"), (None, "c")]
+    source({"mode": "FAILFAST", "rescuedDataColumn": "_r"}, schema).put("a.json", text).fails("line 2", "MALFORMED_RECORD_IN_PARSING")
+    fine = source({"mode": "FAILFAST", "rescuedDataColumn": "_r"}, schema).put("a.json", text.replace(BROKEN, "")).run()
+    assert rescued(fine.last()["_r"]) == {"id": "x"}
+
+
+def test_R11_only_the_misfit_leaf_of_a_struct_is_rescued(source: Make) -> None:
+    one = source(INFER).put("a.json", '{"o":{"x":1,"y":2}}').run().put("b.json", '{"o":{"x":"q","y":3}}').run()
+    assert one.last()["o"] == {"x": None, "y": 3}
+    assert rescued(one.last()["_rescued_data"], "b.json") == {"o": {"x": "q"}}
+
+
+def test_R14_the_rescued_column_can_have_another_name(source: Make) -> None:
+    one = source({**INFER, "rescuedDataColumn": "_bad"}).put("a.json", '{"id":1,"v":1}').run().put("b.json", '{"id":"x","v":2}').run()
+    row = one.last()
+    assert (row["id"], row["v"], rescued(row["_bad"])) == (None, 2, {"id": "x"})
+    assert "_rescued_data" not in row
+
+
+def test_every_value_is_found_again_whatever_the_layout(source: Make) -> None:
+    records = [{"id": n, "o": {"k": "x" * (n % 5)}, "l": [n, n + 0.5]} for n in range(200)]
+    lines = "\n".join(json.dumps(record) for record in records)
+    layouts = [({}, lines), ({"multiLine": "true"}, json.dumps(records, indent=1)), ({"lineSep": ";"}, lines.replace("\n", ";"))]
+    found = []
+    for options, text in layouts:
+        one = source({**INFER, **options}).put("a.json", text).run()
+        found.append((one.types(), one.rows("id", "o", "l", "_rescued_data")))
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][1]) == 200
