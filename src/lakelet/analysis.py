@@ -290,7 +290,7 @@ class Analyzer:
             if kind is Kind.STREAMING_TABLE and stored is not None and stored.columns:
                 result = StructType.fromJson(json.loads(stored.columns))
             for flow in flows:
-                result = schemas.merge(result, flow.schema)
+                result = schemas.merge(result, flow.schema, widen=schemas.widens(dataset.table_properties))
         except schemas.Incompatible as problem:
             raise schemas.incompatible_error(problem, dataset=str(dataset.name), where=dataset.where) from None
         self._check_columns(dataset, result)

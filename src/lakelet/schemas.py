@@ -20,6 +20,18 @@ _NESTED = (T.StructType, T.ArrayType, T.MapType)
 _NOT_IN_NAMES = frozenset(" ,;{}()\n\t=")
 
 
+_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+_WIDER = {
+    "byte": ("short", "integer", "long", "double"),
+    "short": ("integer", "long", "double"),
+    "integer": ("long", "double"),
+    "float": ("double",),
+    "date": ("timestamp_ntz",),
+}
+WIDENING = "delta.enableTypeWidening"
+"""Table property with which Delta changes the type of a stored column to a wider one."""
+
+
 class Incompatible(Exception):
     """Two types of one column that cannot become one. `path` is dotted."""
 
@@ -28,32 +40,69 @@ class Incompatible(Exception):
         self.path, self.stored, self.incoming = path, stored, incoming
 
 
-def merge(stored: T.StructType, incoming: T.StructType, path: str = "") -> T.StructType:
+def widens(properties: Mapping[str, str]) -> bool:
+    """Whether a table with these properties lets its columns get wider types."""
+    return any(key.lower() == WIDENING.lower() and value.lower() == "true" for key, value in properties.items())
+
+
+def wider(known: T.DataType, seen: T.DataType) -> T.DataType | None:
+    """The type that takes the values of a column of type `known` and values of type `seen`, where Delta can change the column to it.
+
+    `known` itself where it takes them already, None where no widening is allowed (spec autoloader.md 3.3).
+    """
+    old, new = known.typeName(), seen.typeName()
+    if known == seen:
+        return known
+    if isinstance(known, T.DecimalType) or isinstance(seen, T.DecimalType):
+        left, right = _as_decimal(known), _as_decimal(seen)
+        if left is None or right is None:
+            return None
+        scale = max(left[1], right[1])
+        whole = max(left[0] - left[1], right[0] - right[1])
+        return T.DecimalType(whole + scale, scale) if whole + scale <= 38 else None
+    if new in _WIDER.get(old, ()):
+        return seen
+    return known if old in _WIDER.get(new, ()) and old != "timestamp_ntz" else None
+
+
+def _as_decimal(kind: T.DataType) -> tuple[int, int] | None:
+    """(precision, scale) of a decimal, or of an integer type seen as one."""
+    if isinstance(kind, T.DecimalType):
+        return kind.precision, kind.scale
+    digits = _DIGITS.get(kind.typeName())
+    return None if digits is None else (digits, 0)
+
+
+def merge(stored: T.StructType, incoming: T.StructType, path: str = "", *, widen: bool = False) -> T.StructType:
     """`stored` with the columns and nested fields that only `incoming` has, appended; order and spelling of `stored` stay.
 
+    widen: stored types become wider where values of `incoming` need it (property delta.enableTypeWidening).
     Raises Incompatible where a type of `incoming` does not fit into the stored one without loss.
     """
     by_name = {f.name.lower(): f for f in incoming.fields}
     fields = []
     for field in stored.fields:
         other = by_name.pop(field.name.lower(), None)
-        data_type = field.dataType if other is None else _merge_type(field.dataType, other.dataType, _join(path, field.name))
+        data_type = field.dataType if other is None else _merge_type(field.dataType, other.dataType, _join(path, field.name), widen)
         fields.append(T.StructField(field.name, data_type, field.nullable, field.metadata))
     added = [f for f in incoming.fields if f.name.lower() in by_name]
     return T.StructType([*fields, *(T.StructField(f.name, storable(f.dataType), True, f.metadata) for f in added)])
 
 
-def _merge_type(stored: T.DataType, incoming: T.DataType, path: str) -> T.DataType:
+def _merge_type(stored: T.DataType, incoming: T.DataType, path: str, widen: bool) -> T.DataType:
     if isinstance(stored, T.StructType) and isinstance(incoming, T.StructType):
-        return merge(stored, incoming, path)
+        return merge(stored, incoming, path, widen=widen)
     if isinstance(stored, T.ArrayType) and isinstance(incoming, T.ArrayType):
-        return T.ArrayType(_merge_type(stored.elementType, incoming.elementType, f"{path}.element"), True)
+        return T.ArrayType(_merge_type(stored.elementType, incoming.elementType, f"{path}.element", widen), True)
     if isinstance(stored, T.MapType) and isinstance(incoming, T.MapType):
-        key = _merge_type(stored.keyType, incoming.keyType, f"{path}.key")
-        return T.MapType(key, _merge_type(stored.valueType, incoming.valueType, f"{path}.value"), True)
+        key = _merge_type(stored.keyType, incoming.keyType, f"{path}.key", widen)
+        return T.MapType(key, _merge_type(stored.valueType, incoming.valueType, f"{path}.value", widen), True)
     if _fits(stored, incoming):
         return stored
-    raise Incompatible(path, stored, incoming)
+    wide = wider(stored, incoming) if widen else None
+    if wide is None:
+        raise Incompatible(path, stored, incoming)
+    return wide
 
 
 def _fits(stored: T.DataType, incoming: T.DataType) -> bool:
@@ -148,12 +197,17 @@ def unstorable(schema: T.StructType, partition_cols: Sequence[str], properties: 
 
 def incompatible_error(problem: Incompatible, *, dataset: str, where: Any) -> LakeletError:
     """The coded error for a type change the stored table cannot take."""
+    wide = wider(problem.stored, problem.incoming)
+    remedy = "Cast the column in the query"
+    if wide is not None and wide != problem.stored:
+        property = f'table_properties={{"{WIDENING}": "true"}}'
+        remedy = f"Give the table {property}, and the column becomes {wide.simpleString()}; or cast it in the query"
     return LakeletError(
         "SCHEMA_INCOMPATIBLE",
         str(problem),
         dataset=dataset,
         where=where,
-        todo=f"Cast the column in the query, or rebuild the table from its sources: lakelet run --full-refresh {dataset}",
+        todo=f"{remedy}, or rebuild the table from its sources: lakelet run --full-refresh {dataset}",
     )
 
 

@@ -7,6 +7,7 @@ the process dies at (docs/decisions/0002-one-commit.md).
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import time
@@ -174,11 +175,25 @@ class Transaction:
         current = self._txn.metadata()
         created = current.createdTime()
         properties = self._properties(spec, replace=replace)
+        if not replace:
+            spec = dataclasses.replace(spec, schema=self._with_type_changes(spec.schema))
         metadata = self._metadata(spec, current.id(), properties, int(created.get()) if created.isDefined() else None)
         if replace:
             self._txn.updateMetadataForTableOverwrite(metadata)
         else:
             self._txn.updateMetadata(metadata, False)
+
+    def widens(self) -> bool:
+        """Whether the table as stored lets its columns get wider types."""
+        return schemas.widens(_mapping(self._txn.metadata().configuration()))
+
+    def _with_type_changes(self, schema: T.StructType) -> T.StructType:
+        """The columns with Delta's notes about types that become wider: its readers need them for the files written before."""
+        if not self.widens():
+            return schema
+        columns = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        noted = self._delta.TypeWideningMetadata.addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
+        return T.StructType.fromJson(json.loads(noted.json()))
 
     def described(self, spec: TableSpec, *, replace: bool) -> bool:
         """Whether the table is there and `describe` has nothing to set."""
@@ -371,16 +386,30 @@ def append(
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
+        if not truncate and _let_widen(transaction, spec):
+            transaction = Transaction(spark, path)
         wanted = spec if truncate else _merged(transaction, spec)
         transaction.describe(wanted, replace=truncate)
         return _append(transaction, rows, wanted, app, measure, truncate=truncate)
+
+
+def _let_widen(transaction: Transaction, spec: TableSpec) -> bool:
+    """Give a stored table the property delta.enableTypeWidening that `spec` has, in a commit of its own; False if it needs none.
+
+    Delta notes the types of older files only in tables that have the property already.
+    """
+    if transaction.read_version < 0 or transaction.widens() or not schemas.widens(spec.properties or {}):
+        return False
+    transaction.describe(replace(spec, schema=transaction.schema), replace=False)
+    transaction.commit([], user_metadata={})
+    return True
 
 
 def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     """`spec` with the columns that the table has already."""
     if transaction.read_version < 0:
         return spec
-    return replace(spec, schema=schemas.merge(transaction.schema, spec.schema))
+    return replace(spec, schema=schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {})))
 
 
 def _append(

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from lakelet.schemas import wider as wider
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -135,44 +137,3 @@ class _Growth:
             return known
         self.widened.append((path, known.simpleString(), wide.simpleString()))
         return wide
-
-
-_INTEGERS = ("byte", "short", "integer", "long")
-_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-_WIDER = {
-    "byte": ("short", "integer", "long", "double"),
-    "short": ("integer", "long", "double"),
-    "integer": ("long", "double"),
-    "float": ("double",),
-    "date": ("timestamp_ntz",),
-}
-
-
-def wider(known: Any, seen: Any) -> Any | None:
-    """The type that mode addNewColumnsWithTypeWidening gives a column of type `known` when values of type `seen` arrive.
-
-    `known` itself where it takes them already, None where no widening is allowed: such values are rescued (spec 3.3).
-    """
-    from pyspark.sql.types import DecimalType
-
-    old, new = known.typeName(), seen.typeName()
-    if known == seen:
-        return known
-    if isinstance(known, DecimalType) or isinstance(seen, DecimalType):
-        left, right = _as_decimal(known), _as_decimal(seen)
-        if left is None or right is None:
-            return None
-        scale = max(left[1], right[1])
-        whole = max(left[0] - left[1], right[0] - right[1])
-        return DecimalType(whole + scale, scale) if whole + scale <= 38 else None
-    if new in _WIDER.get(old, ()):
-        return seen
-    return known if old in _WIDER.get(new, ()) and old != "timestamp_ntz" else None
-
-
-def _as_decimal(kind: Any) -> tuple[int, int] | None:
-    """(precision, scale) of a decimal, or of an integer type seen as one."""
-    name = kind.typeName()
-    if name in _INTEGERS:
-        return _DIGITS[name], 0
-    return (kind.precision, kind.scale) if name.startswith("decimal") else None

@@ -185,9 +185,10 @@ def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Fi
     if found == data_type or zone is not None:
         return _Take(kind, arrow, zone, rules.rescue)
     wide = wider(data_type, found)
-    if wide is not None and wide == data_type and rules.upcast:
+    midnight = found.typeName() == "date" and data_type.typeName() == "timestamp_ntz"
+    if rules.upcast and (wide == data_type or midnight):
         return _Take(kind, arrow, None, rules.rescue)
-    if rules.widen and wide is not None and wide != data_type and not closed and not is_hinted(path.lower(), rules.hinted):
+    if rules.widen and wide not in (None, data_type) and not closed and not is_hinted(path.lower(), rules.hinted):
         findings.wider.append(path)
     return _Mismatch(arrow, rules.rescue)
 
