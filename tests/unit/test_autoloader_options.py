@@ -109,7 +109,7 @@ def test_hints_are_parsed_with_nested_types_and_the_hinted_spelling_wins() -> No
         ("id INTT", "CF_INVALID_SCHEMA_HINTS_OPTION"),
         ("id ARRAY<INT", "CF_INVALID_SCHEMA_HINTS_OPTION"),
         ("id INT, ID STRING", "CF_INVALID_SCHEMA_HINT_COLUMN"),
-        ("o.k INT", "NOT_SUPPORTED_YET"),
+        ("o.k INT, o STRING", "CF_INVALID_SCHEMA_HINT_COLUMN"),
     ],
 )
 def test_bad_hints_are_refused(text: str, code: str) -> None:

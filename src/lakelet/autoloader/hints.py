@@ -6,7 +6,7 @@ Spark's own parser refuses dotted names and needs a JVM, so names and types are 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.errors import LakeletError, Location
@@ -19,33 +19,105 @@ _NAME = re.compile(r"\s*((?:`(?:[^`]|``)*`|[^\s`.,<>():]+)(?:\.(?:`(?:[^`]|``)*`
 
 
 def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
-    """Column name → Spark data type, in the order written. Raises for what does not parse, repeats a column, or is dotted."""
+    """Path → Spark data type, in the order written.
+
+    A path is a column name, or a dotted one of a field inside it; segments that hold dots themselves keep their backticks. Raises
+    CF_INVALID_SCHEMA_HINTS_OPTION for what does not parse, CF_INVALID_SCHEMA_HINT_COLUMN for hints that contradict each other.
+    """
     hints: dict[str, Any] = {}
+    tree = _Tree()
     for item in _split(text):
         match = _NAME.fullmatch(item)
         if match is None:
             raise _bad(f"schema hint {item.strip()!r} is not a name and a type", where)
-        segments = re.findall(r"`(?:[^`]|``)*`|[^.`]+", match[1])
-        if len(segments) > 1:
-            what = f"schema hint {match[1]!r} names a field inside a column; only whole columns are supported yet"
-            raise LakeletError("NOT_SUPPORTED_YET", what, where=where, todo=f"Hint the type of the whole column {segments[0]}.")
-        name = _unquote(segments[0])
-        if name.lower() in (known.lower() for known in hints):
-            raise LakeletError("CF_INVALID_SCHEMA_HINT_COLUMN", f"the column {name!r} is hinted twice", where=where)
-        hints[name] = _Types(match[2], item, where).whole()
+        segments = segments_of(match[1])
+        kind = _Types(match[2], item, where).whole()
+        problem = tree.add(segments, kind)
+        if problem:
+            raise LakeletError("CF_INVALID_SCHEMA_HINT_COLUMN", f"the schema hint {item.strip()!r} {problem}", where=where)
+        hints[".".join(_quoted(segment) if "." in segment else segment for segment in segments)] = kind
     return hints
 
 
 def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
-    """The schema with hinted types and spellings; hinted columns that it does not have come last."""
+    """The schema with hinted types and spellings; hinted columns that it does not have come last (spec 2.4, 11.5)."""
+    tree = _Tree()
+    for path, kind in hints.items():
+        tree.add(segments_of(path), kind)
+    return _hinted_struct(schema.fields, tree)
+
+
+def hinted_columns(text: str, where: Location | None = None) -> StructType:
+    """The columns that hints alone describe. Raises as `parse_hints`."""
+    from pyspark.sql.types import StructType
+
+    return apply_hints(StructType([]), parse_hints(text, where))
+
+
+def segments_of(path: str) -> list[str]:
+    """The names in a dotted path, without backticks."""
+    return [_unquote(segment) for segment in re.findall(r"`(?:[^`]|``)*`|[^.`]+", path)]
+
+
+class _Tree:
+    """Hints by path: a node has a type, or children by their names in lower case (with the spelling of the hint)."""
+
+    def __init__(self) -> None:
+        self.kind: Any | None = None
+        self.children: dict[str, tuple[str, _Tree]] = {}
+
+    def add(self, segments: Sequence[str], kind: Any) -> str | None:
+        """Take in one hint; what is wrong with it, None if nothing is."""
+        if not segments:
+            if self.kind is not None or self.children:
+                return "hints a column twice" if self.kind is not None else "contradicts a hint for a field inside it"
+            self.kind = kind
+            return None
+        if self.kind is not None:
+            return "contradicts the hint for what it is inside of"
+        name, *below = segments
+        child = self.children.setdefault(name.lower(), (name, _Tree()))[1]
+        if "element" in self.children and len(self.children) > 1:
+            return "takes for a struct what another hint takes for an array"
+        return child.add(below, kind)
+
+
+def _hinted(known: Any | None, tree: _Tree) -> Any:
+    """The type of a column or field under its hints; `known`: what was inferred, None when it is absent."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if tree.kind is not None:
+        return tree.kind
+    names = set(tree.children)
+    fields = known.fields if isinstance(known, StructType) else []
+    has_them = bool(names & {field.name.lower() for field in fields})
+    if names == {"element"} and not has_them:
+        return ArrayType(_hinted(known.elementType if isinstance(known, ArrayType) else None, tree.children["element"][1]), True)
+    if names <= {"key", "value"} and not has_them:
+        key, value = (known.keyType, known.valueType) if isinstance(known, MapType) else (StringType(), _common(fields))
+        key = _hinted(key, tree.children["key"][1]) if "key" in names else key
+        value = _hinted(value, tree.children["value"][1]) if "value" in names else value
+        return MapType(key, value, True)
+    return _hinted_struct(fields, tree)
+
+
+def _hinted_struct(known: Sequence[Any], tree: _Tree) -> StructType:
     from pyspark.sql.types import StructField, StructType
 
-    by_lower = {name.lower(): name for name in hints}
+    left = dict(tree.children)
     fields = []
-    for known in schema.fields:
-        name = by_lower.pop(known.name.lower(), None)
-        fields.append(known if name is None else StructField(name, hints[name], True))
-    return StructType(fields + [StructField(name, hints[name], True) for name in hints if name.lower() in by_lower])
+    for field in known:
+        found = left.pop(field.name.lower(), None)
+        fields.append(field if found is None else StructField(found[0], _hinted(field.dataType, found[1]), True))
+    return StructType(fields + [StructField(name, _hinted(None, child), True) for name, child in left.values()])
+
+
+def _common(fields: Sequence[Any]) -> Any:
+    """The type of the values of a map that was inferred as a struct: that of all its fields, else STRING."""
+    from pyspark.sql.types import StringType
+
+    kinds = [field.dataType for field in fields]
+    return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else StringType()
 
 
 def _split(text: str) -> list[str]:
@@ -63,6 +135,10 @@ def _split(text: str) -> list[str]:
 
 def _unquote(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _bad(what: str, where: Location | None) -> LakeletError:

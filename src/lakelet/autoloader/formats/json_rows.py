@@ -118,10 +118,9 @@ class RowReader:
 
     def _rows_of(self, text: str) -> list[Row]:
         syntax = self._rules.syntax
-        if self._rules.typing.all_text:
-            return [self._row(record) for record in records_of(parse_with_source(text, depth=1, syntax=syntax))]
         try:
-            return [self._row(record) for record in records_of(parse(text, syntax))]
+            node = parse_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else parse(text, syntax)
+            return [self._row(record) for record in records_of(node)]
         except NeedsSource:
             return [self._row(record) for record in records_of(parse_with_source(text, syntax=syntax))]
 
@@ -165,6 +164,8 @@ class _Struct:
     ) -> None:
         self._reader, self._rules, self._prefix = reader, reader.rules, prefix
         self._ignored = {name.lower() for name in ignored}
+        # a field that a hinted struct does not have is only rescued where types are not inferred (11.5)
+        self._grows = not (prefix and self._rules.typing.all_text)
         self._width = len(fields)
         self._index: dict[str, tuple[int, Converter]] = {}
         self._children: dict[str, Any] = {}
@@ -202,7 +203,7 @@ class _Struct:
         if self._ignored and key.lower() in self._ignored:
             return
         variant = key.lower() in self._lower
-        if self._rules.unknown == RAISE and not variant and is_column(key, value, self._rules.typing):
+        if self._grows and self._rules.unknown == RAISE and not variant and is_column(key, value, self._rules.typing):
             self._reader.note_unknown()
         elif self._rules.rescue:
             rescued.append((key, dump(value)))
@@ -217,7 +218,7 @@ class _Struct:
                 inner = _unknown_inside(value, data_type, self._reader, f"{self._prefix}{known}")
                 if inner is not None:
                     part.append((known, inner))
-            elif key.lower() not in self._lower and key.lower() not in self._ignored and is_column(key, value, self._rules.typing):
+            elif self._grows and key.lower() not in self._lower | self._ignored and is_column(key, value, self._rules.typing):
                 part.append((key, value))
         return part
 
@@ -259,7 +260,7 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
     if kind == "map":
         # a map holds data: nothing inside makes the schema grow
         inner = RowReader([], replace(reader.rules, unknown=RESCUE if reader.rules.rescue else IGNORE, widens=False))
-        return _map_converter(_converter(data_type.valueType, inner, path + ".value"))
+        return _map_converter(_key(data_type.keyType, inner), _converter(data_type.valueType, inner, path + ".value"))
     if kind == "variant":
         return lambda value: (dump(value), None)
     if kind in ("string", "char", "varchar"):
@@ -325,20 +326,36 @@ def _array_converter(element: Converter) -> Converter:
     return convert
 
 
-def _map_converter(element: Converter) -> Converter:
+def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
+    """A name in an object as a key of a map; None where it does not fit."""
+    if data_type.typeName() in ("string", "char", "varchar"):
+        return lambda name: name
+    read = scalar(data_type, reader.rules.moments)
+
+    def convert(name: str) -> Any:
+        try:
+            return read(parse(name, reader.rules.syntax))
+        except BrokenText:
+            return read(name)
+
+    return convert
+
+
+def _map_converter(to_key: Callable[[str], Any], element: Converter) -> Converter:
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
             return None, None
         if not isinstance(value, Obj):
             return None, dump(value)
-        entries: dict[str, Any] = {}
+        entries: dict[Any, Any] = {}
         rescued: list[tuple[str, str]] = []
-        last = dict(value)
-        for key, item in value:
-            if key in entries or item is not last[key]:
+        last = {to_key(key): at for at, (key, _) in enumerate(value)}
+        for at, (key, item) in enumerate(value):
+            name = to_key(key)
+            if name is None or last[name] != at:
                 rescued.append((key, dump(item)))
                 continue
-            entries[key], part = element(item)
+            entries[name], part = element(item)
             if part is not None:
                 rescued.append((key, part))
         return list(entries.items()), "{" + _members(rescued) + "}" if rescued else None

@@ -72,7 +72,10 @@ def supported(data_type: Any, *, top: bool = True) -> bool:
     if kind == "array":
         return supported(data_type.elementType, top=False)
     if kind == "map":
-        return bool(data_type.keyType.typeName() == "string" and supported(data_type.valueType, top=False))
+        key = data_type.keyType.typeName()
+        if key in ("struct", "array", "map"):
+            return False
+        return supported(data_type.keyType, top=False) and supported(data_type.valueType, top=False)
     if kind == "variant":
         return top
     return kind in _SCALARS or kind in _OTHERS or kind.startswith("decimal")
