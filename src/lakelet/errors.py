@@ -79,6 +79,7 @@ CODES: dict[str, CodeInfo] = {
     "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE": CodeInfo(_F, "no file to infer a schema from"),
     "CF_FAILED_TO_INFER_SCHEMA": CodeInfo(_F, "the schema could not be inferred"),
     "CF_ADD_NEW_NOT_SUPPORTED": CodeInfo(_I, "addNewColumns together with an explicit schema"),
+    "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH": CodeInfo(_I, "a declared schema is not the one that binaryFile has"),
     "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "the evolution mode does not go with this format"),
     "CF_INVALID_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "unknown evolution mode"),
     "CF_INVALID_SCHEMA_HINTS_OPTION": CodeInfo(_I, "cloudFiles.schemaHints does not parse"),

@@ -114,6 +114,8 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
     explicit = spec.schema is not None
+    if spec.schema is not None:
+        format.check_schema(spec.schema, spec.where)
     mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
     if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"

@@ -9,9 +9,12 @@ from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatRead
 
 _MODULES = {
     "avro": "avro_files.AvroFormat",
+    "binaryfile": "binary_files.BinaryFormat",
+    "csv": "csv_files.CsvFormat",
     "json": "json_files.JsonFormat",
     "orc": "orc_files.OrcFormat",
     "parquet": "parquet_files.ParquetFormat",
+    "text": "text_files.TextFormat",
 }
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakelet.autoloader.files import Files
 from lakelet.autoloader.formats.option import Option
+from lakelet.errors import Location
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,6 +97,10 @@ class Format(ABC):
     def check(self, options: Mapping[str, Any]) -> str | None:
         """What is wrong with a combination of this format's options; None if nothing is."""
         return None
+
+    def check_schema(self, schema: StructType, where: Location | None) -> None:
+        """Raise LakeletError when a declared schema does not go with this format as a whole; types are for `supports`."""
+        return
 
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         """Whether byte ranges of a file can be read on their own."""
