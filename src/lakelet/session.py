@@ -54,13 +54,12 @@ _LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
-# Up to this much data a query is over before the code generated for it has been compiled, and before statistics have skipped a file.
+# Up to this much data a query is over before the code generated for it has been compiled.
 INTERPRETED_BYTES = 32 * 1024 * 1024
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
-    "spark.databricks.delta.stats.skipping": "false",
 }
 
 

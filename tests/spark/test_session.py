@@ -102,3 +102,11 @@ def test_a_mirror_that_lacks_a_jar_is_the_reason_given(mirror: Path) -> None:
         env.fetch_jars()
     assert "delta-storage" in (caught.value.why or "")
     assert list((env.cache_folder() / "jars").iterdir()) == []
+
+
+def test_a_table_with_deletion_vectors_is_read_also_by_the_session_of_a_small_run(spark: SparkSession, tmp_path: Path) -> None:
+    table = f"delta.`{tmp_path / 'table'}`"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
+    spark.range(100).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "table"))
+    spark.sql(f"DELETE FROM {table} WHERE id < 3")
+    assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 97
