@@ -35,6 +35,7 @@ from lakelet.clones import UpdateSession, flow_session
 from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
 from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
+from lakelet.filestates import STATES
 from lakelet.graph import Graph, Node, topological
 from lakelet.loader import innermost_location
 from lakelet.model import Dataset, Expectation, Flow, Kind
@@ -119,6 +120,10 @@ class _Reader(QueryReader):
     def open_source(self, spec: Any, number: int) -> DataFrame:
         frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
         return frame
+
+    def file_states(self, dataset: Dataset) -> DataFrame:
+        # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
+        return self.spark.createDataFrame([(None,) * len(STATES.fields)], STATES)
 
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         self.analyzer.view_seen(dataset, frame, reads)

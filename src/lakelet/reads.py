@@ -22,17 +22,22 @@ from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from lakelet import sqltext
+from lakelet import filecalls, sqltext
+from lakelet.autoloader.alone import SOURCE_CONFS
+from lakelet.autoloader.batch import open_files, read_files
 from lakelet.autoloader.loading import batch_usage, given_options, pop_path, remembering, said_to, struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
+from lakelet.filestates import checkpoint_states
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
-from lakelet.registry import active_reader, caller_location
+from lakelet.registry import Notice, active_reader, caller_location
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
+_FILE_CALL = re.compile(r"\b(read_files|cloud_files|cloud_files_state)\b", re.IGNORECASE)
+_METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
 
 
@@ -84,6 +89,7 @@ class QueryReader(ABC):
     external: dict[str, None] = field(default_factory=dict)
     sources: list[SourceSpec] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
+    batch_notices: list[Notice] = field(default_factory=list)
     label: str = ""  # name of the flow
     _views: int = 0
     _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
@@ -97,6 +103,10 @@ class QueryReader(ABC):
     @abstractmethod
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         """The cloudFiles source that the function opened as its `number`-th."""
+
+    @abstractmethod
+    def file_states(self, dataset: Dataset) -> DataFrame:
+        """The files that the streaming flows of a dataset have seen (`cloud_files_state`)."""
 
     @abstractmethod
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
@@ -195,9 +205,12 @@ class QueryReader(ABC):
     def sql(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
         """Run SQL text with the pipeline's names: each becomes a temporary view of the flow's own session."""
         opened: dict[tuple[str, bool], str] = {}
+        files: dict[str, DataFrame] = {}
         unknown: list[str] = []
 
         def replacement(ref: sqltext.RelationRef) -> str | None:
+            if ref.parts[-1] in files:
+                return None
             found = self.catalog.find(ref.parts)
             key = found.key if found else ""
             if key not in self.catalog.datasets and key not in self.catalog.other_tables:
@@ -208,26 +221,80 @@ class QueryReader(ABC):
             if (key, ref.streaming) not in opened:
                 name = ".".join(sqltext.quoted(p) for p in ref.parts)
                 frame = self.relation(name, streaming=ref.streaming, jreader=None, otherwise=lambda: self.spark.table(name))
-                # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
-                view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
-                self._views += 1
-                frame._jdf.createOrReplaceTempView(view)
-                opened[key, ref.streaming] = view
+                opened[key, ref.streaming] = self._view(frame)
             return opened[key, ref.streaming]
 
         try:
             if not sqltext.is_query(self.spark, text) and not _HARMLESS.match(text):
                 raise _command_error(text)
+            text = self._with_files(text, run, files)
             rewritten = sqltext.rewrite(self.spark, text, replacement)
-            return run(rewritten)
+            return self._with_hidden(rewritten, files) if files and _METADATA.search(text) else run(rewritten)
         except AnalysisException as problem:
             if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
                 name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")
                 raise self._unknown(name or next(iter(unknown), "?")) from problem
             raise
         finally:
-            for view in opened.values():
+            for view in (*opened.values(), *files):
                 self.spark._jsparkSession.catalog().dropTempView(view)
+
+    def _view(self, frame: DataFrame) -> str:
+        """A temporary view of a frame; its name."""
+        # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
+        view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
+        self._views += 1
+        frame._jdf.createOrReplaceTempView(view)
+        return view
+
+    # --------------------------------------------------------------------------------------- files in the text of SQL
+
+    def _with_files(self, text: str, run: Callable[[str], DataFrame], views: dict[str, DataFrame]) -> str:
+        """The text with a view in the place of each call of `read_files`, `cloud_files` and `cloud_files_state`."""
+        text = sqltext.substitute(self.spark, text)
+
+        def evaluate(expressions: Sequence[str]) -> Sequence[Any]:
+            row = run("SELECT " + ", ".join(f"{e} AS a{i}" for i, e in enumerate(expressions))).first()
+            return list(row or ())
+
+        calls = sqltext.calls(self.spark, text, filecalls.FUNCTIONS) if _FILE_CALL.search(text) else []
+        edits = []
+        for call in calls:
+            frame = self._files_of(call, evaluate)
+            views[view := self._view(frame)] = frame
+            edits.append((call, view))
+        for call, view in reversed(edits):
+            text = text[: call.start] + view + text[call.stop :]
+        return text
+
+    def _files_of(self, call: sqltext.CallRef, evaluate: filecalls.Evaluate) -> DataFrame:
+        where = caller_location()
+        if call.name == filecalls.STATE:
+            return self._states(filecalls.state_of(call, evaluate, where), where)
+        spec = filecalls.source_of(call, self.spark, evaluate, where)
+        if call.name == filecalls.CLOUD_FILES or call.streaming:
+            return self._stream_of(spec)
+        confs = {name: value for name in SOURCE_CONFS if (value := self.spark.conf.get(name, None)) is not None}
+        description, notices = open_files(spec, confs)
+        self.batch_notices += [Notice(text, where) for text in notices]
+        return read_files(self.spark, description)
+
+    def _states(self, asked: filecalls.StateOf, where: Location) -> DataFrame:
+        if asked.checkpoint is not None:
+            return self.spark.createDataFrame(checkpoint_states(asked.checkpoint, where))
+        found = self.catalog.find(_parts(asked.table or ""))
+        dataset = self.catalog.datasets.get(found.key) if found else None
+        if dataset is None:
+            raise self._unknown(asked.table or "")
+        scope = self._scopes[-1] if self._scopes else self.reads
+        scope.setdefault((dataset.name.key, False), dataset.name)
+        return self.file_states(dataset)
+
+    def _with_hidden(self, text: str, files: Mapping[str, DataFrame]) -> DataFrame:
+        """Run a text that names `_metadata`, which a view would not let through."""
+        plan = sqltext.in_place(self.spark, text, {name: frame._jdf.queryExecution().analyzed() for name, frame in files.items()})
+        dataset = getattr(self.spark._jvm, "org.apache.spark.sql.classic.Dataset")
+        return DataFrame(dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
     # --------------------------------------------------------------------------------------------------- cloudFiles
 
@@ -236,8 +303,11 @@ class QueryReader(ABC):
         where = caller_location()
         if not path:
             raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() of a cloudFiles stream was called without a path", where=where)
-        self.sources.append(SourceSpec(path=path, options=dict(options), schema=schema, where=where))
-        return self.open_source(self.sources[-1], len(self.sources) - 1)
+        return self._stream_of(SourceSpec(path=path, options=dict(options), schema=schema, where=where))
+
+    def _stream_of(self, spec: SourceSpec) -> DataFrame:
+        self.sources.append(spec)
+        return self.open_source(spec, len(self.sources) - 1)
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ replace. Nothing is analysed or run here (one exception: the constant inside `ID
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ _IDENTIFIER = re.compile(rf"IDENTIFIER{_GAP}\(", re.IGNORECASE | re.DOTALL)
 _OPTIONS = re.compile(rf"{_GAP}WITH{_GAP}\(", re.IGNORECASE | re.DOTALL)
 _TABLE_WORD = re.compile(r"\bTABLE\s+$", re.IGNORECASE)
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[()]", re.DOTALL)
+_SEPARATOR = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
+_NAMED = re.compile(rf"{_GAP}(?P<name>`(?:[^`]|``)+`|\w+){_GAP}=>", re.DOTALL)
 
 # Nodes that may stand between a relation and its alias, or behind a relation without one.
 _DECORATIONS = frozenset(
@@ -49,6 +51,54 @@ class RelationRef:
     alias_at: int | None = None
 
 
+@dataclass(frozen=True)
+class CallRef:
+    """One call of a table function. `text[start:stop]` is the call, never the word STREAM or parentheses around it.
+
+    `arguments`: (name, text) of each; the name is None where there is none, without quotes otherwise.
+    """
+
+    name: str
+    start: int
+    stop: int
+    streaming: bool
+    arguments: tuple[tuple[str | None, str], ...]
+
+
+def calls(spark: SparkSession, sql: str, functions: Collection[str]) -> list[CallRef]:
+    """Return the calls of these table functions (lower-case names), in the order of the text, each place once.
+
+    Positions are characters of `substitute(spark, sql)`. Raises like `relations`.
+    """
+    text = substitute(spark, sql)
+    walk = _Walk(spark, text, frozenset(functions))
+    found = {ref.start: ref for ref in walk.refs(parse(spark, text)) if isinstance(ref, CallRef)}
+    return [found[start] for start in sorted(found)]
+
+
+def in_place(spark: SparkSession, sql: str, plans: Mapping[str, Any]) -> Any:
+    """Spark's unresolved plan of `sql` where each relation of one of these names is the (Java) plan given for it.
+
+    Unlike a temporary view, a plan keeps its hidden columns. Names inside subquery expressions stay as they are.
+    """
+    jvm: Any = spark._jvm
+
+    def sequence(items: list[Any]) -> Any:
+        return jvm.PythonUtils.toSeq(items)
+
+    def replaced(node: Any) -> Any:
+        kind = str(node.nodeName())
+        if kind == "UnresolvedRelation":
+            return plans.get(".".join(str(part) for part in _items(node.multipartIdentifier())), node)
+        if kind == "UnresolvedWith":
+            ctes = [jvm.scala.Tuple3(c._1(), replaced(c._2()), c._3()) for c in _items(node.cteRelations())]
+            return node.copy(replaced(node.child()), sequence(ctes), node.allowRecursion())
+        children = [replaced(child) for child in _items(node.children())]
+        return node.withNewChildren(sequence(children)) if children else node
+
+    return replaced(parse(spark, sql))
+
+
 def substitute(spark: SparkSession, sql: str) -> str:
     """Return `sql` with `${key}` replaced from the session's configuration, as Spark's parser does it.
 
@@ -67,7 +117,8 @@ def relations(spark: SparkSession, sql: str) -> list[RelationRef]:
     characters of `substitute(spark, sql)`. Raises pyspark's ParseException when Spark cannot parse the text.
     """
     text = substitute(spark, sql)
-    found = {(ref.start, ref.stop): ref for ref in _Walk(spark, text).refs(parse(spark, text))}
+    refs = (ref for ref in _Walk(spark, text).refs(parse(spark, text)) if isinstance(ref, RelationRef))
+    found = {(ref.start, ref.stop): ref for ref in refs}
     return [found[span] for span in sorted(found)]
 
 
@@ -129,13 +180,18 @@ class _Above:
 
 
 class _Walk:
-    """One walk over a parsed plan, its subqueries and its common table expressions."""
+    """One walk over a parsed plan, its subqueries and its common table expressions. `functions`: calls to tell of, and not to enter."""
 
-    def __init__(self, spark: SparkSession, text: str) -> None:
-        self.spark, self.text = spark, text
+    def __init__(self, spark: SparkSession, text: str, functions: frozenset[str] = frozenset()) -> None:
+        self.spark, self.text, self.functions = spark, text, functions
 
-    def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef]:
+    def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())
+        if kind == "UnresolvedTableValuedFunction" and self.functions:
+            name = ".".join(str(part) for part in _items(node.name())).lower()
+            if name in self.functions:
+                yield self._call(node, name)
+                return
         if kind in ("UnresolvedRelation", "PlanWithUnresolvedIdentifier"):
             yield from self._reference(node, kind, above)
             return
@@ -156,7 +212,7 @@ class _Walk:
             return _Above(above.ctes, above.aliased, max(above.end, _span(node)[1]))
         return _Above(above.ctes)
 
-    def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef]:
+    def _with(self, node: Any, outer: frozenset[str]) -> Iterator[RelationRef | CallRef]:
         visible = outer
         recursive = bool(node.allowRecursion())
         for definition in _items(node.cteRelations()):
@@ -180,6 +236,15 @@ class _Walk:
             return
         after = max(above.end, end if streaming else _after_options(self.text, end))
         yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after)
+
+    def _call(self, node: Any, name: str) -> CallRef:
+        start, _ = _span(node)
+        streaming = bool(node.isStreaming())
+        if streaming:
+            start, _ = _name_span(self.text, start)
+        opening = self.text.index("(", start) + 1
+        stop = _closing(self.text, opening)
+        return CallRef(name, start, stop, streaming, tuple(_arguments(self.text[opening : stop - 1])))
 
     def _evaluated(self, identifier: str) -> tuple[str, ...]:
         inner = identifier[identifier.index("(") :]
@@ -220,6 +285,23 @@ def _closing(text: str, position: int) -> int:
         if depth == 0:
             return token.end()
     return len(text)
+
+
+def _arguments(text: str) -> Iterator[tuple[str | None, str]]:
+    """The arguments of a call, split at its own commas."""
+    depth, start, pieces = 0, 0, []
+    for token in _SEPARATOR.finditer(text):
+        depth += {"(": 1, ")": -1}.get(token.group(), 0)
+        if token.group() == "," and depth == 0:
+            pieces.append(text[start : token.start()])
+            start = token.end()
+    pieces.append(text[start:])
+    for piece in pieces:
+        named = _NAMED.match(piece)
+        if named is not None:
+            yield named["name"].strip("`").replace("``", "`"), piece[named.end() :].strip()
+        elif piece.strip():
+            yield None, piece.strip()
 
 
 def names_of(refs: Sequence[RelationRef]) -> list[str]:

@@ -41,19 +41,17 @@ class AutoLoaderSource:
         Raises:
             LakeletError: an option is unknown, wrong or not supported yet; the path is a file or cannot be read here.
         """
+        from lakelet.autoloader.detect import with_format
         from lakelet.autoloader.discovery import source_folder
-        from lakelet.autoloader.hints import parse_hints
 
-        options = parse_options(spec, confs or {})
-        source = cls(spec, options, state, seed)
         try:
             source_folder(spec.path)
         except LakeletError as error:
             raise _at(error, spec) from None
-        if options.hints and spec.schema is None:
-            _check_types(parse_hints(options.hints, spec.where).items(), options, spec)
-        if spec.schema is not None:
-            _check_types([(f.name, f.dataType) for f in spec.schema.fields], options, spec)
+        spec = with_format(spec, state, confs or {})
+        options = parse_options(spec, confs or {})
+        source = cls(spec, options, state, seed)
+        check_types(options, spec)
         if state is not None and not options.include_existing:
             source._skip_existing(state)
         return source
@@ -152,7 +150,14 @@ def register(spark: SparkSession, *, wrap: bool = True) -> None:
         wrap_loading()
 
 
-def _check_types(fields: Any, options: Options, spec: SourceSpec) -> None:
+def check_types(options: Options, spec: SourceSpec) -> None:
+    """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
+    from lakelet.autoloader.hints import parse_hints
+
+    if spec.schema is not None:
+        fields = [(field.name, field.dataType) for field in spec.schema.fields]
+    else:
+        fields = list(parse_hints(options.hints or "", spec.where).items())
     for name, kind in fields:
         if not options.format.supports(kind):
             what = f"column {name}: {kind.simpleString()} is not read from {options.format.name} files yet"

@@ -52,6 +52,15 @@ def batch_of(offset: dict[str, Any] | str | None) -> int:
     return batch
 
 
+def is_offset(line: str) -> bool:
+    """Whether a line of Spark's offset log is an offset of Auto Loader."""
+    try:
+        fields = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and set(fields) == {"v", "batch"}
+
+
 def filters_of(spec: ReaderSpec) -> Filters:
     """The discovery filters of a source."""
     return Filters(spec.name_glob, spec.hidden_segments, spec.modified_after, spec.modified_before, spec.strict_glob)
@@ -100,11 +109,7 @@ class Planner:
         """The file parts of batches `after`+1 … `up_to`, one list per task."""
         if self._spec.mode == FAIL:
             self._let_go_of_missing(after, up_to)
-        planned = self._ledger.planned(after, up_to)
-        columns = (planned[name].to_pylist() for name in ("path", "size", "modified"))
-        files = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
-        format = format_of(self._spec.format)
-        return pack(files, self._spec.parallelism, lambda path: format is not None and format.splittable(self._spec, path))
+        return spread(self._ledger.planned(after, up_to), self._spec)
 
     def _let_go_of_missing(self, after: int, up_to: int) -> None:
         """A batch that an earlier start planned and could not commit is freed of files that were removed since (spec 9, note on E04).
@@ -119,6 +124,14 @@ class Planner:
             there = [files.status(path) is not None for path in entries["path"].to_pylist()]
             if not all(there):
                 self._ledger.replan(batch, entries.filter(pa.array(there, pa.bool_())))
+
+
+def spread(files: Any, spec: ReaderSpec) -> list[list[FilePart]]:
+    """The parts of listed files, one list per task."""
+    columns = (files[name].to_pylist() for name in ("path", "size", "modified"))
+    parts = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
+    format = format_of(spec.format)
+    return pack(parts, spec.parallelism, lambda path: format is not None and format.splittable(spec, path))
 
 
 def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str], bool]) -> list[list[FilePart]]:

@@ -58,8 +58,11 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
         return StructType([*columns.fields, METADATA_FIELD, LINE_FIELD]) if spec.internal else columns
 
     def reader(self, schema: StructType) -> Any:
+        from lakelet.autoloader.batch import FilesReader
         from lakelet.autoloader.loading import batch_usage
 
+        if self.options.get(SPEC_OPTION) and not self._spec().state:
+            return FilesReader(self._spec())
         raise batch_usage()
 
     def streamReader(self, schema: StructType) -> CloudFilesStreamReader:

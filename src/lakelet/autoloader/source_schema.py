@@ -161,7 +161,7 @@ class SourceSchema:
         from lakelet.autoloader.planning import filters_of
 
         format = self._options.format
-        table = list_files(self._spec.path, filters_of(self._options.reader)).table
+        table = list_files(self._spec.path, filters_of(self._options.reader), file_allowed=self._spec.batch).table
         paths: list[str] = []
         size = 0
         for at in range(len(table) - 1, -1, -1):

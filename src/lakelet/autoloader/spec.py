@@ -31,6 +31,7 @@ class SourceSpec:
     schema: StructType | None = None
     where: Location | None = None
     detect: bool = False  # find the format out from the files (read_files without `format`)
+    batch: bool = False  # read everything once: the path may be a single file, nothing is remembered
 
 
 @dataclass(frozen=True)

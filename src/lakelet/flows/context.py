@@ -15,21 +15,16 @@ from pyspark.sql.types import StructType
 from lakelet import schemas
 from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
+from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.clones import UpdateSession
+from lakelet.filestates import dataset_states
 from lakelet.flows.measured import event_id
 from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
 from lakelet.reads import Catalog, QueryReader
 from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import EPOCH, TableLog, TableSpec, streams_from_log
-
-_SOURCE_CONFS = (
-    "spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes",
-    "spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles",
-    "spark.databricks.sql.rescuedDataColumn.filePath.enabled",
-)
-
 
 class Emit(Protocol):
     """Writes an event about a flow."""
@@ -90,7 +85,7 @@ class Environment:
         """
         stored = self.storage.registry().datasets.get(flow.target.key)
         state = self.storage.source_state(flow.target, flow.name, stored.epoch if stored else 0, number)
-        confs = {k: v for k in _SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
+        confs = {k: v for k in SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
         key = (str(state), repr((spec.path, sorted(spec.options.items()))))
         if dry and not (state / "_schemas").exists():
             source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self.inferred.get(key))
@@ -177,6 +172,9 @@ class RunReader(QueryReader):
         source = self.environment.open_source(self.flow, number, spec, dry=False)
         self.opened.append(source)
         return source.read_stream(self.spark, name=f"lakelet_source_{number}")
+
+    def file_states(self, dataset: Dataset) -> DataFrame:
+        return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name))
 
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         """Nothing to note: analysis has recorded the views."""

@@ -1,0 +1,125 @@
+"""`cloud_files_state`: which files the streaming flows of a dataset have seen, from ledgers and checkpoints (autoloader.md 5.7). Layer 4.
+
+Reads only, without Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from lakelet.autoloader.planning import is_offset
+from lakelet.errors import LakeletError, Location
+from lakelet.names import TableName
+from lakelet.storage import Storage
+
+_MOMENTS = ("create_time", "discovery_time", "processed_time", "commit_time", "archive_time")
+STATES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("size", LongType()),
+        *(StructField(name, TimestampType()) for name in _MOMENTS),
+        *(StructField(name, StringType()) for name in ("archive_mode", "move_location", "source_id", "flow_name")),
+    ]
+)
+"""Columns of `cloud_files_state`."""
+
+_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:-[0-9a-f]{8})?)/?")
+_SCHEMA = pa.schema(
+    [
+        pa.field(f.name, pa.int64() if f.dataType == LongType() else pa.timestamp("us", "UTC") if f.name in _MOMENTS else pa.string())
+        for f in STATES.fields
+    ]
+)
+
+
+def dataset_states(storage: Storage, name: TableName) -> pa.Table:
+    """Files of all sources of a dataset's flows, of the time since its last full refresh; none where nothing ran yet."""
+    return _joined([_states(source.state, _checkpoint(storage, name, source), source.flow) for source in sources_of(storage, name)])
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of a streaming flow that reads files: the flow's name, the source's number in it, and its state folder."""
+
+    flow: str
+    number: int
+    epoch: int
+    state: Any
+
+
+def sources_of(storage: Storage, name: TableName) -> list[Source]:
+    """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
+    stored = storage.registry().datasets.get(name.key)
+    epoch = stored.epoch if stored else 0
+    root = storage.source_state(name, "flow", epoch, 0).parent.parent.parent
+    found = []
+    for flow in _folders(root):
+        of_epoch = [folder for folder in _folders(flow) if folder.name == str(epoch)]
+        found += [Source(unquote(flow.name), int(s.name), epoch, s) for f in of_epoch for s in _folders(f) if s.name.isdigit()]
+    return sorted(found, key=lambda source: (source.flow, source.number))
+
+
+def _checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
+    """The flow's checkpoint since the last full refresh, None where there is none."""
+    root = storage.checkpoint(name, source.flow, "0").parent
+    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == str(source.epoch)]
+    return max(found, key=lambda folder: folder.name) if found else None
+
+
+def _folders(folder: Any) -> list[Any]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def checkpoint_states(text: str, where: Location | None) -> pa.Table:
+    """Files of the flow whose checkpoint (or of the stand-alone stream whose state folder) is given.
+
+    Raises CF_STATE_INVALID_CHECKPOINT_PATH.
+    """
+    folder = Path(text.removeprefix("file://").removeprefix("file:")).absolute()
+    if (folder / "ledger").is_dir():
+        return _joined([_states(folder, None, "")])
+    match = _CHECKPOINT.fullmatch(str(folder))
+    sources = Path(match["root"], "autoloader", match["flow"], match["generation"].split("-")[0]) if match else folder
+    if match is None or not sources.is_dir():
+        raise LakeletError(
+            "CF_STATE_INVALID_CHECKPOINT_PATH",
+            f"{text} is neither a checkpoint of a flow that reads files nor the state folder of a stream",
+            where=where,
+            todo="Use cloud_files_state(TABLE(name)); of a stream outside a pipeline name its cloudFiles.schemaLocation or lakelet.state.",
+        )
+    flow = unquote(sources.parent.name)
+    return _joined([_states(state, folder, flow) for state in sorted(sources.iterdir()) if state.name.isdigit()])
+
+
+def _states(state: Any, checkpoint: Any, flow: str) -> pa.Table:
+    from lakelet.autoloader.file_state import states
+
+    number = int(state.name) if state.name.isdigit() and checkpoint is not None else 0
+    offsets = list(_committed(checkpoint)) if checkpoint is not None else []
+    table = states(str(state), offsets[number] if number < len(offsets) else None)
+    count = len(table)
+    for name, value in (("source_id", str(number)), ("flow_name", flow)):
+        column = pa.array([value] * count, pa.string())
+        at = table.schema.get_field_index(name)
+        table = table.append_column(name, column) if at < 0 else table.set_column(at, name, column)
+    return table.select(_SCHEMA.names).cast(_SCHEMA)
+
+
+def _committed(checkpoint: Any) -> Iterator[str]:
+    """Offsets of the file sources in the newest completed batch, in the order of their numbers."""
+    commits = checkpoint / "commits"
+    newest = max((int(file.name) for file in commits.iterdir() if file.name.isdigit()), default=-1) if commits.is_dir() else -1
+    if newest >= 0:
+        yield from (line for line in (checkpoint / "offsets" / str(newest)).read_text().splitlines()[2:] if is_offset(line))
+
+
+def _joined(tables: list[pa.Table]) -> pa.Table:
+    return pa.concat_tables([_SCHEMA.empty_table(), *tables])
