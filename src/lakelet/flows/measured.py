@@ -89,9 +89,11 @@ def emit_warnings(emit: Any, totals: Totals, *, update_id: str, dataset: str, fl
 def emit_change(emit: Any, change: SchemaChange, *, dataset: str, flow: str, id: str) -> None:
     """Tell about a new version of a source's schema."""
     added = ", ".join(f"{name} {kind}" for name, kind in change.added)
+    wider = ", ".join(f"{name} {after} (was {before})" for name, before, after in change.widened)
+    told = [f"new columns: {added}"] * bool(added) + [f"wider types: {wider}"] * bool(wider)
     emit(
         "schema_change",
-        f"Flow '{flow}' has new columns from {change.first_file}: {added or 'wider types'}.",
+        f"Flow '{flow}' has, from {change.first_file}, {'; '.join(told)}.",
         {
             "flow_name": flow,
             "source": change.source,
