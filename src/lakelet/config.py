@@ -16,6 +16,8 @@ from lakelet import sources as found
 from lakelet.bundle import PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.names import Namespace
+from lakelet.objects import is_s3
+from lakelet.places import Place, place
 from lakelet.toolsettings import ToolSettings, read_tool_settings
 
 DEFAULT_STORAGE = ".lakelet"
@@ -40,7 +42,7 @@ class PipelineConfig:
     import_roots: tuple[Path, ...]
     namespace: Namespace
     parameters: Mapping[str, str]
-    storage: Path
+    storage: Place
     target: str | None = None
     master: str | None = None
 
@@ -113,7 +115,7 @@ def load_config(
     )
 
 
-def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
+def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Place:
     """The storage root that a command without sources means: the flag, else the environment, else that of the current project."""
     cwd = Path(os.path.abspath(cwd or Path.cwd()))
     environ = os.environ if environ is None else environ
@@ -345,15 +347,16 @@ def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, 
     return merged
 
 
-def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> Path:
+def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> Place:
     given, base = (flag or environ.get("LAKELET_STORAGE"), cwd)
     if not given:
         given, base = (settings.storage or DEFAULT_STORAGE, root)
     text = given.removeprefix("file://") if given.startswith("file:///") else given.removeprefix("file:")
+    if is_s3(text):
+        return place(text)
     if _SCHEME.match(text):
-        raise LakeletError(
-            "STORAGE_UNSUPPORTED", f"the storage {given} is not a folder of this machine", todo="Name a folder: --storage DIR"
-        )
+        what = f"the storage {given} is neither a folder nor on S3"
+        raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or a place on S3: --storage s3a://<bucket>/<path>")
     return Path(os.path.normpath(base / Path(text).expanduser()))
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,17 @@ DELTA_VERSION = "4.4.0"
 MINIMUM_JAVA = 17
 VECTOR_MODULE = "jdk.incubator.vector"
 
-_GROUP = "io.delta"
-_MODULES = ("delta-spark_4.2_2.13", "delta-storage")
-JAR_NAMES = tuple(f"{module}-{DELTA_VERSION}.jar" for module in _MODULES)
+# Name of each jar: its group, module and version in a Maven repository.
+_DELTA = {f"{module}-{DELTA_VERSION}.jar": ("io.delta", module, DELTA_VERSION) for module in ("delta-spark_4.2_2.13", "delta-storage")}
+# hadoop-aws must be of the Hadoop that pyspark holds; the other two are those it was built with.
+_S3 = {
+    "hadoop-aws-3.5.0.jar": ("org.apache.hadoop", "hadoop-aws", "3.5.0"),
+    "bundle-2.35.4.jar": ("software.amazon.awssdk", "bundle", "2.35.4"),
+    "analyticsaccelerator-s3-1.3.1.jar": ("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1"),
+}
+JAR_NAMES = tuple(_DELTA)
+S3_JAR_NAMES = tuple(_S3)
+_FETCH_SECONDS = 1800
 
 KEPT_ARCHIVES = 3
 _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
@@ -124,9 +133,9 @@ def _ask_java(executable: Path) -> Java:
     return Java(executable, full, version, re.search(rf"^{re.escape(VECTOR_MODULE)}(@|$)", modules, re.MULTILINE) is not None)
 
 
-def _output_of(command: list[str]) -> str:
+def _output_of(command: list[str], seconds: float = 60) -> str:
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60, check=False)
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     return done.stdout
@@ -166,13 +175,22 @@ def jars() -> Jars:
 
     Raises JARS_MISSING when one of them is absent or no jar.
     """
+    return Jars(*_present(JAR_NAMES, "Type: lakelet doctor --fetch (or: make setup)"))
+
+
+def s3_jars() -> tuple[Path, ...]:
+    """Return the jars with which Spark reads and writes `s3a://`, from the same folders as `jars`. Raises JARS_MISSING. Asks no network."""
+    return _present(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (700 MB, once)")
+
+
+def _present(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
     named = os.environ.get("LAKELET_JARS")
     folder = Path(named).expanduser().absolute() if named else cache_folder() / "jars"
-    missing = [name for name in JAR_NAMES if not zipfile.is_zipfile(folder / name)]
+    missing = [name for name in names if not zipfile.is_zipfile(folder / name)]
     if missing:
-        todo = f"Put them there: LAKELET_JARS names {folder}." if named else "Type: lakelet doctor --fetch (or: make setup)"
+        todo = f"Put them there: LAKELET_JARS names {folder}." if named else remedy
         raise LakeletError("JARS_MISSING", f"{' and '.join(missing)} not found in {folder}", todo=todo)
-    return Jars(*(folder / name for name in JAR_NAMES))
+    return tuple(folder / name for name in names)
 
 
 def ensure_jars() -> Jars:
@@ -185,31 +203,52 @@ def ensure_jars() -> Jars:
         return fetch_jars()
 
 
+def ensure_s3_jars() -> tuple[Path, ...]:
+    """Return the jars for `s3a://`, fetching them first (700 MB) when the cache has none."""
+    try:
+        return s3_jars()
+    except LakeletError:
+        if os.environ.get("LAKELET_JARS"):
+            raise
+        return fetch_s3_jars()
+
+
 def fetch_jars() -> Jars:
-    """Get the two jars, without what they depend on, into the cache and return them.
+    """Get Delta's two jars, without what they depend on, into the cache and return them. Raises JARS_MISSING with Ivy's reason."""
+    _fetch("Delta's jars", _DELTA)
+    return jars()
+
+
+def fetch_s3_jars() -> tuple[Path, ...]:
+    """Get the three jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
+    _fetch("The jars for s3a", _S3)
+    return s3_jars()
+
+
+def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]]) -> None:
+    """Get jars into the cache.
 
     Uses the Ivy that pyspark ships (one small Java process, no Spark), which looks in its default repositories or, when `LAKELET_MAVEN`
-    holds a repository URL, only there. Each jar appears in the cache whole or not at all. Raises JARS_MISSING with Ivy's reason.
+    holds a repository URL, only there. Each jar appears in the cache whole or not at all.
     """
     java, target = require_java(), cache_folder() / "jars"
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
-        told = _output_of(_ivy_command(java, work))
-        if not all(zipfile.is_zipfile(work / name) for name in JAR_NAMES):
+        told = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
+        if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
-                f"Delta's jars {' and '.join(JAR_NAMES)} could not be fetched",
+                f"{what} {' and '.join(wanted)} could not be fetched",
                 why=_ivy_reason(told),
-                todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds both jars with LAKELET_JARS=<folder>.",
+                todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds all of them with LAKELET_JARS=<folder>.",
             )
-        for name in JAR_NAMES:
+        for name in wanted:
             os.replace(work / name, target / name)
-    return jars()
 
 
-def _ivy_command(java: Java, work: Path) -> list[str]:
-    dependencies = "".join(f'<dependency org="{_GROUP}" name="{m}" rev="{DELTA_VERSION}" transitive="false"/>' for m in _MODULES)
+def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:
+    dependencies = "".join(f'<dependency org="{group}" name="{module}" rev="{rev}" transitive="false"/>' for group, module, rev in wanted)
     info = '<info organisation="lakelet" module="jars"/>'
     (work / "ivy.xml").write_text(f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>')
     ivy = next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))), None)

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.jsonvalues import json_rows, spark_type_text
 from lakelet.names import TableName
+from lakelet.objects import delta_options, is_s3
+from lakelet.places import Place, place
 from lakelet.storage import Registry, Storage, StoredDataset
 
 if TYPE_CHECKING:
@@ -46,14 +48,14 @@ class TableInfo:
         return {**asdict(self), "columns": [dict(column) for column in self.columns]}
 
 
-def list_tables(storage: Path, *, private: bool = False) -> list[TableInfo]:
+def list_tables(storage: Place, *, private: bool = False) -> list[TableInfo]:
     """All stored datasets by name, private ones only on demand. Row counts come from the tables' logs, no data is read."""
     registry = Storage(storage).registry()
     chosen = [d for d in registry.datasets.values() if private or not d.private]
     return [_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
 
 
-def _info(storage: Path, dataset: StoredDataset) -> TableInfo:
+def _info(storage: Place, dataset: StoredDataset) -> TableInfo:
     path = _path(storage, dataset)
     rows = version = None
     columns: tuple[Mapping[str, str], ...] = ()
@@ -66,19 +68,19 @@ def _info(storage: Path, dataset: StoredDataset) -> TableInfo:
     return TableInfo(dataset.name, dataset.kind, path.as_uri(), rows, version, columns, dataset.private, dataset.active)
 
 
-def _path(storage: Path, dataset: StoredDataset) -> Path:
-    return Path(storage).absolute() / dataset.path
+def _path(storage: Place, dataset: StoredDataset) -> Place:
+    return place(storage) / dataset.path
 
 
-def _open(path: Path) -> Any:
+def _open(path: Place) -> Any:
     """The Delta table, None where there is none."""
-    if not (path / "_delta_log").is_dir():
+    if isinstance(path, Path) and not (path / "_delta_log").is_dir():
         return None
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        return DeltaTable(str(path))
+        return DeltaTable(str(path), storage_options=delta_options(path))
     except TableNotFoundError:
         return None
 
@@ -132,7 +134,7 @@ class Rows:
     rows: Iterator[dict[str, Any]]
 
 
-def read_rows(storage: Path, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
+def read_rows(storage: Place, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
     """The rows of one stored dataset, in no particular order.
 
     `note` gets a word when Spark has to be started for it. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
@@ -143,7 +145,7 @@ def read_rows(storage: Path, name: str, *, limit: int | None = None, note: Note 
     return Rows(tuple(reader.schema.names), islice((row for batch in reader for row in json_rows(batch)), limit))
 
 
-def read_arrow(storage: Path, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
+def read_arrow(storage: Place, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
     """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
     registry = Storage(storage).registry()
     same = [d for d in registry.datasets.values() if d.name.rsplit(".", 1)[-1].lower() == name.lower()]
@@ -155,7 +157,7 @@ def read_arrow(storage: Path, name: str, *, note: Note = lambda text: None) -> p
     return _reader(path, dataset, None, note)
 
 
-def _reader(path: Path, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
+def _reader(path: Place, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
     table = _open(path)
     if table is None:
         raise LakeletError("UNKNOWN_TABLE", f"{dataset.name} is known but was not written yet", todo="lakelet run")
@@ -169,7 +171,7 @@ def _reader(path: Path, dataset: StoredDataset, limit: int | None, note: Note) -
     note(f"{dataset.name} uses table features that need Spark; starting it ...")
     from lakelet.session import start_session
 
-    frame = start_session(app_name="lakelet show").read.format("delta").load(str(path))
+    frame = start_session(app_name="lakelet show", s3=is_s3(path)).read.format("delta").load(str(path))
     return _collected(frame if limit is None else frame.limit(limit)).to_reader()
 
 
@@ -190,14 +192,14 @@ def _collected(frame: Any) -> pa.Table:
 # --- SQL ------------------------------------------------------------------------------------------------------------------------------
 
 
-def run_sql(storage: Path, sql: str, *, spark: SparkSession | None = None) -> Rows:
+def run_sql(storage: Place, sql: str, *, spark: SparkSession | None = None) -> Rows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Starts a Spark session unless one is given. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED.
     """
     from lakelet.session import start_session
 
-    spark = spark or start_session(app_name="lakelet sql")
+    spark = spark or start_session(app_name="lakelet sql", s3=is_s3(storage))
     from lakelet.clones import quiet_pyspark
 
     with quiet_pyspark():
@@ -205,7 +207,7 @@ def run_sql(storage: Path, sql: str, *, spark: SparkSession | None = None) -> Ro
     return Rows(tuple(table.schema.names), json_rows(table))
 
 
-def _result(spark: SparkSession, storage: Path, sql: str) -> pa.Table:
+def _result(spark: SparkSession, storage: Place, sql: str) -> pa.Table:
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     from lakelet import sqltext
@@ -231,7 +233,7 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: Path) -> None:
+    def __init__(self, spark: SparkSession, storage: Place) -> None:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
@@ -253,8 +255,8 @@ class _Views:
             return self._view(EVENT_LOG, self._storage.events, "the event log")
         raise _unknown(names_of([ref])[0], self._registry)
 
-    def _view(self, key: str, path: Path, shown: str) -> str:
-        if not (path / "_delta_log").is_dir():
+    def _view(self, key: str, path: Place, shown: str) -> str:
+        if _open(path) is None:
             raise LakeletError("UNKNOWN_TABLE", f"{shown} is known but was not written yet", todo="lakelet run")
         name = "lakelet_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in key)
         self._spark.read.format("delta").load(str(path)).createOrReplaceTempView(name)
@@ -264,7 +266,7 @@ class _Views:
 # --- events ---------------------------------------------------------------------------------------------------------------------------
 
 
-def read_events(storage: Path, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
+def read_events(storage: Place, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
     """Rows of the event log in sequence order, in the form of `Event.as_json`.
 
     Of the latest update, of the one whose id begins with `update`, or of `every` one. Raises USAGE if no update has that id.

@@ -81,10 +81,13 @@ def tuning_options(java: Java, delta: Jars, input_bytes: int | None) -> list[str
     return [*options, f"-XX:SharedArchiveFile={archive}", "-Xlog:disable", "-Xlog:all=error:stderr"] if archive.is_file() else options
 
 
-def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapping[str, str]) -> list[str]:
-    """Return the command line of Spark's driver process: this Java, Spark's jars after Delta's two, the options, the settings."""
+def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapping[str, str], more: Sequence[Path] = ()) -> list[str]:
+    """Return the command line of Spark's driver process: this Java, Spark's jars after Delta's two, the options, the settings.
+
+    `more`: further jars. They come last: the class-data archive fits a class path that begins with its own.
+    """
     spark = spark_home()
-    class_path = [delta.class_path, *_configuration_folders(settings), str(spark / "jars" / "*")]
+    class_path = [delta.class_path, *_configuration_folders(settings), str(spark / "jars" / "*"), *map(str, more)]
     own = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     memory = f"-Xmx{settings['spark.driver.memory']}"

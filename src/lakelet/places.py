@@ -7,8 +7,9 @@ storage uses, with the same meaning.
 from __future__ import annotations
 
 import fnmatch
+import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TypeAlias
 
 from lakelet.objects import RemoteStore, encoded, open_store, scheme_of
@@ -34,9 +35,6 @@ class RemotePath:
     def __hash__(self) -> int:
         return hash(self._uri)
 
-    def __lt__(self, other: RemotePath) -> bool:
-        return self._uri < other._uri
-
     def __truediv__(self, name: str) -> RemotePath:
         return RemotePath(f"{self._uri}/{name}")
 
@@ -47,9 +45,6 @@ class RemotePath:
     @property
     def parent(self) -> RemotePath:
         return RemotePath(self._uri.rpartition("/")[0])
-
-    def relative_to(self, root: RemotePath) -> PurePosixPath:
-        return PurePosixPath(self._uri).relative_to(str(root))
 
     def as_uri(self) -> str:
         return encoded(self._uri)
@@ -77,6 +72,11 @@ class RemotePath:
         for place in found:
             yield from place.glob(rest) if rest else (place,)
 
+    def sizes(self, since: float = 0.0) -> Iterator[int]:
+        """Bytes of each file below the folder that came at or after a moment (seconds since 1970). Raises STORE_FAILED."""
+        store, path = open_store(self._uri, RemoteStore)
+        return (info.size for info in store.listed(path, recursive=True) if info.is_file and info.mtime_ns >= since * 1e9)
+
     def read_text(self) -> str:
         """Raises FileNotFoundError."""
         store, path = open_store(self._uri, RemoteStore)
@@ -94,6 +94,16 @@ class RemotePath:
 
 
 Place: TypeAlias = Path | RemotePath
+
+
+def names_in(folder: Place) -> list[str]:
+    """Names of what lies in a folder, in no order; none when it is not there. One request where there is a server to ask."""
+    if isinstance(folder, RemotePath):
+        return [found.name for found in folder.iterdir()]
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
 
 
 def place(location: str | Place) -> Place:

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from lakelet import tables
@@ -22,6 +21,7 @@ from lakelet.failpoints import reached
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.flows.measured import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.model import Kind
+from lakelet.places import Place
 from lakelet.storage import LastUpdate, Registry, StoredDataset
 from lakelet.tables import TableLog
 
@@ -96,10 +96,10 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
     return Repaired(replace(registry, datasets=datasets), None if log.known.ended else last, len(log.events))
 
 
-def _table_folders(root: Path, registry: Registry) -> Sequence[str]:
+def _table_folders(root: Place, registry: Registry) -> Sequence[str]:
     """Folders of all tables, also of those whose first update did not get to register them."""
     found = {stored.path for stored in registry.datasets.values()}
-    found |= {log.parent.relative_to(root).as_posix() for log in root.glob("tables/*/*/*/_delta_log")}
+    found |= {str(log.parent)[len(str(root)) + 1 :] for log in root.glob("tables/*/*/*/_delta_log")}
     return sorted(found)
 
 

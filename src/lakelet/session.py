@@ -10,13 +10,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lakelet import launch
-from lakelet.environment import Jars, ensure_jars, require_java
+from lakelet.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.errors import LakeletError
+from lakelet.objects import S3Settings
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -69,6 +70,7 @@ def start_session(
     master: str | None = None,
     input_bytes: int | None = None,
     conf: Mapping[str, str] | None = None,
+    s3: bool = False,
 ) -> SparkSession:
     """Return the Spark session of this process, starting it when there is none.
 
@@ -78,6 +80,7 @@ def start_session(
         input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `launch.tuning_options`), and below
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over ours.
+        s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
     JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
@@ -89,10 +92,11 @@ def start_session(
     # Workers must run the driver's interpreter; Spark reads these only here.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     java, delta = require_java(), ensure_jars()
-    settings = session_settings(delta, app_name=app_name, master=master, conf=conf or {})
+    more = ensure_s3_jars() if s3 else ()
+    settings = session_settings(delta, app_name=app_name, master=master, conf=conf or {}, more=more)
     if input_bytes is not None and input_bytes < INTERPRETED_BYTES and settings["spark.master"].startswith("local"):
         settings = {**_INTERPRETED, **settings}
-    command = launch.java_command(java, delta, launch.tuning_options(java, delta, input_bytes), settings)
+    command = launch.java_command(java, delta, launch.tuning_options(java, delta, input_bytes), settings, more)
     process = launch.start_java(command, local=settings["spark.master"].startswith("local"))
     try:
         return _new_session(process, settings)
@@ -101,8 +105,10 @@ def start_session(
         raise
 
 
-def session_settings(delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return every Spark setting of a new session: ours for this kind of master, then `conf` over them."""
+def session_settings(
+    delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = ()
+) -> dict[str, str]:
+    """Return every Spark setting of a new session: ours for this kind of master, then `conf` over them. `more`: the jars for `s3a://`."""
     url = conf.get("spark.master") or master or f"local[{cores()}]"
     settings = {
         "spark.master": url,
@@ -116,7 +122,11 @@ def session_settings(delta: Jars, *, app_name: str, master: str | None, conf: Ma
         partitions = str(cores())
         settings |= {**_LOCAL, "spark.sql.shuffle.partitions": partitions, "spark.databricks.delta.snapshotPartitions": partitions}
     else:
-        settings["spark.jars"] = ",".join(path.as_uri() for path in delta.paths)
+        settings["spark.jars"] = ",".join(path.as_uri() for path in (*delta.paths, *more))
+    if more:
+        # Spark's own choice replaces a file whose name is taken; the one for local disks cannot do that on an object store.
+        settings.pop("spark.sql.streaming.checkpointFileManagerClass", None)
+        settings |= S3Settings.of(os.environ).spark_settings()
     return {**settings, **conf}
 
 

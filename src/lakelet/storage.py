@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import threading
 import time
@@ -22,7 +23,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -31,9 +31,10 @@ import psutil
 from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
 from lakelet.names import Namespace, TableName
+from lakelet.places import Place, RemotePath, names_in, place
 
 FORMAT = 1
-_LEASES = "lease-*.json"
+_LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 
 
@@ -121,30 +122,30 @@ class Registry:
 class Storage:
     """Paths below one root, the registry in it, and the lease on it. Thread-safe."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = Path(root).absolute()
+    def __init__(self, root: Place) -> None:
+        self.root = place(root)
         self._lock = threading.Lock()
         self._registry: Registry | None = None
 
     # ------------------------------------------------------------------------------------------------------ paths
 
     @property
-    def system(self) -> Path:
+    def system(self) -> Place:
         return self.root / "system"
 
     @property
-    def events(self) -> Path:
+    def events(self) -> Place:
         return self.system / "events"
 
-    def table_path(self, name: TableName) -> Path:
+    def table_path(self, name: TableName) -> Place:
         """Where a table lies: where the registry says, else where a new one will be made."""
         stored = self.registry().datasets.get(name.key)
         return self.root / (stored.path if stored else new_table_path(name))
 
-    def checkpoint(self, target: TableName, flow: str, generation: str) -> Path:
+    def checkpoint(self, target: TableName, flow: str, generation: str) -> Place:
         return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
 
-    def source_state(self, target: TableName, flow: str, epoch: int, number: int) -> Path:
+    def source_state(self, target: TableName, flow: str, epoch: int, number: int) -> Place:
         return self.root / "autoloader" / _folder(target) / _segment(flow) / str(epoch) / str(number)
 
     # --------------------------------------------------------------------------------------------------- registry
@@ -162,7 +163,10 @@ class Storage:
     def _load(self) -> Registry:
         if self._registry is None:
             file = self.system / "registry.json"
-            self._registry = Registry.from_json(file.read_text(), source=str(file)) if file.exists() else Registry()
+            try:
+                self._registry = Registry.from_json(file.read_text(), source=str(file))
+            except FileNotFoundError:
+                self._registry = Registry()
         return self._registry
 
     def save(self, registry: Registry) -> None:
@@ -204,7 +208,10 @@ class Storage:
         finally:
             mine.unlink(missing_ok=True)
 
-    def _wait_until_alone(self, mine: Path) -> None:
+    def _lease_files(self) -> list[Place]:
+        return [self.system / name for name in sorted(names_in(self.system)) if _LEASE.fullmatch(name)]
+
+    def _wait_until_alone(self, mine: Place) -> None:
         """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
 
         Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
@@ -217,7 +224,7 @@ class Storage:
             if time.monotonic() > deadline or any(_precedence(other) < _precedence(me) for other in others):
                 raise self._busy(others[0])
             time.sleep(0.05)
-        for file in self.system.glob(_LEASES):
+        for file in self._lease_files():
             if file != mine and _holder(file) is None:
                 file.unlink(missing_ok=True)
 
@@ -228,7 +235,7 @@ class Storage:
 
     def _leases(self) -> list[Mapping[str, Any]]:
         """The leases of living processes."""
-        found = [_holder(file) for file in sorted(self.system.glob(_LEASES))]
+        found = [_holder(file) for file in self._lease_files()]
         return [holder for holder in found if holder is not None]
 
     def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
@@ -255,8 +262,11 @@ def _segment(text: str) -> str:
     return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")
 
 
-def write_atomically(file: Path, text: str) -> None:
+def write_atomically(file: Place, text: str) -> None:
     """Replace `file` as a whole; parents are made."""
+    if isinstance(file, RemotePath):
+        file.write_whole(text)
+        return
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
     temporary.write_text(text)
@@ -278,7 +288,7 @@ def _lease_text(update_id: str) -> str:
     )
 
 
-def _holder(lease: Path) -> Mapping[str, Any] | None:
+def _holder(lease: Place) -> Mapping[str, Any] | None:
     """Who holds a lease; None if there is none, if it is no lease, or if its process is gone."""
     try:
         holder = json.loads(lease.read_text())

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +23,7 @@ from pyspark.sql import types as T
 
 from lakelet import schemas
 from lakelet.failpoints import reached
+from lakelet.places import Place, names_in
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
@@ -46,24 +46,25 @@ class Commit:
 class TableLog:
     """The `_delta_log` of one table, read file by file and kept; safe to share between threads."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Place) -> None:
         self.path = path
         self._commits: dict[int, Commit | None] = {}
         self._lock = threading.Lock()
 
     def version(self) -> int:
         """Newest version, or -1 if the table does not exist."""
-        folder = self.path / "_delta_log"
-        if not folder.is_dir():
-            return -1
-        return max((int(f.name[:20]) for f in folder.iterdir() if f.name.endswith(".json") and f.name[:20].isdigit()), default=-1)
+        names = names_in(self.path / "_delta_log")
+        return max((int(name[:20]) for name in names if name.endswith(".json") and name[:20].isdigit()), default=-1)
 
     def commit(self, version: int) -> Commit | None:
         """One commit, or None if its log file was cleaned up."""
         with self._lock:
             if version not in self._commits:
                 file = self.path / "_delta_log" / f"{version:020d}.json"
-                self._commits[version] = _parse_commit(version, file.read_text()) if file.exists() else None
+                try:
+                    self._commits[version] = _parse_commit(version, file.read_text())
+                except FileNotFoundError:
+                    self._commits[version] = None
             return self._commits[version]
 
     def commits(self, after: int, upto: int) -> list[Commit] | None:
@@ -137,7 +138,7 @@ EPOCH = "lakelet.epoch"
 class Transaction:
     """One Delta transaction on the table at `path`. Delta's own classes do the work; this only calls them."""
 
-    def __init__(self, spark: SparkSession, path: Path) -> None:
+    def __init__(self, spark: SparkSession, path: Place) -> None:
         self._spark = spark
         self._jvm: Any = spark._jvm
         self._delta = self._jvm.org.apache.spark.sql.delta
@@ -268,7 +269,7 @@ def _mapping(scala_map: Any) -> dict[str, str]:
     return found
 
 
-def stored_schema(spark: SparkSession, path: Path) -> T.StructType:
+def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
     """Columns of the table as stored now."""
     return Transaction(spark, path).schema
 
@@ -313,7 +314,7 @@ _locks: dict[str, TableLock] = {}
 _locks_guard = threading.Lock()
 
 
-def lock_of(path: Path) -> TableLock:
+def lock_of(path: Place) -> TableLock:
     """The one lock of a table."""
     with _locks_guard:
         return _locks.setdefault(str(path), TableLock())
@@ -328,7 +329,7 @@ def aligned(rows: DataFrame, schema: T.StructType) -> DataFrame:
     )
 
 
-def create_if_absent(spark: SparkSession, path: Path, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> None:
+def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> None:
     """Make an empty table, unless there is one that belongs to the same reset epoch."""
     with lock_of(path).alone():
         exists = TableLog(path).version() >= 0
@@ -342,7 +343,7 @@ def create_if_absent(spark: SparkSession, path: Path, spec: TableSpec, *, user_m
         transaction.commit(transaction.removals() if exists else [], user_metadata=user_metadata, replace=exists)
 
 
-def _create_clustered(spark: SparkSession, path: Path, spec: TableSpec) -> None:
+def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None:
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
 
@@ -368,7 +369,7 @@ May raise to refuse the rows; then nothing becomes visible."""
 
 
 def append(
-    spark: SparkSession, path: Path, rows: DataFrame, spec: TableSpec, *, app: tuple[str, int], measure: Measure, replayed: bool
+    spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, app: tuple[str, int], measure: Measure, replayed: bool
 ) -> Written | None:
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
@@ -426,7 +427,7 @@ def _append(
     return Written(version, len(files))
 
 
-def overwrite(spark: SparkSession, path: Path, rows: DataFrame, spec: TableSpec, *, measure: Measure) -> Written:
+def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, measure: Measure) -> Written:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content."""
     if spec.cluster_by and TableLog(path).version() < 0:
         create_if_absent(spark, path, spec, user_metadata={})

@@ -388,6 +388,14 @@ def test_errors_name_included_files_too(project):
     assert (str(error.where), error.nearest) == ("resources/shop.pipeline.yml, line 4", ("libraries",))
 
 
+@pytest.mark.parametrize("storage", ["s3a://bucket/lake", "s3://bucket/lake/", "s3n://bucket/lake"])
+def test_a_storage_on_s3_is_the_same_place_under_each_of_its_schemes(project, storage):
+    project.write("a.py")
+    found = project.load("a.py", storage=storage)
+    assert str(found.storage) == "s3a://bucket/lake"
+    assert found.pipeline_id == project.load("a.py", storage="s3a://bucket/lake").pipeline_id
+
+
 @pytest.mark.parametrize(
     ("sources", "flags", "code", "what"),
     [
@@ -397,8 +405,8 @@ def test_errors_name_included_files_too(project):
         (["a.txt"], {}, "USAGE", "a.txt is no source file"),
         (["a.py"], {"target": "dev"}, "USAGE", "the deployment target 'dev' needs a bundle; {root} has no databricks.yml"),
         (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=c: a key may hold letters, digits, '_', '-' and '.' only"),
-        (["a.py"], {"storage": "s3a://b/x"}, "STORAGE_UNSUPPORTED", "the storage s3a://b/x is not a folder of this machine"),
-        (["a.py"], {"storage": "dbfs:/x"}, "STORAGE_UNSUPPORTED", "the storage dbfs:/x is not a folder of this machine"),
+        (["a.py"], {"storage": "gs://b/x"}, "STORAGE_UNSUPPORTED", "the storage gs://b/x is neither a folder nor on S3"),
+        (["a.py"], {"storage": "dbfs:/x"}, "STORAGE_UNSUPPORTED", "the storage dbfs:/x is neither a folder nor on S3"),
     ],
 )
 def test_wrong_usage(project, sources, flags, code, what):

@@ -291,7 +291,7 @@ def test_a_place_on_s3_answers_like_a_path(s3: S3Server) -> None:
     for name in ("tables/main/a/x/_delta_log/0.json", "tables/main/b/y/_delta_log/0.json", "tables/main/b/z/data", "system/lease-1.json"):
         (root / name).write_whole("{}")
     assert root.is_dir()
-    assert [str(p.relative_to(root)) for p in root.glob("tables/*/*/*/_delta_log")] == [
+    assert [str(p).removeprefix(f"{root}/") for p in root.glob("tables/*/*/*/_delta_log")] == [
         "tables/main/a/x/_delta_log",
         "tables/main/b/y/_delta_log",
     ]

@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,7 @@ from lakelet.cli.summary import Line
 from lakelet.config import find_storage
 from lakelet.errors import LakeletError
 from lakelet.explain import kind_text
+from lakelet.places import Place
 from lakelet.textual import aligned, counted
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def events(
         _write(line)
 
 
-def storage_root(given: str | None) -> Path:
+def storage_root(given: str | None) -> Place:
     """The storage root; a folder named by hand must exist."""
     root = find_storage(given)
     if given and not root.is_dir():

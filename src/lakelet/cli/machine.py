@@ -89,8 +89,13 @@ def check_sample(
 
 def doctor(
     fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
+    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (700 MB).")] = False,
 ) -> None:
     """Check what this machine needs to run pipelines."""
+    if fetch_s3:
+        from lakelet.environment import ensure_s3_jars
+
+        ensure_s3_jars()
     if fetch:
         from lakelet.environment import ensure_jars
 

@@ -10,13 +10,14 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.eventlog.events import TERMINAL, Event, error_struct
 from lakelet.failpoints import reached
+from lakelet.objects import delta_options
+from lakelet.places import Place, RemotePath
 
 Listener = Callable[[Event], None]
 
@@ -79,7 +80,7 @@ class EventWriter:
     The log is opened by `start`; until then events wait in memory, so an update that analysis refuses writes nothing.
     """
 
-    def __init__(self, path: Path, *, listeners: Sequence[Listener] = (), interval: float = 2.0) -> None:
+    def __init__(self, path: Place, *, listeners: Sequence[Listener] = (), interval: float = 2.0) -> None:
         self._path, self._listeners, self._interval = path, tuple(listeners), interval
         self._queue: queue.Queue[Event | None] = queue.Queue()
         self._sequence = 0
@@ -136,14 +137,16 @@ class EventWriter:
             deadline = deadline or time.monotonic() + self._interval
 
 
-def append(path: Path, events: Sequence[Event]) -> None:
+def append(path: Place, events: Sequence[Event]) -> None:
     """Append the events to the log in one commit; the table is made if it is absent."""
     from deltalake import WriterProperties, write_deltalake
 
     reached("events.before_flush")
     table = pa.Table.from_pylist([_row(event) for event in events], schema=SCHEMA)
-    os.makedirs(path, exist_ok=True)
-    write_deltalake(str(path), table, mode="append", writer_properties=WriterProperties(compression="SNAPPY"))
+    if not isinstance(path, RemotePath):
+        os.makedirs(path, exist_ok=True)
+    compression = WriterProperties(compression="SNAPPY")
+    write_deltalake(str(path), table, mode="append", writer_properties=compression, storage_options=delta_options(path))
     reached("events.flushed")
 
 
@@ -156,13 +159,13 @@ class Logged:
     ended: bool = False
 
 
-def logged(path: Path, update_id: str) -> Logged:
+def logged(path: Place, update_id: str) -> Logged:
     """Look up one update in the log."""
     from deltalake import DeltaTable, QueryBuilder
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        table = DeltaTable(str(path))
+        table = DeltaTable(str(path), storage_options=delta_options(path))
     except TableNotFoundError:
         return Logged()
     sql = f"""

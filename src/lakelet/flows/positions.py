@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from lakelet.errors import LakeletError
+from lakelet.places import Place, names_in
 from lakelet.plan import SourcePosition
 from lakelet.tables import TableLog
 
@@ -25,7 +25,7 @@ class Checkpoint:
         return self.planned > self.completed
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_checkpoint(folder: Place) -> Checkpoint:
     """The state of Spark's offset and commit logs."""
     planned, completed = _newest(folder / "offsets"), _newest(folder / "commits")
     if planned < 0:
@@ -34,10 +34,8 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     return Checkpoint(tuple(None if line.strip() == "-" else line for line in lines), planned, completed)
 
 
-def _newest(folder: Path) -> int:
-    if not folder.is_dir():
-        return -1
-    return max((int(f.name) for f in folder.iterdir() if f.name.isdigit()), default=-1)
+def _newest(folder: Place) -> int:
+    return max((int(name) for name in names_in(folder) if name.isdigit()), default=-1)
 
 
 def table_position(
