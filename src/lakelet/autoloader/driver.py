@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from lakelet.autoloader.clean import Cleaned
+
 
 class AutoLoaderSource:
     """One source of one flow. Make it with `open`."""
@@ -120,6 +122,23 @@ class AutoLoaderSource:
         if note is None or note.state != self._state:
             return None
         return self._schema.evolve(note, Ledger(note.state).planned(note.after, note.up_to)["path"].to_pylist())
+
+    def clean(self, committed: str | None) -> Cleaned | None:
+        """Note that everything up to the Spark offset `committed` is committed, then move or delete what the options say (5.6).
+
+        Called when a flow is drained. Returns what was done, None when the options ask for nothing. Raises LakeletError or OSError when the
+        state cannot be read or written; files that cannot be moved or deleted are reported in the result.
+        """
+        from lakelet.autoloader.clean import clean_files
+        from lakelet.autoloader.ledger import Ledger
+        from lakelet.autoloader.planning import batch_of
+
+        if self._state is None or committed is None:
+            return None
+        batch = batch_of(committed)
+        Ledger(self._state).mark_committed(batch)
+        rule = self._options.clean
+        return None if rule is None else clean_files(self._spec.path, self._state, rule, batch)
 
     def changes(self, since: str) -> list[SchemaChange]:
         """What `evolve` stored from the moment `since` (ISO 8601, UTC) on."""

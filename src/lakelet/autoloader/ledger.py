@@ -62,14 +62,8 @@ class Ledger:
     def unseen(self, listing: Any, up_to: int, *, by_time: bool = False) -> Any:
         """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
         waiting = listing.append_column("identity", _identity(listing)) if by_time else listing
-        for seen in _in_portions(self.entries(up_to)):
-            values = _identity(seen) if by_time else seen["path"]
-            known = pc.is_in(waiting["identity" if by_time else "path"], value_set=values)
-            if pc.any(known).as_py():
-                waiting = waiting.filter(pc.invert(known))
-            if not len(waiting):
-                break
-        return waiting.select(listing.column_names)
+        values = (_identity(piece) if by_time else piece["path"] for piece in self.entries(up_to))
+        return without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
 
     def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
         """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: the moment of the listing."""
@@ -146,7 +140,6 @@ class Ledger:
         commits = self.commits(up_to)
         merged = to_bytes(_with_commits(piece, commits) for piece in self.entries(up_to))
         self.files.write(self._compact_path(up_to + 1), merged)
-        reached("ledger.compacted")
         for name in self.files.names(self.folder):
             batch, compact, mark = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name), _MARK_FILE.fullmatch(name)
             covered = (batch or mark) and int((batch or mark)[1]) <= up_to  # type: ignore[index]
@@ -199,16 +192,27 @@ def _identity(rows: Any) -> Any:
     return pc.binary_join_element_wise(rows["path"], rows["modified"].cast(pa.string()), "\n")
 
 
-def _in_portions(parts: Iterator[Any]) -> Iterator[Any]:
-    """Record batches as tables of a size that is worth a look-up table of its own."""
+def without(rows: Any, column: str, values: Iterator[Any]) -> Any:
+    """The rows whose `column` is none of the values, which come in arrays."""
+    for some in _in_portions(values):
+        if not len(rows):
+            break
+        known = pc.is_in(rows[column], value_set=some)
+        if pc.any(known).as_py():
+            rows = rows.filter(pc.invert(known))
+    return rows
+
+
+def _in_portions(arrays: Iterator[Any]) -> Iterator[Any]:
+    """Arrays put together until they are worth a look-up table of their own."""
     held: list[Any] = []
-    for part in parts:
-        held.append(part)
+    for array in arrays:
+        held.append(array)
         if sum(map(len, held)) >= _COMPARED_ROWS:
-            yield pa.Table.from_batches(held)
+            yield pa.chunked_array(held)
             held = []
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.chunked_array(held)
 
 
 def take(rows: Any, limits: Limits) -> Any:

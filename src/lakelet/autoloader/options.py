@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lakelet.autoloader.clean_options import OPTIONS as CLEAN_OPTIONS
+from lakelet.autoloader.clean_options import CleanSource, clean_source
+from lakelet.autoloader.clean_options import notices as clean_notices
 from lakelet.autoloader.formats import NAMES, Format, format_of
 from lakelet.autoloader.formats.option import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
 from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUED_COLUMN, ReaderSpec, SourceSpec
@@ -40,11 +43,8 @@ CLOUD: Mapping[str, Option] = by_key(
         number("maxFilesPerTrigger", 1000, least=1),
         Option("maxBytesPerTrigger", _size_text),
         flag("allowOverwrites", False),
-        text("maxFileAge", notice="no seen file is ever forgotten"),
         text("backfillInterval", notice=_LISTS),
-        word("cleanSource", "OFF", ("OFF", "MOVE", "DELETE"), only=("off",)),
-        text("cleanSource.retentionDuration", only=()),
-        text("cleanSource.moveDestination", only=()),
+        *CLEAN_OPTIONS,
         flag("useStrictGlobber", False),
         flag("validateOptions", True),
         word("useIncrementalListing", "auto", ("auto", "true", "false"), notice=_LISTS),
@@ -94,6 +94,7 @@ class Options:
     include_existing: bool
     sample_files: int
     sample_bytes: int
+    clean: CleanSource | None = None
     notices: tuple[str, ...] = ()
 
 
@@ -113,6 +114,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     problem = format.check(format_options)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
+    clean = clean_source(cloud, spec)
     explicit = spec.schema is not None
     if spec.schema is not None:
         format.check_schema(spec.schema, spec.where)
@@ -164,7 +166,8 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         include_existing=cloud["includeexistingfiles"],
         sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
         sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
-        notices=tuple(_notices(given_cloud, given_plain, format)),
+        clean=clean,
+        notices=(*_notices(given_cloud, given_plain, format), *clean_notices(given_cloud, clean)),
     )
 
 
