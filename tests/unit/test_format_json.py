@@ -220,7 +220,7 @@ def test_fractions_are_decimals_from_the_start_where_types_widen_and_texts_stay_
     one = source(WIDEN).put("a.json", '{"v":1.5,"zip":"01234"}\n')
     assert one.types() == {"v": "decimal(2,1)", "zip": "string", "_rescued_data": "string"}
     one.run().put("b.json", '{"v":10.25}').stops("NEW_FIELDS_AND_WIDENED_TYPES")
-    assert one.run().rows("v") == [Decimal("1.50"), Decimal("10.25")] or one.rows("v") == [Decimal("1.5"), Decimal("10.25")]
+    assert one.run().rows("v") == [Decimal("1.5"), Decimal("10.25")]
 
 
 def test_new_fields_under_another_spelling_are_found_when_case_does_not_count(source: Make) -> None:

@@ -20,6 +20,7 @@ from lakelet.autoloader.formats.json_text import Node, Num, Obj
 
 NULL, BOOLEAN, BIGINT, DOUBLE, STRING = "null", "boolean", "bigint", "double", "string"
 TIMESTAMP, DATE = "timestamp", "date"
+DEEPEST = 50  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Typing:
 _DEFAULT = Typing()
 
 
-def type_of(node: Node, typing: Typing = _DEFAULT) -> Type:
-    """Type of one value. An empty text counts as NULL, as in Spark."""
+def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
+    """Type of one value. An empty text counts as NULL, as in Spark. What is nested more than `DEEPEST` levels deep stays JSON text."""
     if node is None or (type(node) is str and not node):
         return NULL
     if node is True or node is False:
@@ -81,15 +82,18 @@ def type_of(node: Node, typing: Typing = _DEFAULT) -> Type:
         return STRING if typing.primitives_as_string else number_type(node, decimal=typing.prefers_decimal)
     if isinstance(node, str):
         return _text_type(node, typing)
+    if depth >= DEEPEST:
+        return STRING
     if isinstance(node, Obj):
         fields: dict[str, Type] = {}
         for key, value in node:
             known = fields.get(key)
-            fields[key] = type_of(value, typing) if known is None else merge(known, type_of(value, typing))
+            kind = type_of(value, typing, depth + 1)
+            fields[key] = kind if known is None else merge(known, kind)
         return Struct(fields)
     element: Type = NULL
     for item in node:
-        element = merge(element, type_of(item, typing))
+        element = merge(element, type_of(item, typing, depth + 1))
     return Array(element)
 
 
@@ -100,6 +104,11 @@ def _text_type(text: str, typing: Typing) -> Type:
 
 
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in digits."""
+    return _FRACTION.fullmatch(text) is not None
 
 
 def _decimal_type(literal: str) -> Type:
@@ -197,15 +206,17 @@ class Uncertain(Exception):
     """Arrow's inference lost what is needed to know Spark's type: the block has to be inferred record by record."""
 
 
-def from_arrow(column: Any, typing: Typing = _DEFAULT) -> Type:
+def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
     """Type of an Arrow array that pyarrow's JSON reader inferred. Raises Uncertain where the literal texts are needed to know it."""
     kind = column.type
     if pa.types.is_null(kind):
         return NULL
+    if depth >= DEEPEST and pa.types.is_nested(kind):
+        raise Uncertain
     if pa.types.is_struct(kind):
-        return Struct({kind.field(i).name: from_arrow(column.field(i), typing) for i in range(kind.num_fields)})
+        return Struct({kind.field(i).name: from_arrow(column.field(i), typing, depth + 1) for i in range(kind.num_fields)})
     if pa.types.is_list(kind):
-        return Array(from_arrow(column.flatten(), typing))
+        return Array(from_arrow(column.flatten(), typing, depth + 1))
     if column.null_count == len(column):
         return NULL
     moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)

@@ -15,6 +15,7 @@ _MODULES = {
     "orc": "orc_files.OrcFormat",
     "parquet": "parquet_files.ParquetFormat",
     "text": "text_files.TextFormat",
+    "xml": "xml_files.XmlFormat",
 }
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
 

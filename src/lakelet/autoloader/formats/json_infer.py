@@ -113,7 +113,7 @@ class FileInference:
             if isinstance(kind, Struct):
                 self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
             if self._rules.widens and self._wide is not None:
-                self._wide = _widened(self._wide, part, self._rules, "")
+                self._wide = widened(self._wide, part, self._rules)
 
     def _records(self, line: bytes) -> list[Obj]:
         if not line.strip():
@@ -125,7 +125,7 @@ class FileInference:
             return [record for part in parts for record in self._records(part)]
 
 
-def _widened(known: Any, value: Any, rules: RowRules, path: str) -> Any:
+def widened(known: Any, value: Any, rules: RowRules, path: str = "") -> Any:
     """A type in which the numbers of a value that it does not take have their wider types."""
     from pyspark.sql.types import ArrayType, StructField, StructType
 
@@ -135,13 +135,13 @@ def _widened(known: Any, value: Any, rules: RowRules, path: str) -> Any:
         fields = []
         for field in known.fields:
             name = field.name if rules.case_sensitive else field.name.lower()
-            inner = _widened(field.dataType, found[name], rules, f"{path}{field.name}.") if name in found else field.dataType
+            inner = widened(field.dataType, found[name], rules, f"{path}{field.name}.") if name in found else field.dataType
             fields.append(field if inner is field.dataType else StructField(field.name, inner, field.nullable, field.metadata))
         return known if all(a is b for a, b in zip(fields, known.fields, strict=True)) else StructType(fields)
     if kind == "array" and isinstance(value, list) and not isinstance(value, Obj):
         element = known.elementType
         for item in value:
-            element = _widened(element, item, rules, path + "element.")
+            element = widened(element, item, rules, path + "element.")
         return known if element is known.elementType else ArrayType(element, known.containsNull)
     wide = wider_type(value, known, rules, path.rstrip("."))
     return known if wide is None else wide

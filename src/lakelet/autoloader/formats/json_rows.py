@@ -31,7 +31,7 @@ from lakelet.autoloader.formats.json_text import (
     source_text,
 )  # fmt: skip
 from lakelet.autoloader.formats.json_values import MomentFormats, scalar
-from lakelet.autoloader.infer import Typing, is_column, number_type, to_spark
+from lakelet.autoloader.infer import Typing, is_column, is_number, number_type, to_spark
 
 RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
@@ -58,6 +58,9 @@ class RowRules:
     widens: bool = False  # a number that a wider type of its column would take stops the reading (spec 3.3)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
     cr_ends_line: bool = True  # a line that is no record is tried again as several, between carriage returns
+    scalars: Callable[[Any, MomentFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
+    source_text: bool = SOURCE_TEXT
+    text_numbers: bool = False  # numbers are texts (XML)
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,10 @@ class RowReader:
     @property
     def rules(self) -> RowRules:
         return self._rules
+
+    def row(self, record: Obj) -> Row:
+        """The row of one parsed record. Raises UnknownFields where the rules say so."""
+        return self._row(record)
 
     def rows(self, line: bytes) -> list[Row]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
@@ -244,7 +251,8 @@ def _unknown_inside(value: Node, data_type: Any, reader: RowReader, path: str) -
 
 def wider_type(value: Node, data_type: Any, rules: RowRules, path: str) -> Any | None:
     """The type that takes a number which `data_type` does not, where the mode widens types (spec 3.3)."""
-    if not rules.widens or not isinstance(value, Num) or is_hinted(path, rules.hinted):
+    number = isinstance(value, Num) or (rules.text_numbers and isinstance(value, str) and is_number(value))
+    if not rules.widens or not number or is_hinted(path, rules.hinted):
         return None
     wide = wider(data_type, to_spark(number_type(value, decimal=True)))
     return None if wide is None or wide == data_type else wide
@@ -264,12 +272,12 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
     if kind == "variant":
         return lambda value: (dump(value), None)
     if kind in ("string", "char", "varchar"):
-        return _text
+        return _text if reader.rules.source_text else _compact_text
     return _scalar(data_type, reader, path)
 
 
 def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
-    read, rules = scalar(data_type, reader.rules.moments), reader.rules
+    read, rules = reader.rules.scalars(data_type, reader.rules.moments), reader.rules
 
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
@@ -291,12 +299,14 @@ def _text(value: Node) -> tuple[Any, str | None]:
         return str(value), None
     if value is True or value is False:
         return ("true" if value else "false"), None
-    if not SOURCE_TEXT:
-        return dump(value), None
     raw = source_text(value)
     if raw is None:
         raise NeedsSource
     return raw, None
+
+
+def _compact_text(value: Node) -> tuple[Any, str | None]:
+    return (value if value is None or type(value) is str else dump(value)), None
 
 
 def _struct_converter(data_type: Any, reader: RowReader, path: str) -> Converter:
@@ -330,13 +340,14 @@ def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
     """A name in an object as a key of a map; None where it does not fit."""
     if data_type.typeName() in ("string", "char", "varchar"):
         return lambda name: name
-    read = scalar(data_type, reader.rules.moments)
+    read = reader.rules.scalars(data_type, reader.rules.moments)
 
     def convert(name: str) -> Any:
+        typed = read(name)
         try:
-            return read(parse(name, reader.rules.syntax))
+            return read(parse(name, reader.rules.syntax)) if typed is None else typed
         except BrokenText:
-            return read(name)
+            return None
 
     return convert
 
