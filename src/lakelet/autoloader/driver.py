@@ -171,13 +171,10 @@ def register(spark: SparkSession, *, wrap: bool = True) -> None:
 
 def check_types(options: Options, spec: SourceSpec) -> None:
     """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
-    from lakelet.autoloader.hints import parse_hints
+    from lakelet.autoloader.hints import hinted_columns
 
-    if spec.schema is not None:
-        fields = [(field.name, field.dataType) for field in spec.schema.fields]
-    else:
-        fields = list(parse_hints(options.hints or "", spec.where).items())
-    for name, kind in fields:
+    schema = spec.schema if spec.schema is not None else hinted_columns(options.hints or "", spec.where)
+    for name, kind in ((field.name, field.dataType) for field in schema.fields):
         if not options.format.supports(kind):
             what = f"column {name}: {kind.simpleString()} is not read from {options.format.name} files yet"
             raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where)
