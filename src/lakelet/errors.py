@@ -81,6 +81,7 @@ CODES: dict[str, CodeInfo] = {
     "CF_ADD_NEW_NOT_SUPPORTED": CodeInfo(_I, "addNewColumns together with an explicit schema"),
     "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH": CodeInfo(_I, "a declared schema is not the one that binaryFile has"),
     "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "the evolution mode does not go with this format"),
+    "CF_UNSUPPORTED_FORMAT_FOR_SCHEMA_INFERENCE": CodeInfo(_I, "the columns of this format are not inferred, a schema is needed"),
     "CF_INVALID_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "unknown evolution mode"),
     "CF_INVALID_SCHEMA_HINTS_OPTION": CodeInfo(_I, "cloudFiles.schemaHints does not parse"),
     "CF_INVALID_SCHEMA_HINT_COLUMN": CodeInfo(_I, "a schema hint contradicts another one"),

@@ -249,10 +249,11 @@ def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) 
             where=spec.where,
             nearest=nearest_names(wanted, MODES),
         )
-    if format.fixed_schema and mode != NONE:
+    if (format.fixed_schema or not format.infers) and mode != NONE:
+        why = "whose columns never change" if format.fixed_schema else "whose columns are declared"
         raise LakeletError(
             "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE",
-            f"schemaEvolutionMode {mode} does not go with format {format.name}, whose columns never change",
+            f"schemaEvolutionMode {mode} does not go with format {format.name}, {why}",
             where=spec.where,
             todo=f"Leave the option out, or set it to {NONE}.",
         )
