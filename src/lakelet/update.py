@@ -23,6 +23,7 @@ from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.executor import execute
 from lakelet.failpoints import reached
 from lakelet.flows import append, complete
+from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.loader import Loaded
 from lakelet.model import Kind
@@ -336,11 +337,13 @@ class Update:
         self.progress(work, "STARTING", f"Flow '{work.key}' is STARTING.")
         decision = decide(self.environment, work, remember=True)
         self._step(work, decision)
+        run = FlowRun(self.environment, work.analyzed, work.flow)
         if decision.strategy is Strategy.SKIP:
+            if work.kind is not Kind.MATERIALIZED_VIEW:
+                clean_sources(run)
             self.progress(work, "IDLE", f"Flow '{work.key}' is IDLE: {decision.reason}.")
             return
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
-        run = FlowRun(self.environment, work.analyzed, work.flow)
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
         else:

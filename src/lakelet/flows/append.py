@@ -26,6 +26,7 @@ from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
 from lakelet.expectations.measure import Counts, counts, data_quality, judged, violation_error
 from lakelet.failpoints import reached
+from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.measured import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
@@ -248,6 +249,7 @@ def run_append(run: FlowRun) -> Totals:
         ) from failure
     reached("flow.drained")
     _finish(run, totals)
+    clean_sources(run)
     reached("flow.finished")
     return totals
 
