@@ -168,10 +168,12 @@ class BlockSplitter:
             table = self._read(data, single, odd, escapes=escapes)
         except pa.ArrowInvalid:
             return None
-        lines = _content_lines(data)
         total = len(table) + len(odd)
-        if total != (len(lines) if lines is not None else data.count(b"\n") + (not data.endswith(b"\n"))):
-            return None
+        lines = None
+        if total != data.count(b"\n") + (not data.endswith(b"\n")):
+            lines = [at for at, line in enumerate(data.split(b"\n")) if line]
+            if total != len(lines):
+                return None
         columns = [_chunk(table.column(name)) for name in table.column_names]
         if self._trims and not quoted:
             columns = [self._trimmed(column) for column in columns]
@@ -271,13 +273,6 @@ def _is_utf8(data: bytes) -> bool:
 
 def _kept(lines: list[bytes], mask: list[bool]) -> list[bytes]:
     return [line if keep else b"" for line, keep in zip(lines, mask, strict=True)]
-
-
-def _content_lines(data: bytes) -> list[int] | None:
-    """Indexes of the lines that are not empty; None when all are content."""
-    if not data.startswith(b"\n") and b"\n\n" not in data:
-        return None
-    return [at for at, line in enumerate(data.split(b"\n")) if line]
 
 
 def _joined(found: Split, records: list[Record]) -> Split:

@@ -23,13 +23,13 @@ class ColumnReader:
         self._name, self._arrow, self._rules, self._type = data_type.typeName(), arrow, rules, data_type
         self._read = lru_cache(maxsize=65536)(reader_of(data_type, rules))
 
-    def convert(self, texts: Any, source: bytes) -> tuple[Any, Any | None]:
-        """(typed array, mask of texts that may not fit; None when all fit). `source` holds the texts, among others."""
+    def convert(self, texts: Any) -> tuple[Any, Any | None]:
+        """(typed array, mask of texts that may not fit; None when all fit)."""
         name = self._name
         if name in TEXTS:
             return texts, None
         if name in BITS:
-            return self._integers(texts, source)
+            return self._integers(texts)
         if name.startswith("decimal"):
             whole, scale = self._type.precision - self._type.scale, self._type.scale
             return self._numbers(texts, rf"^-?\d{{1,{max(whole, 1)}}}(?:\.\d{{0,{scale}}})?$" if whole else rf"^-?0?\.\d{{0,{scale}}}$")
@@ -48,8 +48,8 @@ class ColumnReader:
         except pa.ArrowInvalid:
             return self._distinct(texts)
 
-    def _integers(self, texts: Any, source: bytes) -> tuple[Any, Any | None]:
-        if b"0x" not in source and b"0X" not in source:  # pyarrow takes hexadecimal numbers too
+    def _integers(self, texts: Any) -> tuple[Any, Any | None]:
+        if not _has_x(texts):  # pyarrow takes hexadecimal numbers too
             try:
                 return pc.cast(texts, self._arrow), None
             except pa.ArrowInvalid:
@@ -84,6 +84,12 @@ class ColumnReader:
         values = pa.array([self._read(text) for text in encoded.dictionary.to_pylist()], self._arrow)
         typed = values.take(encoded.indices)
         return typed, _misfits(texts, typed)
+
+
+def _has_x(texts: Any) -> bool:
+    data = texts.buffers()[2]
+    content = b"" if data is None else data.to_pybytes()
+    return b"x" in content or b"X" in content
 
 
 def _only(texts: Any, keep: Any) -> Any:

@@ -102,7 +102,7 @@ class CsvReader(FormatReader):
         odd: Any | None = None
         for at, target in enumerate(binding.targets):
             if target is not None:
-                arrays[target], bad = self._columns[target].convert(texts.columns[at], texts.source)
+                arrays[target], bad = self._columns[target].convert(texts.columns[at])
                 odd = bad if odd is None else odd if bad is None else pc.or_(odd, bad)
         arrays = [pa.nulls(count, kind) if array is None else array for array, kind in zip(arrays, self._arrow, strict=True)]
         members, unsure = _members(texts, binding)

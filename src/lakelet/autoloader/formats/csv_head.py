@@ -93,7 +93,7 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     without = {name.lower() for name in ignored}
     exact = set(head.names) & set(fields)
     for position, name in enumerate(head.names):
-        target = _target(name, fields, exact, case_sensitive=spec.case_sensitive)
+        target = _target(name, fields, exact, case_sensitive=rules.case_sensitive)
         if name.lower() in without:
             targets.append(None)
         elif target is not None and target not in taken:

@@ -32,11 +32,11 @@ class _Column:
             self._read = reader_of(known, rules)
             self._fits = ColumnReader(known, to_arrow_type(known, timezone="UTC"), rules)
 
-    def add_column(self, texts: Any, source: bytes) -> None:
+    def add_column(self, texts: Any) -> None:
         if self.known is None:
             self.types.add_column(texts)
             return
-        _, misfits = self._fits.convert(texts, source)
+        _, misfits = self._fits.convert(texts)
         if misfits is not None:
             self.add_texts(texts.filter(misfits).unique().to_pylist())
 
@@ -70,7 +70,7 @@ class CsvInference:
         for piece in file.pieces(splitter):
             for texts in piece.split.texts:
                 for at in wanted:
-                    self._of(columns[at]).add_column(texts.columns[at], texts.source)
+                    self._of(columns[at]).add_column(texts.columns[at])
             for record in piece.split.records:
                 for at, token in enumerate((record.tokens or ())[: len(columns)]):
                     column, text = columns[at], self._rules.value(token)
@@ -104,7 +104,7 @@ class CsvInference:
         field = self._known.get(name.lower())
         if field is None:
             return None if name == self._spec.rescued_column else _Column(name, self._finder, self._rules, None)
-        same = field.name == name or not self._spec.case_sensitive
+        same = field.name == name or not self._rules.case_sensitive
         hinted = is_hinted(field.name, frozenset(self._spec.hinted))
         if not (self._spec.widens and self._spec.infer_types and same and not hinted and supported(field.dataType)):
             return None

@@ -62,6 +62,7 @@ OPTIONS = (
     text("negativeInf", "-Inf"),
     text("positiveInf", "Inf"),
     text("nullValue", ""),
+    _maybe(flag("parserCaseSensitive", True)),
     flag("preferDate", True),
     char("quote", '"'),
     _separator("sep", None),
@@ -98,6 +99,7 @@ class CsvRules:
     prefer_date: bool
     max_columns: int
     max_chars: int
+    case_sensitive: bool
     zone: str
 
     def value(self, token: str | None) -> str | None:
@@ -146,6 +148,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
         prefer_date=given["preferdate"],
         max_columns=given["maxcolumns"],
         max_chars=given["maxcharspercolumn"],
+        case_sensitive=spec.case_sensitive and given["parsercasesensitive"] is not False,
         zone=spec.time_zone,
     )
 
