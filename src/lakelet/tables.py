@@ -72,6 +72,11 @@ class TableLog:
         found = [self.commit(v) for v in range(after + 1, upto + 1)]
         return None if None in found else [c for c in found if c is not None]
 
+    def actions(self, version: int) -> list[Mapping[str, Any]]:
+        """Every action of one commit, as Delta's log spells them. Raises FileNotFoundError if its log file was cleaned up."""
+        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
     def data_version(self, known: int) -> int:
         """`known` if no commit after it added or removed data, else the newest version that did."""
         latest = self.version()
@@ -153,6 +158,15 @@ class Transaction:
     @property
     def schema(self) -> T.StructType:
         return T.StructType.fromJson(json.loads(self._txn.metadata().schemaString()))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return _mapping(self._txn.metadata().configuration())
+
+    def is_empty(self) -> bool:
+        """Whether the table has no file."""
+        return self.read_version < 0 or int(self._txn.snapshot().numOfFiles()) == 0
 
     def outdated(self, spec: TableSpec) -> bool:
         """Whether the table's rows are from before the reset that `spec` belongs to."""
