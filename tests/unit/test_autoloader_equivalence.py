@@ -14,7 +14,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from lakelet.autoloader.formats.json_blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json_text import Syntax
 from lakelet.autoloader.formats.json_values import MomentFormats
+from lakelet.autoloader.infer import Typing
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(
@@ -173,13 +175,46 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
 @pytest.mark.parametrize("unknown", [RESCUE, IGNORE, RAISE])
 @pytest.mark.parametrize("case_sensitive", [True, False])
 def test_the_vectorised_path_gives_the_rows_of_the_row_wise_path(unknown: str, case_sensitive: bool, zone: str) -> None:
-    rules = RowRules(unknown=unknown, rescue=unknown != IGNORE, case_sensitive=case_sensitive, moments=MomentFormats(zone), reserved=("_rescued_data",))
+    rules = RowRules(
+        unknown=unknown, rescue=unknown != IGNORE, case_sensitive=case_sensitive, moments=MomentFormats(zone), reserved=("_rescued_data",)
+    )
     rng = random.Random(f"{unknown} {case_sensitive}")
     for round_ in range(60):
         dirt = [0.0, 0.02, 0.1, 0.5, 2.0][round_ % 5]
         blocks = [b"\n".join(line(rng, dirt) for _ in range(rng.choice([1, 5, 60]))) + rng.choice([b"\n", b""]) for _ in range(4)]
         fast, slow = rows(reader(rules, vectorised=True), blocks), rows(reader(rules, vectorised=False), blocks)
         assert fast == slow, (round_, blocks)
+
+
+OTHER_RULES = {
+    "all syntax": RowRules(syntax=Syntax(True, True, True, True, True, True, True)),
+    "strict syntax": RowRules(syntax=Syntax(non_numeric=False, single_quotes=False)),
+    "patterns": RowRules(moments=MomentFormats("Asia/Tokyo", timestamp="yyyy-MM-dd HH:mm:ss", date="yyyy-M-d")),
+    "zoned pattern": RowRules(moments=MomentFormats("UTC", timestamp="yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", date="yyyy-MM-dd")),
+    "wider types": RowRules(unknown=RAISE, widens=True, hinted=frozenset({"o.k", "small"})),
+    "null fields dropped": RowRules(unknown=RAISE, typing=Typing(drop_all_null=True)),
+    "only line ends": RowRules(cr_ends_line=False),
+}
+ALLOWED = [
+    b"{id:1}",
+    b'{"id":007}',
+    b'{"name":"\\$"}',
+    b'{"id":1 /* x */} // y',
+    b'{"name":"a\tb"}',
+    b'{"small":1.5}',
+    b'{"id":1.5,"o":{"k":2.5}}',
+]
+
+
+@pytest.mark.parametrize("name", sorted(OTHER_RULES))
+def test_options_change_both_paths_alike(name: str) -> None:
+    rules = OTHER_RULES[name]
+    rng = random.Random(name)
+    for round_ in range(40):
+        dirt = [0.0, 0.1, 1.0, 2.0][round_ % 4]
+        lines = [rng.choice(ALLOWED) if rng.random() < dirt / 10 else line(rng, dirt) for _ in range(rng.choice([1, 5, 40]))]
+        blocks = [b"\n".join(lines)]
+        assert rows(reader(rules, vectorised=True), blocks) == rows(reader(rules, vectorised=False), blocks), (round_, blocks)
 
 
 def test_a_clean_block_never_takes_the_row_wise_path() -> None:
