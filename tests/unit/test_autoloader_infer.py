@@ -127,3 +127,15 @@ def test_the_failure_carries_the_vendors_phrase_and_our_note() -> None:
     assert note_of(wrapped) == note
     assert note_of(UnknownFieldException("{}", retry=False, line=2, note=note)) is None
     assert note_of(ValueError("other")) is None
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("[ ", "]"), ('{"a":', "}"), ('[{"a":1,"b":', "}]")])
+def test_nesting_becomes_types_then_text_and_in_the_end_a_broken_record(tmp_path: Path, opening: str, closing: str) -> None:
+    lines = [f'{{"{depth}":' + opening * depth + "1" + closing * depth + "}\n" for depth in (10, 200, 20_000)]
+    (tmp_path / "a.json").write_text("".join(lines))
+    spec = SourceSpec(str(tmp_path), {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"})
+    kinds = {f.name: f.dataType.simpleString() for f in AutoLoaderSource.open(spec, state=None).columns().data.fields}
+    assert set(kinds) == {"10", "200"}
+    assert "string" not in kinds["10"]
+    assert "string" in kinds["200"]
+    assert kinds["200"].count("<") == 50 - 1

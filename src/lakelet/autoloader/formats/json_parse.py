@@ -3,7 +3,7 @@
 The traps of that parser, and how each is met:
 - it takes several records per line, and records that span lines: every line must begin with `{` and end with `}`, and the number of
   records must equal the number of lines (between `}` and `{` no record can go on, so both together mean one record per line);
-- it does not check UTF-8, and stops at a NUL byte: both are looked for first;
+- it does not check UTF-8, stops at a NUL byte, and does not survive thousands of levels of nesting: all are looked for first;
 - it fails on a whole block for one bad line, but names the row: that line is taken out and the rest is read again;
 - fields that the schema does not name appear as extra columns: the lines that hold them are taken out;
 - it refuses numbers and booleans in a text column: once a block shows such values under a name that is a text column wherever the schema
@@ -20,6 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.json as pj
+
+from lakelet.autoloader.formats.json_depth import is_shallow
 
 _SPACE = b" \t\r\n"
 _ROW = re.compile(r" in row (\d+)$")
@@ -78,7 +80,7 @@ class BlockParser:
         if not data:
             return Parsed(None, None, list, [])
         count = data.count(b"\n") + 1
-        if not _well_shaped(data, count) or not _is_text(data):
+        if not _well_shaped(data, count) or not _is_harmless(data):
             return self._search(block)
         found = self._learning(data, count)
         if found is None:
@@ -176,7 +178,7 @@ class BlockParser:
         """For inference: tables that together hold the clean lines, each with types of its own, and the other lines."""
         data = block.strip(_SPACE)
         count = data.count(b"\n") + 1
-        if data and _well_shaped(data, count) and _is_text(data):
+        if data and _well_shaped(data, count) and _is_harmless(data):
             try:
                 table = self._read(pa.py_buffer(data))
             except pa.ArrowInvalid:
@@ -287,8 +289,8 @@ def _well_shaped(data: bytes, count: int) -> bool:
     return count == 1 or data.count(b"}\n{") == count - 1 or data.count(b"}\r\n{") == count - 1
 
 
-def _is_text(data: bytes) -> bool:
-    if b"\0" in data:
+def _is_harmless(data: bytes) -> bool:
+    if b"\0" in data or not is_shallow(data):
         return False
     if data.isascii():
         return True
@@ -303,14 +305,14 @@ def _by_shape(lines: list[bytes]) -> tuple[list[int], list[int]]:
     """(lines that look like one record, lines that do not); blank lines are in neither."""
     clean: list[int] = []
     dirty: list[int] = []
-    sure = _is_text(b"\n".join(lines))
+    sure = _is_harmless(b"\n".join(lines))
     for number, line in enumerate(lines):
         if sure and line[:1] == b"{" and line[-1:] == b"}":
             clean.append(number)
             continue
         text = line.strip(_SPACE)
         if text:
-            shaped = text[:1] == b"{" and text[-1:] == b"}" and _is_text(text)
+            shaped = text[:1] == b"{" and text[-1:] == b"}" and _is_harmless(text)
             (clean if shaped else dirty).append(number)
     return clean, dirty
 
