@@ -87,7 +87,7 @@ class Environment:
         state = self.storage.source_state(flow.target, flow.name, stored.epoch if stored else 0, number)
         confs = {k: v for k in SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
         key = (str(state), repr((spec.path, sorted(spec.options.items()))))
-        if dry and not (state / "_schemas").exists():
+        if dry and not (state / "_schemas").exists() and not (state / "ledger").exists():
             source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self.inferred.get(key))
             self.inferred[key] = source.columns()
             return source
