@@ -21,7 +21,8 @@ def test_I17_lines_whole_files_and_bytes(tmp_path: Path) -> None:
     binary = Folder(tmp_path, "binaryFile")
     assert binary.types() == {"path": "string", "modificationTime": "timestamp", "length": "bigint", "content": "binary"}
     (row,) = binary.rows()
-    assert (row["length"], row["content"]) == (6, b"l1\nl2\n") and row["path"] == f"file:{tmp_path}/a.txt"
+    assert (row["length"], row["content"]) == (6, b"l1\nl2\n")
+    assert row["path"] == f"file:{tmp_path}/a.txt"
 
 
 def test_E08_columns_of_binaryFile_never_change(tmp_path: Path) -> None:
@@ -39,7 +40,8 @@ def test_a_declared_schema_of_binaryFile_must_be_its_own(tmp_path: Path) -> None
     right = [("path", t.StringType()), ("modificationTime", t.TimestampType()), ("length", t.LongType()), ("content", t.BinaryType())]
     schema = t.StructType([t.StructField(name, kind) for name, kind in [*right, ("d", t.IntegerType())]])
     (row,) = folder.rows(schema=schema)
-    assert (row["length"], row["content"], row["d"]) == (0, b"", 1) and row["path"].endswith("/d=1/sp ace.bin")
+    assert (row["length"], row["content"], row["d"]) == (0, b"", 1)
+    assert row["path"].endswith("/d=1/sp ace.bin")
     for wrong in (right[:2], [("path", t.BinaryType()), *right[1:]]):
         with pytest.raises(LakeletError, match="modificationTime TIMESTAMP") as failure:
             folder.open(schema=t.StructType([t.StructField(name, kind) for name, kind in wrong]))

@@ -1,0 +1,39 @@
+"""CSV through Spark: inference, evolution, rescue and widening end to end (spec/autoloader.md section 9)."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoloading import INFER, SparkProgram, rescued
+
+
+@pytest.fixture
+def csv(spark: Any, tmp_path: Path) -> SparkProgram:
+    (tmp_path / "in").mkdir()
+    return SparkProgram(spark, tmp_path / "in", tmp_path, {"cloudFiles.format": "csv", **INFER})
+
+
+def test_I07_E02_R10_a_stream_of_csv_grows_by_a_column_and_rescues(csv: SparkProgram) -> None:
+    csv.put("a.csv", "id,amt,day,ok\n1,2.5,2024-01-02,true\n").run()
+    assert csv.types() == {"id": "int", "amt": "double", "day": "date", "ok": "boolean", "_rescued_data": "string"}
+    csv.put("b.csv", 'id,d r,amt\n2,"x, y",$5\n3\n4,z,1,extra\n')
+    csv.stops("NEW_FIELDS_IN_FILE]", "[d r]")
+    assert csv.log() == 1
+    csv.run()
+    assert csv.rows("id", "amt", "d r") == [(1, 2.5, None), (2, None, "x, y"), (3, None, None), (4, 1.0, "z")]
+    assert csv.rows("day")[0] == datetime.date(2024, 1, 2)
+    by_id = {row["id"]: row["_rescued_data"] and rescued(row["_rescued_data"], "b.csv") for row in csv.rows()}
+    assert by_id == {1: None, 2: {"amt": "$5"}, 3: None, 4: {"_c3": "extra"}}
+
+
+def test_E15_a_value_too_large_widens_its_column(csv: SparkProgram) -> None:
+    csv.options["cloudFiles.schemaEvolutionMode"] = "addNewColumnsWithTypeWidening"
+    csv.put("a.csv", "id\n1\n").run()
+    csv.put("b.csv", "id\n2147483648\n").stops("NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE]", "[id]")
+    csv.run()
+    assert [change.widened for change in csv.changes] == [(("id", "int", "bigint"),)]
+    assert csv.rows("id", "_rescued_data") == [(1, None), (2147483648, None)]
