@@ -26,7 +26,7 @@ _COMPACT_FILE = re.compile(r"compact-(\d{10})\.arrow")
 _MARK_FILE = re.compile(r"committed-(\d{10})")
 _ARCHIVE_FILE = re.compile(r"archived-\d{10}\.arrow")
 _COMPACT_EVERY = 32
-_COMPARED_ROWS = 1 << 17
+_COMPARED_ROWS = 1 << 19
 SKIPPED = -1  # the batch number of files that were there before the first start and are not to be read
 
 
