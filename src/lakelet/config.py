@@ -32,7 +32,8 @@ class PipelineConfig:
     """Everything about a pipeline that is not in its source files.
 
     `files` are in load order; `import_roots` go on `sys.path` while they load; `namespace` is where unqualified names live;
-    `pipeline_id` stays the same as long as name and storage do.
+    `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
+    interpreter on its workers, None for this process's own.
     """
 
     name: str
@@ -45,6 +46,7 @@ class PipelineConfig:
     storage: Place
     target: str | None = None
     master: str | None = None
+    worker_python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def load_config(
     storage: str | None = None,
     catalog: str | None = None,
     schema: str | None = None,
+    master: str | None = None,
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
@@ -111,7 +114,8 @@ def load_config(
         parameters=_parameters(place, params or {}, environ),
         storage=where,
         target=bundle.target if bundle else None,
-        master=environ.get("LAKELET_MASTER") or settings.master,
+        master=master or environ.get("LAKELET_MASTER") or settings.master,
+        worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
     )
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -71,6 +72,7 @@ def start_session(
     input_bytes: int | None = None,
     conf: Mapping[str, str] | None = None,
     s3: bool = False,
+    worker_python: str | None = None,
 ) -> SparkSession:
     """Return the Spark session of this process, starting it when there is none.
 
@@ -81,6 +83,8 @@ def start_session(
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over ours.
         s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
+        worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
+            nothing of ours: for it, and for a master elsewhere, Lakelet's code travels with the session.
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
     JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
@@ -89,17 +93,22 @@ def start_session(
         running = _running_session()
         if running is not None:
             return running
-    # Workers must run the driver's interpreter; Spark reads these only here.
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    # Workers must run the driver's version of Python; Spark reads these only here.
+    os.environ["PYSPARK_PYTHON"] = worker_python or sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     java, delta = require_java(), ensure_jars()
     more = ensure_s3_jars() if s3 else ()
     settings = session_settings(delta, app_name=app_name, master=master, conf=conf or {}, more=more)
-    if input_bytes is not None and input_bytes < INTERPRETED_BYTES and settings["spark.master"].startswith("local"):
+    local = settings["spark.master"].startswith("local")
+    if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
         settings = {**_INTERPRETED, **settings}
     command = launch.java_command(java, delta, launch.tuning_options(java, delta, input_bytes), settings, more)
-    process = launch.start_java(command, local=settings["spark.master"].startswith("local"))
+    process = launch.start_java(command, local=local)
     try:
-        return _new_session(process, settings)
+        session = _new_session(process, settings)
+        if worker_python or not local:
+            _equip_workers(session.sparkContext)
+        return session
     except BaseException:
         process.process.kill()
         raise
@@ -184,6 +193,17 @@ def _write_no_checksum_files(context: SparkContext) -> None:
     """Leave out Hadoop's hidden .crc file beside every local file: Parquet and Delta have checks of their own."""
     jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
+
+
+def _equip_workers(context: SparkContext) -> None:
+    """Give Python processes that do not share this one's packages what Auto Loader's readers need: our code, and where S3 is."""
+    archive = _scratch_folder() / "lakelet-code.zip"
+    package = Path(__file__).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        for file in sorted(package.rglob("*.py")):
+            content.write(file, f"{package.name}/{file.relative_to(package).as_posix()}")
+    context.addPyFile(str(archive))
+    context.environment.update(S3Settings.of(os.environ).variables())
 
 
 def _scratch_folder() -> Path:

@@ -15,7 +15,7 @@ from lakelet.errors import LakeletError, Location, nearest_names
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
-_TEXTS = ("storage", "master", "catalog", "schema", "target")
+_TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
 _LATER = ("map", "table")
 _KEYS = (*_TEXTS, "sources", "parameters", *_LATER)
 
@@ -27,6 +27,7 @@ class ToolSettings:
     present: bool = False
     storage: str | None = None
     master: str | None = None
+    worker_python: str | None = None
     catalog: str | None = None
     schema: str | None = None
     target: str | None = None

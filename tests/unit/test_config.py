@@ -388,6 +388,14 @@ def test_errors_name_included_files_too(project):
     assert (str(error.where), error.nearest) == ("resources/shop.pipeline.yml, line 4", ("libraries",))
 
 
+def test_the_master_comes_from_the_flag_then_the_environment_then_the_project(project):
+    project.write("a.py").write("pyproject.toml", '[tool.lakelet]\nmaster = "local[1]"\nworker_python = "/usr/bin/python3"\n')
+    environ = {"LAKELET_MASTER": "spark://b:7077", "LAKELET_WORKER_PYTHON": "/opt/python"}
+    found = [project.load(), project.load(environ=environ), project.load(environ=environ, master="local[3]")]
+    assert [c.master for c in found] == ["local[1]", "spark://b:7077", "local[3]"]
+    assert [c.worker_python for c in found] == ["/usr/bin/python3", "/opt/python", "/opt/python"]
+
+
 @pytest.mark.parametrize("storage", ["s3a://bucket/lake", "s3://bucket/lake/", "s3n://bucket/lake"])
 def test_a_storage_on_s3_is_the_same_place_under_each_of_its_schemes(project, storage):
     project.write("a.py")

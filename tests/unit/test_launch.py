@@ -61,6 +61,23 @@ def test_a_cluster_gets_the_jars_and_keeps_its_own_sizes(delta: env.Jars) -> Non
     assert "spark.delta.logStore.file.impl" not in settings
 
 
+def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"AWS_ENDPOINT_URL": "http://127.0.0.1:5000", "AWS_REGION": "eu-west-1", "AWS_SECRET_ACCESS_KEY": "very-secret-word"}
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    more = [Path("/jars/hadoop-aws.jar"), Path("/jars/bundle.jar")]
+    settings = session.session_settings(delta, app_name="a", master=None, conf={}, more=more)
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:5000"
+    assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-west-1"
+    assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
+    command = launch.java_command(JAVA, delta, [], settings, more)
+    assert command[2].startswith(delta.class_path)
+    assert command[2].endswith("/jars/hadoop-aws.jar:/jars/bundle.jar")
+    assert "very-secret-word" not in " ".join(command)
+    cluster = session.session_settings(delta, app_name="a", master="spark://h:7077", conf={}, more=more)
+    assert cluster["spark.jars"].endswith("file:///jars/hadoop-aws.jar,file:///jars/bundle.jar")
+
+
 def test_the_caller_s_settings_win(delta: env.Jars) -> None:
     conf = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.driver.memory": "5g"}
     settings = session.session_settings(delta, app_name="a", master=None, conf=conf)

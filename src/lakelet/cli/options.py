@@ -27,7 +27,7 @@ StorageDir = Annotated[
 ]
 Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of unqualified names.")]
 Schema = Annotated[str | None, typer.Option("--schema", metavar="NAME", help="Schema of unqualified names.")]
-Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master (not supported yet).")]
+Master = Annotated[str | None, typer.Option("--master", metavar="URL", help="Spark master (default: this machine).")]
 AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on stdout.")]
 
 
