@@ -34,6 +34,7 @@ SCHEMA = t.StructType(
         t.StructField("points", t.ArrayType(t.StructType([t.StructField("x", t.LongType()), t.StructField("y", t.DoubleType())]))),
     ]
 )
+TEXTS = t.StructType([t.StructField(name, t.StringType()) for name in SCHEMA.fieldNames()])
 GOOD: dict[str, list[str]] = {
     "id": ["1", "-5", "9223372036854775807", "0", "null", "-0"],
     "small": ["7", "-2147483648", "null"],
@@ -193,6 +194,8 @@ OTHER_RULES = {
     "zoned pattern": RowRules(moments=MomentFormats("UTC", timestamp="yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", date="yyyy-MM-dd")),
     "wider types": RowRules(unknown=RAISE, widens=True, hinted=frozenset({"o.k", "small"})),
     "null fields dropped": RowRules(unknown=RAISE, typing=Typing(drop_all_null=True)),
+    "all text": RowRules(unknown=RAISE, typing=Typing(all_text=True)),
+    "all text rescued": RowRules(unknown=RESCUE, typing=Typing(all_text=True)),
     "only line ends": RowRules(cr_ends_line=False),
 }
 ALLOWED = [
@@ -214,7 +217,9 @@ def test_options_change_both_paths_alike(name: str) -> None:
         dirt = [0.0, 0.1, 1.0, 2.0][round_ % 4]
         lines = [rng.choice(ALLOWED) if rng.random() < dirt / 10 else line(rng, dirt) for _ in range(rng.choice([1, 5, 40]))]
         blocks = [b"\n".join(lines)]
-        assert rows(reader(rules, vectorised=True), blocks) == rows(reader(rules, vectorised=False), blocks), (round_, blocks)
+        for schema in (SCHEMA, TEXTS):
+            fast, slow = (rows(reader(rules, vectorised=fast, schema=schema), blocks) for fast in (True, False))
+            assert fast == slow, (round_, schema, blocks)
 
 
 def test_a_clean_block_never_takes_the_row_wise_path() -> None:

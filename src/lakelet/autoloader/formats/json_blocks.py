@@ -56,8 +56,8 @@ class BlockReader:
     ) -> None:
         self._fields, self._rules = list(fields), rules
         self._row_reader = RowReader([(name, kind) for name, kind, _ in fields], rules, corrupt_column)
-        plain = not rules.typing.all_text and rules.syntax.non_numeric  # pyarrow takes NaN and infinities always
-        fast = vectorised and plain and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
+        # pyarrow takes NaN and infinities always
+        fast = vectorised and rules.syntax.non_numeric and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
         self._parser: BlockParser | None = None
         if fast:
             schema = pa.schema([pa.field(name, _parse_type(kind, arrow)) for name, kind, arrow in fields])
@@ -70,6 +70,8 @@ class BlockReader:
             return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         parsed = self._parser.parse(block)
         dirty = parsed.dirty
+        if self._rules.typing.all_text and (parsed.table is None or len(dirty) > len(parsed.table)):
+            self._parser = None  # objects and arrays are kept as source text, one by one: the next blocks are like this one
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
         columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table)

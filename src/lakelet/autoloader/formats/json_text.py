@@ -67,6 +67,10 @@ _SPECIAL = r"[+-]?(?:NaN|Infinity|Inf|INF)"
 _BARE_NAME = re.compile(r"[\w$@#*+-]+")
 _PLAIN_CHARACTERS = {False: r"[^{0}\\\x00-\x1f]", True: r"[^{0}\\]"}
 _ESCAPE = re.compile(r'\\([^"\\/bfnrtu])', re.DOTALL)
+_MEMBER = r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*'
+_FIRST = re.compile(r"[ \t\n\r]*\{" + _MEMBER)
+_NEXT = re.compile(r"[ \t\n\r]*," + _MEMBER)
+_LAST = re.compile(r"[ \t\n\r]*\}[ \t\n\r]*\Z")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
@@ -90,11 +94,35 @@ def parse_with_source(text: str, *, depth: int = MAX_DEPTH, syntax: Syntax = _DE
 
     Takes also what strict JSON does not have and `syntax` allows.
     """
+    if depth == 1 and syntax.non_numeric:
+        found = _strict_object(text)
+        if found is not None:
+            _check_characters(text, found)
+            return found
     node, end = parse_prefix(text, 0, depth=depth, syntax=syntax)
     if Scanner(text, syntax).skip(end) != len(text):
         raise BrokenText(f"extra text at {end}")
     _check_characters(text, node)
     return node
+
+
+def _strict_object(text: str) -> Obj | None:
+    """A strict object whose arrays and objects carry their source texts; None where it is not surely one."""
+    node = Obj()
+    found = _FIRST.match(text)
+    try:
+        while found is not None:
+            value, end = _scan(text, found.end())
+            if isinstance(value, list):
+                value = value if isinstance(value, Obj) else Arr(value)
+                value.raw = text[found.end() : end]
+            node.append((found[1], value))
+            found = _NEXT.match(text, end)
+            if found is None:
+                return node if _LAST.match(text, end) else None
+    except (StopIteration, JSONDecodeError, RecursionError):
+        return None
+    return None
 
 
 def parse_prefix(text: str, at: int, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
@@ -146,11 +174,24 @@ class Scanner:
     def value(self, at: int, depth: int) -> tuple[Node, int]:
         """The value at a position, and the position after it."""
         first = self.text[at]
+        if depth <= 0 and first in "{[" and self._syntax.non_numeric:
+            try:
+                return self._whole(at)
+            except (StopIteration, JSONDecodeError):
+                pass  # not strict JSON: tried again with tolerance
         if first == "{":
             return self._object(at, depth)
         if first == "[":
             return self._array(at, depth)
         return self._scalar(at)
+
+    def _whole(self, at: int) -> tuple[Node, int]:
+        """A strict object or array by the C scanner, with its own source text only."""
+        node, end = _scan(self.text, at)
+        if not isinstance(node, Obj):
+            node = Arr(node)
+        node.raw = self.text[at:end]
+        return node, end
 
     def _scalar(self, at: int) -> tuple[Node, int]:
         if self.text[at] in "\"'":
