@@ -144,7 +144,7 @@ class Analyzer:
     parameters: Mapping[str, str]
     open_source: OpenSource
     errors: list[LakeletError] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
+    notices: dict[str, list[Notice]] = field(default_factory=dict)
     failures: dict[str, LakeletError] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -369,6 +369,7 @@ class Analyzer:
     def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
         with reading(reader), self._configured(dataset, flow):
             frame = data_frame(flow.query(), flow)
+            self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
             self._check_kind(dataset, flow, frame)
             self._check_rules(dataset, frame)

@@ -5,6 +5,7 @@ Reads only, without Spark.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.planning import is_offset
+from lakelet.autoloader.ledger import Ledger
+from lakelet.autoloader.planning import is_offset, offset_of
 from lakelet.errors import LakeletError, Location
 from lakelet.names import TableName
 from lakelet.storage import Storage
@@ -32,17 +34,11 @@ STATES = StructType(
 """Columns of `cloud_files_state`."""
 
 _CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:-[0-9a-f]{8})?)/?")
-_SCHEMA = pa.schema(
-    [
-        pa.field(f.name, pa.int64() if f.dataType == LongType() else pa.timestamp("us", "UTC") if f.name in _MOMENTS else pa.string())
-        for f in STATES.fields
-    ]
-)
 
 
 def dataset_states(storage: Storage, name: TableName) -> pa.Table:
     """Files of all sources of a dataset's flows, of the time since its last full refresh; none where nothing ran yet."""
-    return _joined([_states(source.state, _checkpoint(storage, name, source), source.flow) for source in sources_of(storage, name)])
+    return _joined([_states(s.state, _checkpoint(storage, name, s), str(s.number), s.flow) for s in sources_of(storage, name)])
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
     """
     folder = Path(text.removeprefix("file://").removeprefix("file:")).absolute()
     if (folder / "ledger").is_dir():
-        return _joined([_states(folder, None, "")])
+        return _joined([_states(folder, None, "0", None)])
     match = _CHECKPOINT.fullmatch(str(folder))
     sources = Path(match["root"], "autoloader", match["flow"], match["generation"].split("-")[0]) if match else folder
     if match is None or not sources.is_dir():
@@ -96,21 +92,23 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
             todo="Use cloud_files_state(TABLE(name)); of a stream outside a pipeline name its cloudFiles.schemaLocation or lakelet.state.",
         )
     flow = unquote(sources.parent.name)
-    return _joined([_states(state, folder, flow) for state in sorted(sources.iterdir()) if state.name.isdigit()])
+    return _joined([_states(state, folder, state.name, flow) for state in sorted(sources.iterdir()) if state.name.isdigit()])
 
 
-def _states(state: Any, checkpoint: Any, flow: str) -> pa.Table:
+def _states(state: Any, checkpoint: Any, source: str, flow: str | None) -> pa.Table:
     from lakelet.autoloader.file_state import states
 
-    number = int(state.name) if state.name.isdigit() and checkpoint is not None else 0
-    offsets = list(_committed(checkpoint)) if checkpoint is not None else []
-    table = states(str(state), offsets[number] if number < len(offsets) else None)
-    count = len(table)
-    for name, value in (("source_id", str(number)), ("flow_name", flow)):
-        column = pa.array([value] * count, pa.string())
-        at = table.schema.get_field_index(name)
-        table = table.append_column(name, column) if at < 0 else table.set_column(at, name, column)
-    return table.select(_SCHEMA.names).cast(_SCHEMA)
+    if checkpoint is None:
+        return states(str(state), _surely_committed(str(state)), source_id=source, flow_name=flow)
+    offsets = list(_committed(checkpoint))
+    number = int(source)
+    return states(str(state), offsets[number] if number < len(offsets) else None, source_id=source, flow_name=flow)
+
+
+def _surely_committed(state: str) -> str | None:
+    """The offset up to which a stream whose checkpoint is not known has committed: a batch is planned when those before it are done."""
+    newest = max((max(piece["batch"].to_pylist(), default=-1) for piece in Ledger(state).entries(1 << 62)), default=-1)
+    return json.dumps(offset_of(newest - 1)) if newest > 0 else None
 
 
 def _committed(checkpoint: Any) -> Iterator[str]:
@@ -122,4 +120,6 @@ def _committed(checkpoint: Any) -> Iterator[str]:
 
 
 def _joined(tables: list[pa.Table]) -> pa.Table:
-    return pa.concat_tables([_SCHEMA.empty_table(), *tables])
+    from lakelet.autoloader.file_state import STATES as EMPTY
+
+    return pa.concat_tables([EMPTY.empty_table(), *tables]).select(STATES.fieldNames())

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.config import PipelineConfig
 from lakelet.graph import Graph
 from lakelet.plan import Plan
+from lakelet.registry import Notice
 from lakelet.select import EVERYTHING, Request, Selection, select
 from lakelet.storage import Storage
 
@@ -41,6 +42,14 @@ class _Opened:
     environment: Environment
 
 
+@dataclass(frozen=True)
+class Checked:
+    """A valid pipeline: its graph, and sentences about what has no effect here, with their places."""
+
+    graph: Graph
+    notices: tuple[Notice, ...]
+
+
 class Pipeline:
     """One pipeline as configured.
 
@@ -55,8 +64,13 @@ class Pipeline:
 
     def validate(self, request: Request = EVERYTHING) -> Graph:
         """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors."""
+        return self.check(request).graph
+
+    def check(self, request: Request = EVERYTHING) -> Checked:
+        """`validate`, with what is accepted without effect. Raises like it."""
         with self._opened(request, str(uuid.uuid4())) as opened:
-            return opened.analysis.graph
+            of_flows = [notice for notices in opened.environment.notices.values() for notice in notices]
+            return Checked(opened.analysis.graph, tuple(dict.fromkeys([*opened.loaded.notices, *of_flows])))
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
         """What `run` would do now and why; nothing is written. Raises like `validate`."""
@@ -136,7 +150,10 @@ def _analysis(environment: Environment, parameters: Mapping[str, str], found: Lo
     register(environment.spark, wrap=False)
     registry = environment.storage.registry()
     analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
-    return analyzer.run(found.errors, complete=found.complete)
+    result = analyzer.run(found.errors, complete=found.complete)
+    for flow, notices in analyzer.notices.items():
+        environment.note(flow, notices)
+    return result
 
 
 def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
@@ -154,6 +171,7 @@ def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, nam
 
     source = environment.open_source(flow, number, spec, dry=True)
     environment.note_source(flow.name, number, spec)
+    environment.note(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
     return dry_stream(source.schema(), lambda schema: stubs.frame("", schema, streaming=True), environment.spark, name=name)
 
 

@@ -29,7 +29,7 @@ from lakelet.autoloader.loading import batch_usage, given_options, pop_path, rem
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
-from lakelet.filestates import checkpoint_states
+from lakelet.filestates import STATES, checkpoint_states
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
 from lakelet.registry import Notice, active_reader, caller_location
@@ -89,7 +89,7 @@ class QueryReader(ABC):
     external: dict[str, None] = field(default_factory=dict)
     sources: list[SourceSpec] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
-    batch_notices: list[Notice] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     label: str = ""  # name of the flow
     _views: int = 0
     _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
@@ -276,12 +276,12 @@ class QueryReader(ABC):
             return self._stream_of(spec)
         confs = {name: value for name in SOURCE_CONFS if (value := self.spark.conf.get(name, None)) is not None}
         description, notices = open_files(spec, confs)
-        self.batch_notices += [Notice(text, where) for text in notices]
+        self.notices += [Notice(text, where) for text in notices]
         return read_files(self.spark, description)
 
     def _states(self, asked: filecalls.StateOf, where: Location) -> DataFrame:
         if asked.checkpoint is not None:
-            return self.spark.createDataFrame(checkpoint_states(asked.checkpoint, where))
+            return self.spark.createDataFrame(checkpoint_states(asked.checkpoint, where).to_pylist(), STATES)
         found = self.catalog.find(_parts(asked.table or ""))
         dataset = self.catalog.datasets.get(found.key) if found else None
         if dataset is None:

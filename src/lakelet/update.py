@@ -206,6 +206,7 @@ class Update:
         for notice in self.loaded.notices:
             self.emit("notice", f"{notice.where}: {notice.text}", {"text": notice.text, "where": str(notice.where)}, level=WARN)
         self._define(everything)
+        self._notices(everything)
         if self.selection.reset:
             self.state("RESETTING")
             self._reset()
@@ -235,6 +236,19 @@ class Update:
             "full_refresh_selection": sorted(self.selection.reset),
             "development": True,
         }
+
+    def _notices(self, everything: Sequence[Work]) -> None:
+        """One warning per flow and place in its code, naming all that has no effect there."""
+        for work in everything:
+            if work.target not in self.selection.refresh:
+                continue
+            told: dict[str, list[str]] = {}
+            for notice in self.environment.notices.get(work.key, ()):
+                told.setdefault(str(notice.where), []).append(notice.text)
+            name = str(self.environment.catalog.datasets[work.target].name)
+            for where, texts in told.items():
+                text = "; ".join(texts)
+                self.emit("notice", f"{where}: {text}", {"text": text, "where": where}, dataset=name, flow=work.key, level=WARN)
 
     def _define(self, everything: Sequence[Work]) -> None:
         """Events that say what the datasets and flows are."""

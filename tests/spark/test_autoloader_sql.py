@@ -105,6 +105,23 @@ def test_S07_cloud_files_is_a_stream_with_text_columns_unless_told_otherwise(pip
     assert columns(project, "declared") == {"id": "integer"}
 
 
+def test_D17_options_without_effect_make_one_warning_per_flow_and_update(pipeline: Callable[..., Any]) -> None:
+    project = pipeline(
+        t="""SELECT * FROM cloud_files("$IN", "json", map(
+            "cloudFiles.useNotifications", "true", "cloudFiles.region", "x", "cloudFiles.awsSecretKey", "s3cr3t"))""".replace('"', "'"),
+        batch="SELECT * FROM read_files('$IN', header => true)",
+    ).run()
+    assert project.rows("t", "id") == ["1"]
+    notices = {e.origin.dataset_name: e for e in project.events if e.event_type == "notice"}
+    assert {name.rsplit(".", 1)[-1] for name in notices} == {"t", "batch"}
+    assert len([e for e in project.events if e.event_type == "notice"]) == 2
+    text = notices["main.default.t"].message
+    assert [key for key in ("useNotifications", "region", "awsSecretKey") if key not in text] == []
+    assert "s3cr3t" not in str([e.message + str(e.body) for e in project.events if e.event_type == "notice"])
+    assert {e.level for e in notices.values()} == {"WARN"}
+    assert len(project.pipeline.check().notices) == 4
+
+
 @pytest.mark.parametrize(
     ("sql", "code"),
     [

@@ -60,15 +60,18 @@ def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = _config(asked)
     pipeline, request = _pipeline(config, asked)
-    found = pipeline.validate(request)
+    checked = pipeline.check(request)
+    found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
     rules = sum(len(node.expectations) for node in found.nodes)
     if asked.as_json:
         facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
-        _print(json.dumps(facts))
+        notices = [{"text": notice.text, "where": str(notice.where)} for notice in checked.notices]
+        _print(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
-    write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
+    told = [Line(f"{notice.where}: {notice.text}", "warning") for notice in checked.notices]
+    write_lines([*told, Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
 def plan(asked: o.Asked) -> None:

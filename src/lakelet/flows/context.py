@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,11 +18,12 @@ from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.clones import UpdateSession
-from lakelet.filestates import dataset_states
+from lakelet.filestates import STATES, dataset_states
 from lakelet.flows.measured import event_id
 from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
 from lakelet.reads import Catalog, QueryReader
+from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import EPOCH, TableLog, TableSpec, streams_from_log
 
@@ -55,12 +56,17 @@ class Environment:
     emit: Emit
     sources: dict[str, tuple[SourceSpec, ...]] = field(default_factory=dict)
     inferred: dict[tuple[str, str], Columns] = field(default_factory=dict)
+    notices: dict[str, dict[Notice, None]] = field(default_factory=dict)
     logs: dict[str, TableLog] = field(default_factory=dict)
     fingerprint: Callable[[str], str | None] = lambda key: None
     """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
     widened: bool = False
     """Whether a table got columns during this update that its analysis did not know of."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, flow: str, notices: Iterable[Notice]) -> None:
+        """Keep what is to be told about a flow, each sentence once; its query is looked at several times."""
+        self.notices.setdefault(flow, {}).update(dict.fromkeys(notices))
 
     def note_source(self, flow: str, number: int, spec: SourceSpec) -> None:
         """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
@@ -174,7 +180,7 @@ class RunReader(QueryReader):
         return source.read_stream(self.spark, name=f"lakelet_source_{number}")
 
     def file_states(self, dataset: Dataset) -> DataFrame:
-        return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name))
+        return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name).to_pylist(), STATES)
 
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         """Nothing to note: analysis has recorded the views."""
