@@ -20,7 +20,9 @@ from lakelet.eventlog.events import Event, Origin
 from lakelet.graph import Graph, Node
 from lakelet.model import Kind
 from lakelet.names import TableName
+from lakelet.pipeline import Checked
 from lakelet.plan import Plan, Step, Strategy
+from lakelet.registry import Notice
 from lakelet.storage import Registry, Storage, StoredDataset
 
 NAME = TableName("main", "default", "orders")
@@ -41,6 +43,7 @@ class FakePipeline:
     """Answers like the facade; a test sets `result`, an exception to raise among them."""
 
     result: object = Result()
+    notices: tuple = ()
     seen: tuple = ()
 
     def __init__(self, config) -> None:
@@ -54,6 +57,9 @@ class FakePipeline:
 
     def validate(self, request):
         return self._answer(request, Graph((NODE,)))
+
+    def check(self, request):
+        return Checked(self.validate(request), self.notices)
 
     def plan(self, request):
         return self._answer(request, Plan((STEP,)))
@@ -179,7 +185,18 @@ def test_validate(project, capsys):
     assert main(["validate", "a.py"]) == 0
     assert capsys.readouterr().err == "a is valid: 1 dataset, 1 flow, 0 expectations\n"
     assert main(["validate", "a.py", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"valid": True, "pipeline": "a", "datasets": 1, "flows": 1, "expectations": 0}
+    assert json.loads(capsys.readouterr().out) == {
+        **{"valid": True, "pipeline": "a", "datasets": 1, "flows": 1, "expectations": 0},
+        "notices": [],
+    }
+
+
+def test_validate_tells_what_has_no_effect(project, capsys, monkeypatch):
+    monkeypatch.setattr(FakePipeline, "notices", (Notice("option x has no effect", Location("a.py", 3)),))
+    assert main(["validate", "a.py"]) == 0
+    assert capsys.readouterr().err.splitlines()[0] == "a.py, line 3: option x has no effect"
+    assert main(["validate", "a.py", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notices"] == [{"text": "option x has no effect", "where": "a.py, line 3"}]
 
 
 def test_plan_and_graph_go_to_stdout(project, capsys):
@@ -198,14 +215,14 @@ def test_plan_and_graph_go_to_stdout(project, capsys):
 # --- wrong usage --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", [["--map", "/a=b"], ["--table", "a=b"], ["--master", "local"]])
+@pytest.mark.parametrize("option", [["--map", "/a=b"], ["--table", "a=b"]])
 @pytest.mark.parametrize("command", ["run", "validate"])
 def test_options_that_come_later_are_refused(project, capsys, command, option):
     assert main([command, "a.py", *option]) == 2
     assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] {option[0]} is not supported yet\n"
 
 
-@pytest.mark.parametrize("command", ["schema", "init", "preview", "watch", "new", "rules", "dashboard", "deploy", "maintain"])
+@pytest.mark.parametrize("command", ["init", "preview", "watch", "new", "rules", "dashboard", "deploy", "maintain"])
 def test_commands_that_come_later_are_refused_with_any_arguments(capsys, command):
     assert main([command, "--some", "thing", "else"]) == 2
     assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] `lakelet {command}` is not supported yet\n"
@@ -241,7 +258,7 @@ def test_help_and_version():
     assert runner.invoke(app, ["--version"]).output == "lakelet 0.1.0\n"
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
-        *("run", "validate", "plan", "graph", "show", "sql", "events", "doctor", "sample")
+        *("run", "validate", "plan", "graph", "show", "sql", "events", "schema", "doctor", "sample")
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "sample", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0

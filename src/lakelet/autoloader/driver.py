@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.source_schema import SourceSchema, reader_spec
-from lakelet.autoloader.spec import SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
+from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -101,6 +101,7 @@ class AutoLoaderSource:
 
         if self._state is None:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
+        self._note_location(self._state)
         description = self.reader_spec(parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here)
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()
@@ -143,6 +144,17 @@ class AutoLoaderSource:
     def changes(self, since: str) -> list[SchemaChange]:
         """What `evolve` stored from the moment `since` (ISO 8601, UTC) on."""
         return self._schema.changes(since)
+
+    def _note_location(self, state: str) -> None:
+        """Write down where the schema log lies, for those who look into the state."""
+        from lakelet.autoloader.files import files_for
+
+        files, folder = files_for(state)
+        file = f"{folder.rstrip('/')}/{LOCATION_FILE}"
+        location = (self._options.schema_location or state).encode()
+        known = files.read(file) if files.is_file(file) else state.encode()
+        if known != location:
+            files.write(file, location)
 
     def _skip_existing(self, state: str) -> None:
         from lakelet.autoloader.discovery import list_files

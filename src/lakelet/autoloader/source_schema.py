@@ -125,6 +125,7 @@ class SourceSchema:
                 return known
         if not self._store:
             return found
+        origin["at"] = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         version = self._log().append(number, found.data, found.partitions, origin)
         return Columns(version.data, version.partitions)
 

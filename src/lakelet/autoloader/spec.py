@@ -17,6 +17,7 @@ ADD, ADD_WIDEN, RESCUE, FAIL, NONE = "addNewColumns", "addNewColumnsWithTypeWide
 MODES = (ADD, ADD_WIDEN, RESCUE, FAIL, NONE)
 SPEC_OPTION = "lakelet.source"  # the one option a reader sees
 RESCUED_COLUMN = "_rescued_data"
+LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lies, when cloudFiles.schemaLocation says so
 METADATA_COLUMN = "_metadata"
 METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by metadata.py
 LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus the line number of a broken line

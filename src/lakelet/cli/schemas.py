@@ -1,0 +1,98 @@
+"""schema: the versions of the columns that Auto Loader inferred for a dataset, and going back to an earlier one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.looking import storage_root
+from lakelet.cli.summary import Line
+from lakelet.errors import LakeletError
+from lakelet.textual import aligned
+
+if TYPE_CHECKING:
+    from lakelet.schemahistory import Change, SourceHistory
+
+_AFTER = (
+    "Columns that the table has already stay in it, NULL in new rows. A file that brings them again evolves the schema again, or has them\n"
+    "rescued, as cloudFiles.schemaEvolutionMode says. To rebuild the table without them: lakelet run --full-refresh {name}"
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(schema)
+
+
+def schema(
+    name: Annotated[str, typer.Argument(metavar="DATASET", help="A streaming table that reads files.")],
+    diff: Annotated[tuple[int, int] | None, typer.Option("--diff", metavar="A B", help="What changed from version A to version B.")] = None,
+    rollback: Annotated[int | None, typer.Option("--rollback", metavar="N", help="Go back to the columns of version N.")] = None,
+    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Of several sources this one: FLOW/NUMBER.")] = None,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Show how the columns of a dataset's files changed, or go back to an earlier version of them."""
+    from lakelet import schemahistory
+
+    if diff is not None and rollback is not None:
+        raise LakeletError("USAGE", "--diff and --rollback contradict each other")
+    root = storage_root(storage)
+    if rollback is not None:
+        done = schemahistory.roll_back(root, name, rollback, source=source)
+        if as_json:
+            changes = [change.as_json() for change in done.changes]
+            _dump({"source": done.source, "version": done.number, "equals": rollback, "changes": changes})
+        else:
+            _print(_lines(done.changes))
+        told = f"Version {done.number} of {done.source} equals version {rollback}; the next update starts with it."
+        write_lines([Line(told, "good"), *(Line(line, "quiet") for line in _AFTER.format(name=name).splitlines())], sys.stderr)
+    elif diff is not None:
+        changes_found = schemahistory.differences(root, name, *diff, source=source)
+        if as_json:
+            _dump([change.as_json() for change in changes_found])
+        else:
+            _print(_lines(changes_found))
+            if not changes_found:
+                write_lines([Line("No difference.", "quiet")], sys.stderr)
+    else:
+        chosen = [h for h in schemahistory.read_history(root, name) if source in (None, h.source, h.source.rpartition("/")[2])]
+        _show(chosen, name, as_json)
+
+
+def _show(histories: list[SourceHistory], name: str, as_json: bool) -> None:
+    if as_json:
+        _dump([history.as_json() for history in histories])
+        return
+    if not histories:
+        write_lines([Line(f"{name} has no source whose columns were inferred from files.", "quiet")], sys.stderr)
+    for history in histories:
+        _print([f"{history.source}  {history.location}"])
+        for version in history.versions:
+            origin = [version.at[:19].replace("T", " ") if version.at else None, version.reason, version.file]
+            _print([f"  version {version.number}  " + "  ".join(part for part in origin if part)])
+            _print(f"    {line}" for line in _lines(version.changes))
+
+
+def _lines(changes: Iterable[Change]) -> list[str]:
+    """One line per change: `+ name type`, `- name type`, `~ name type → type`."""
+    rows = []
+    for change in changes:
+        sign = "+" if change.before is None else "-" if change.after is None else "~"
+        kind = " → ".join(part for part in (change.before, change.after) if part is not None)
+        rows.append((sign, change.name, kind))
+    return [line.rstrip() for line in aligned(rows)]
+
+
+def _dump(value: Any) -> None:
+    _print([json.dumps(value, indent=2, ensure_ascii=False)])
+
+
+def _print(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(line + "\n" for line in lines)
