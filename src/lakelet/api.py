@@ -11,19 +11,9 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from lakelet.changes import apply_changes, apply_changes_from_snapshot, create_auto_cdc_flow, create_auto_cdc_from_snapshot_flow
 from lakelet.errors import LakeletError, Location
-from lakelet.later import (
-    apply_changes,
-    apply_changes_from_snapshot,
-    create_auto_cdc_flow,
-    create_auto_cdc_from_snapshot_flow,
-    create_sink,
-    foreach_batch_sink,
-    on_event_hook,
-    replace_flow,
-    unsupported,
-    update_flow,
-)
+from lakelet.later import create_sink, foreach_batch_sink, on_event_hook, replace_flow, unsupported, update_flow
 from lakelet.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.names import TableName
 from lakelet.registry import active_reader, active_registry, caller_location, function_location

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from lakelet.errors import Location
 from lakelet.names import TableName
@@ -65,9 +65,65 @@ class Dataset:
     expectations: tuple[Expectation, ...] = ()
 
 
+ColumnPath = tuple[str, ...]
+"""A column by the parts of its name: one part, or several for a field of a struct."""
+
+SnapshotFunction = Callable[[Any], Any]
+"""Latest version or None in; None, or (DataFrame, version) out (dlt-semantics 6.3)."""
+
+
+class NullUpdates(Enum):
+    """Whose nulls say nothing in an upsert: of no leaf, of every leaf, of the listed ones, of all but those (dlt-semantics 6.1)."""
+
+    NONE = "none"
+    ALL = "all"
+    ON = "on"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True)
+class ChangeSpec:
+    """How a flow's rows change its target: change data capture (dlt-semantics 6).
+
+    Attributes:
+        source: name of the table or view with the changes or snapshots, as written; None where `snapshots` is a function.
+        keys: columns that identify a row of the target.
+        sequence_by: orders the events of a key: SQL text or a Column. None for snapshots, whose version takes its place.
+        scd_type: 1 keeps the current row of a key, 2 every version.
+        apply_as_deletes, apply_as_truncates: conditions, SQL text or a Column; only TRUE counts.
+        column_list, except_column_list: the columns of the target; at most one is given, None means all.
+        track_history_column_list, track_history_except_column_list: whose changes open a version (type 2); at most one is given.
+        ignore_null_updates: whose nulls say nothing; `ignore_null_columns` belongs to ON and EXCEPT.
+        columns_to_update: the source column that names the leaves an event sets.
+        where: a condition that every source row meets.
+        once: a batch that is applied one time until a full refresh.
+        snapshots: None for a feed of events, "periodic", or the function that gives the snapshots one by one.
+    """
+
+    source: str | None
+    keys: tuple[ColumnPath, ...]
+    sequence_by: Any = None
+    scd_type: int = 1
+    apply_as_deletes: Any = None
+    apply_as_truncates: Any = None
+    column_list: tuple[ColumnPath, ...] | None = None
+    except_column_list: tuple[ColumnPath, ...] | None = None
+    track_history_column_list: tuple[ColumnPath, ...] | None = None
+    track_history_except_column_list: tuple[ColumnPath, ...] | None = None
+    ignore_null_updates: NullUpdates = NullUpdates.NONE
+    ignore_null_columns: tuple[ColumnPath, ...] = ()
+    columns_to_update: ColumnPath | None = None
+    where: Any = None
+    once: bool = False
+    snapshots: Literal["periodic"] | SnapshotFunction | None = None
+
+
 @dataclass(frozen=True)
 class Flow:
-    """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0)."""
+    """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
+
+    `changes`: how its rows change the target; None for a flow that appends or replaces.
+    """
 
     name: str
     target: TableName
@@ -76,6 +132,7 @@ class Flow:
     default: bool
     comment: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
+    changes: ChangeSpec | None = None
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,10 @@ class QueryReader(ABC):
     def stream(self, name: str, options: dict[str, str]) -> DataFrame:
         return self._named(name, streaming=True)
 
+    def table(self, name: str, *, streaming: bool) -> DataFrame:
+        """The source of a change flow: a table or view of the pipeline, of the storage, or whatever Spark knows."""
+        return self.spark.readStream.table(name) if streaming else self.spark.read.table(name)
+
     def _named(self, text: str, *, streaming: bool) -> DataFrame:
         found = self.catalog.find(_parts(text))
         dataset = self.catalog.datasets.get(found.key) if found else None

@@ -31,11 +31,13 @@ class Notice:
 
 
 class Reader(Protocol):
-    """Answers `dlt.read` and `dlt.read_stream` while a dataset's function runs."""
+    """Answers `dlt.read` and `dlt.read_stream` while a dataset's function runs, and opens the source of a change flow."""
 
     def batch(self, name: str) -> Any: ...
 
     def stream(self, name: str, options: dict[str, str]) -> Any: ...
+
+    def table(self, name: str, *, streaming: bool) -> Any: ...
 
 
 class Registry:
@@ -142,6 +144,7 @@ class Registry:
                     )
                 )
         flows = result.flows_by_target()
+        self.errors += [error for group in flows.values() if (error := _disagreement(group))]
         for dataset in result.datasets if complete else ():
             if dataset.kind is Kind.STREAMING_TABLE and not flows[dataset.name.key]:
                 self.errors.append(
@@ -154,6 +157,39 @@ class Registry:
                     )
                 )
         return result
+
+
+def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
+    """Why change flows cannot share their target with the other flows of it (dlt-semantics 0, 6.2); None if they can."""
+    first = next((f for f in flows if f.changes is not None), None)
+    other = next((f for f in flows if first and _state_of(f) != _state_of(first)), None)
+    if first is None or other is None:
+        return None
+    why = "one appends rows and the other applies changes"
+    if other.changes is not None:
+        differing = [name for name, a, b in zip(_STATE, _state_of(first), _state_of(other), strict=True) if a != b]
+        why = f"they differ in {', '.join(differing)}"
+    return LakeletError(
+        "CDC_FLOWS_DIFFER",
+        f"flows {first.name!r} and {other.name!r} cannot share a target",
+        where=other.where,
+        dataset=str(first.target),
+        why=f"{why}; {first.name!r} is in {first.where}",
+        todo="Give each of them its own table.",
+    )
+
+
+_STATE = ("keys", "SCD type", "tracked columns", "events or snapshots")
+
+
+def _state_of(flow: Flow) -> tuple[object, ...]:
+    """What all change flows of a target have in common, because its stored state depends on it."""
+    spec = flow.changes
+    if spec is None:
+        return ()
+    lists = (spec.track_history_column_list, spec.track_history_except_column_list)
+    tracked = tuple(None if paths is None else frozenset(str(path).lower() for path in paths) for paths in lists)
+    return frozenset(str(path).lower() for path in spec.keys), spec.scd_type, tracked, spec.snapshots is None
 
 
 _registry: ContextVar[Registry | None] = ContextVar("lakelet_registry", default=None)

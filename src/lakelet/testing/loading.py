@@ -126,6 +126,9 @@ class Inputs:
         """The same small frame: in a test everything there is arrives in one batch."""
         return self.batch(name)
 
+    def table(self, name: str, *, streaming: bool) -> DataFrame:
+        return self.batch(name)
+
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text on the given frames; each is a temporary view while the text is analysed."""
         views: dict[str, DataFrame] = {}
