@@ -17,6 +17,7 @@ from lakelet.autoloader.discovery import LISTING
 from lakelet.autoloader.ledger import Ledger, Limits, take
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import Planner, batch_of, offset_of
+from lakelet.autoloader.spec import ReaderSpec
 from lakelet.errors import LakeletError
 
 DATA = Path(__file__).parent / "data"
@@ -248,6 +249,18 @@ def test_e04_files_removed_since_leave_a_batch_that_was_never_committed(tmp_path
     put(tmp_path, "b.json", "c.json")
     assert again.plan(0, Limits()) == 1
     assert files(again, 0, 1) == ["b.json", "c.json"]
+
+
+def test_a_stream_without_a_driver_cleans_what_was_committed_before_it_plans(tmp_path: Path) -> None:
+    keys = {"cleanSource": "MOVE", "cleanSource.retentionDuration": "0 seconds", "cleanSource.moveDestination": str(tmp_path / "done")}
+    reader = parse_options(spec_of(tmp_path, **keys), {}).reader
+    for alone in (False, True):
+        described = ReaderSpec.from_json(replace(reader, state=str(tmp_path / f"state{alone}"), evolve_here=alone).to_json())
+        put(tmp_path, "a.json", "b.json")
+        assert Planner(described).plan(-1, Limits(files=1)) == 0
+        os.utime(tmp_path / "in" / "b.json", (2_000_000_000, 2_000_000_000))
+        assert Planner(described).plan(0, Limits()) == 1
+        assert sorted(os.listdir(tmp_path / "in")) == (["b.json"] if alone else ["a.json", "b.json"])
 
 
 def test_offsets_carry_a_format() -> None:

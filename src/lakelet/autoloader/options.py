@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakelet.autoloader.clean_options import OPTIONS as CLEAN_OPTIONS
@@ -156,6 +156,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         ignore_corrupt=plain["ignorecorruptfiles"],
         ignore_missing=plain["ignoremissingfiles"],
         schema_location=cloud["schemalocation"] or "",
+        clean=None if clean is None else asdict(clean),
         hints=cloud["schemahints"] or "",
     )
     return Options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,6 +77,7 @@ class Planner:
         self._queue_after: int | None = None
         self._discovered = 0
         self._first_planned: int | None = None
+        self._cleaned = False
 
     def freeze(self) -> None:
         self._frozen = self._listed()
@@ -83,6 +85,8 @@ class Planner:
 
     def plan(self, after: int, limits: Limits) -> int:
         """Plan the batch after `after`; returns its number, or `after` when there is nothing to read."""
+        if self._spec.evolve_here and self._spec.clean and not self._cleaned:
+            self._clean(after)
         waiting = self._waiting(after)
         if not len(waiting):
             return after
@@ -100,6 +104,20 @@ class Planner:
             self._ledger.restart()
         listing, self._discovered = self._frozen or self._listed()
         return in_plan_order(self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites))
+
+    def _clean(self, committed: int) -> None:
+        """`cleanSource` of a stream that Lakelet does not run: once per start, for what is committed then. Trouble is a warning."""
+        from lakelet.autoloader.clean import clean_files
+        from lakelet.autoloader.clean_options import CleanSource
+
+        self._cleaned = True
+        try:
+            self._ledger.mark_committed(committed)
+            problems = clean_files(self._spec.path, self._spec.state, CleanSource(**(self._spec.clean or {})), committed).problems
+        except (LakeletError, OSError) as error:
+            problems = [str(error)]
+        if problems:
+            warnings.warn("cloudFiles.cleanSource: " + "; ".join(problems), stacklevel=2)
 
     def _listed(self) -> tuple[Listing, int]:
         moment = now()

@@ -103,6 +103,7 @@ class ReaderSpec:
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
     evolve_here: bool = False  # no driver of ours looks after the query: the reader that meets new columns writes the next schema version
+    clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 
     @property
     def stops_at_unknown(self) -> bool:
