@@ -44,7 +44,7 @@ def test_the_cookbook_works_as_printed(project, blocks, spark, load_pipeline):
             if name.startswith("test_"):
                 test(**{argument: fixtures[argument] for argument in inspect.signature(test).parameters})
                 ran += 1
-    assert ran == 5
+    assert ran == 6
 
 
 def test_the_line_of_recipe_1_declares_the_same_table(project, spark, load_pipeline, pytestconfig):

@@ -1,4 +1,4 @@
-"""Auto Loader without the Lakelet runtime: state and evolution where nobody looks after the query (docs/reference/auto-loader-alone.md).
+"""Auto Loader without the Lakelet runtime: state and evolution where nobody looks after the query (docs/cookbook.md, recipe 6).
 
 The runtime gives each source a state folder and stores new schema versions in the driver. Alone, the state lies at the source's
 `cloudFiles.schemaLocation` (or where the option `lakelet.state` says), and the reader that meets unknown fields stores the next version.
