@@ -67,27 +67,28 @@ def test_values_of_every_type(make: Make) -> None:
     moment = datetime.datetime(2024, 1, 2, 3, 4, 5, 678901)
     kinds = fields(
         b=t.BooleanType(), i8=t.ByteType(), i16=t.ShortType(), i=t.IntegerType(), l=t.LongType(), f=t.FloatType(), d=t.DoubleType(),
-        s=t.StringType(), y=t.BinaryType(), day=t.DateType(), dec=t.DecimalType(9, 2), ts=t.TimestampType(), ntz=t.TimestampNTZType(),
+        s=t.StringType(), y=t.BinaryType(), day=t.DateType(), dec=t.DecimalType(9, 2), ts=t.TimestampType(),
         tz=t.TimestampType(), a=t.ArrayType(t.LongType()), m=t.MapType(t.StringType(), t.IntegerType()), o=fields(x=t.StringType()),
     )  # fmt: skip
     values = {
         "b": pa.array([True]), "i8": pa.array([1], pa.int8()), "i16": pa.array([2], pa.int16()), "i": pa.array([3], pa.int32()),
         "l": pa.array([2**40]), "f": pa.array([1.5], pa.float32()), "d": pa.array([0.1]), "s": pa.array(["x"]), "y": pa.array([b"\xff"]),
         "day": pa.array([moment.date()]), "dec": pa.array([Decimal("1.25")], pa.decimal128(9, 2)), "ts": pa.array([moment]),
-        "ntz": pa.array([moment]), "tz": pa.array([moment], pa.timestamp("us", "UTC")), "a": pa.array([[1, None]]),
+        "tz": pa.array([moment], pa.timestamp("us", "UTC")), "a": pa.array([[1, None]]),
         "m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int32())), "o": pa.array([{"x": "y"}]),
     }  # fmt: skip
     row = make(kinds, RESCUE).put("a.orc", content(**values)).run().last()
     assert row["_rescued_data"] is None
-    assert (row["ts"], row["ntz"], row["tz"], row["day"]) == (moment, moment, moment, moment.date())
+    assert (row["ts"], row["tz"], row["day"]) == (moment, moment, moment.date())
     assert (row["i8"], row["i16"], row["i"], row["l"], row["f"], row["d"], row["dec"]) == (1, 2, 3, 2**40, 1.5, 0.1, Decimal("1.25"))
     assert (row["b"], row["s"], row["y"], row["a"], row["m"], row["o"]) == (True, "x", b"\xff", [1, None], {"k": 1}, {"x": "y"})
 
 
-def test_a_timestamp_without_zone_is_the_wall_clock_of_the_session(make: Make) -> None:
-    one = make(fields(ts=t.TimestampType()), confs={"spark.sql.session.timeZone": "Europe/Paris"})
-    row = one.put("a.orc", content(ts=pa.array([datetime.datetime(2024, 1, 2, 12)]))).run().last()
-    assert row["ts"] == datetime.datetime(2024, 1, 2, 11)
+def test_timestamps_are_moments_whatever_the_zone_of_the_session(make: Make) -> None:
+    one = make(fields(ts=t.TimestampType(), n=t.TimestampNTZType()), RESCUE, confs={"spark.sql.session.timeZone": "Europe/Paris"})
+    noon = datetime.datetime(2024, 1, 2, 12)
+    row = one.put("a.orc", content(ts=pa.array([noon]), n=pa.array([noon]))).run().last()
+    assert (row["ts"], row["n"], rescued(row["_rescued_data"])) == (noon, None, {"n": "2024-01-02T12:00:00Z"})
 
 
 @pytest.mark.parametrize("rescue", [True, False])

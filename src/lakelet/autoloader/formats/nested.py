@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -38,6 +39,21 @@ def plain_type(kind: Any) -> Any:
 
 def _is_list_view(kind: Any) -> bool:
     return bool(pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind))
+
+
+def with_leaves(field: Any, change: Callable[[Any], Any]) -> Any:
+    """The type of a field with other types for its leaves: `change` gets the field of each, in the order of the file."""
+    kind = field.type
+    if not pa.types.is_nested(kind):
+        return change(field)
+    fields = [kind.field(at).with_type(with_leaves(kind.field(at), change)) for at in range(kind.num_fields)]
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        return pa.map_(fields[0].type.field(0), fields[0].type.field(1))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
 def items_of(array: Any) -> tuple[list[int], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 
 from lakelet.autoloader.files import Files
 from lakelet.autoloader.formats.base import DataField, FormatReader
+from lakelet.autoloader.formats.nested import with_leaves
 from lakelet.autoloader.formats.option import flag
 from lakelet.autoloader.formats.rebase import mode_of, rebase_option
 from lakelet.autoloader.formats.typed_reader import UPCAST, OpenFile, TypedFormat, TypedReader
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _ROWS = 64 << 10
 _MOMENT = pa.timestamp("us", "UTC")
+_VARIANT = re.compile(r"group (?:field_id=-?\d+ )?(.+) \(Variant\(")
 _DATES, _INT96 = "datetimeRebaseMode", "int96RebaseMode"
 
 
@@ -66,13 +69,13 @@ class ParquetReader(TypedReader):
                         yield before, _typed(batch, file.schema_arrow, positions, wanted)
                         before += len(batch)
 
-        return OpenFile(schema, read, self._modes(file))
+        return OpenFile(schema, read, self._modes(file, schema))
 
-    def _modes(self, file: Any) -> list[str]:
+    def _modes(self, file: Any, schema: Any) -> list[str]:
         metadata, options = file.metadata.metadata or {}, self.spec.format_options
         dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
         moments = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
-        return [moments if old else dates for old in _columns_with_int96(file)]
+        return [dates if field.type == known.type else moments for field, known in zip(schema, file.schema_arrow, strict=True)]
 
 
 def _opened(stream: Any) -> Any:
@@ -87,59 +90,15 @@ def _empty(stream: Any) -> bool:
 
 def schema_of_file(file: Any) -> Any:
     """The Arrow schema of a file, INT96 as moments in UTC. Raises NOT_SUPPORTED_YET for VARIANT columns."""
-    leaves = [file.schema.column(at) for at in range(len(file.schema))]
-    at = 0
-    fields = []
-    for field in file.schema_arrow:
-        count = _leaf_count(field.type)
-        mine = leaves[at : at + count]
-        at += count
-        kind, _ = _with_moments(field.type, [leaf.physical_type == "INT96" for leaf in mine])
-        fields.append(pa.field(field.name, kind))
-        if "variant" in str(field.type) and _is_variant(field.type):
-            raise LakeletError(
-                "NOT_SUPPORTED_YET",
-                f"the parquet column {field.name} is a VARIANT, which is not read yet",
-                todo="Write it as text (to_json) and hint the type VARIANT for a JSON source, or leave the column out.",
-            )
-    return pa.schema(fields)
-
-
-def _is_variant(kind: Any) -> bool:
-    if isinstance(kind, pa.BaseExtensionType):
-        return "variant" in str(kind.extension_name)
-    return any(_is_variant(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else False
-
-
-def _leaf_count(kind: Any) -> int:
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    return sum(_leaf_count(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else 1
-
-
-def _with_moments(kind: Any, int96: Sequence[bool]) -> tuple[Any, Sequence[bool]]:
-    """The type with its INT96 leaves as moments in UTC, and what is left of the leaves' list."""
-    if not pa.types.is_nested(kind):
-        return (_MOMENT if int96[0] else kind), int96[1:]
-    fields = []
-    for at in range(kind.num_fields):
-        inner, int96 = _with_moments(kind.field(at).type, int96)
-        fields.append(kind.field(at).with_type(inner))
-    if pa.types.is_struct(kind):
-        return pa.struct(fields), int96
-    if pa.types.is_map(kind):
-        entries = fields[0].type
-        return pa.map_(entries.field(0), entries.field(1)), int96
-    return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0]), int96
-
-
-def _columns_with_int96(file: Any) -> list[bool]:
-    at = 0
-    found = []
-    for field in file.schema_arrow:
-        count = _leaf_count(field.type)
-        found.append(any(file.schema.column(leaf).physical_type == "INT96" for leaf in range(at, at + count)))
-        at += count
-    return found
+    variant = _VARIANT.search(str(file.schema))
+    if variant is not None:
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            f"the parquet column {variant[1]} is a VARIANT, which is not read yet",
+            todo="Write it as text (to_json), or leave the column out of the files.",
+        )
+    int96 = iter([file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))])
+    return pa.schema([pa.field(f.name, with_leaves(f, lambda leaf: _MOMENT if next(int96) else leaf.type)) for f in file.schema_arrow])
 
 
 def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:

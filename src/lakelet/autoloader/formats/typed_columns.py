@@ -41,7 +41,6 @@ class TypedRules:
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types do not grow
     reserved: frozenset[str] = frozenset()  # lower-case names that never become columns
     ignored: frozenset[str] = frozenset()  # lower-case names whose values come from folder names
-    wall_clock: str | None = None  # time zone of timestamps without one (orc); None: they are another type
 
 
 @dataclass
@@ -181,13 +180,12 @@ def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Fi
     found = spark_type(kind)
     if found is None:
         return _Mismatch(arrow, rules.rescue)
-    zone = rules.wall_clock if found.typeName() == "timestamp_ntz" and data_type.typeName() == "timestamp" else None
-    if found == data_type or zone is not None:
-        return _Take(kind, arrow, zone, rules.rescue)
+    if found == data_type:
+        return _Take(kind, arrow, rules.rescue)
     wide = wider(data_type, found)
     midnight = found.typeName() == "date" and data_type.typeName() == "timestamp_ntz"
     if rules.upcast and (wide == data_type or midnight):
-        return _Take(kind, arrow, None, rules.rescue)
+        return _Take(kind, arrow, rules.rescue)
     if rules.widen and wide not in (None, data_type) and not closed and not is_hinted(path.lower(), rules.hinted):
         findings.wider.append(path)
     return _Mismatch(arrow, rules.rescue)
@@ -195,7 +193,7 @@ def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Fi
 
 def _same(kind: Any, arrow: Any, element: _Node) -> _Node | None:
     """Whole lists as they are, where their elements are."""
-    return _Take(kind, arrow, None, False) if isinstance(element, _Take) and element.whole and pa.types.is_list(kind) else None
+    return _Take(kind, arrow, False) if isinstance(element, _Take) and element.whole and pa.types.is_list(kind) else None
 
 
 @dataclass(frozen=True)
@@ -215,15 +213,14 @@ class _Take:
 
     kind: Any
     arrow: Any
-    zone: str | None
     rescue: bool
 
     @property
     def whole(self) -> bool:
-        return self.zone is None and takes_whole(self.kind)
+        return takes_whole(self.kind)
 
     def convert(self, array: Any) -> tuple[Any, Texts | None]:
-        values, misfits = taken(array, self.arrow, self.zone)
+        values, misfits = taken(array, self.arrow)
         return values, None if misfits is None or not self.rescue else _only(json_texts(array), misfits)
 
 

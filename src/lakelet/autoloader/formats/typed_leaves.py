@@ -23,11 +23,8 @@ def takes_whole(kind: Any) -> bool:
     return not pa.types.is_timestamp(kind) or kind.unit == "us"
 
 
-def taken(array: Any, arrow: Any, zone: str | None = None) -> tuple[Any, Any | None]:
-    """The values as `arrow`, and a mask of those that are NULL there because they do not fit; None when all fit.
-
-    zone: the time zone of timestamps that have none and fill a column of moments.
-    """
+def taken(array: Any, arrow: Any) -> tuple[Any, Any | None]:
+    """The values as `arrow`, and a mask of those that are NULL there because they do not fit; None when all fit."""
     if isinstance(array.type, pa.UuidType):
         texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in array.storage.to_pylist()]
         return pa.array(texts, pa.string()), None
@@ -35,19 +32,16 @@ def taken(array: Any, arrow: Any, zone: str | None = None) -> tuple[Any, Any | N
     if array.type == arrow:
         return array, None
     if pa.types.is_timestamp(array.type):
-        return _moments(array, arrow, zone)
+        return _moments(array, arrow)
     if pa.types.is_duration(array.type):
         array = array.cast(pa.int64())
     return array.cast(arrow), None
 
 
-def _moments(array: Any, arrow: Any, zone: str | None) -> tuple[Any, Any | None]:
+def _moments(array: Any, arrow: Any) -> tuple[Any, Any | None]:
     """Microseconds. Nanoseconds that are no whole microseconds, and what is out of range, do not fit: cutting would change them."""
     micros, misfits = _micros(array)
-    if zone is None or zone == "UTC":
-        return micros.view(arrow), misfits
-    local = micros.view(pa.timestamp("us"))
-    return pc.assume_timezone(local, zone, ambiguous="earliest", nonexistent="latest").cast(arrow), misfits
+    return micros.view(arrow), misfits
 
 
 def _micros(array: Any) -> tuple[Any, Any | None]:

@@ -74,8 +74,6 @@ class TypedFormat(Format):
 class TypedReader(FormatReader):
     """Compares each file's schema with the wanted columns, then reads what they have in common as whole arrays."""
 
-    wall_clock: str | None = None
-
     def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
         super().__init__(spec, fields, files, ignored)
         self._plans: dict[Any, tuple[Record, Findings]] = {}
@@ -135,7 +133,6 @@ class TypedReader(FormatReader):
             hinted=frozenset(spec.hinted),
             reserved=frozenset([spec.rescued_column.lower()] if spec.rescued_column else []),
             ignored=frozenset(name.lower() for name in self.ignored),
-            wall_clock=self.wall_clock,
         )
 
     def _chunk(self, record: Record, file: OpenFile, before: int, batch: Any) -> Chunk:
