@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +16,7 @@ from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, Row, RowReader, 
 from lakelet.autoloader.formats.json_values import MomentFormats
 from lakelet.autoloader.moments import TIMESTAMP, date_column, parsed_column, timestamp_column
 
+_NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
 _MOMENTS = frozenset({"timestamp", "date"})
 
@@ -66,12 +68,10 @@ class BlockReader:
 
     def read(self, block: bytes) -> Rows:
         """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
-        if self._parser is None:
+        if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
             return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
         parsed = self._parser.parse(block)
         dirty = parsed.dirty
-        if self._rules.typing.all_text and (parsed.table is None or len(dirty) > len(parsed.table)):
-            self._parser = None  # objects and arrays are kept as source text, one by one: the next blocks are like this one
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
         columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table)
@@ -114,6 +114,11 @@ class BlockReader:
             if bad is not None:
                 misfits = bad if misfits is None else pc.or_(misfits, bad)
         return columns, misfits
+
+
+def _is_nested(block: bytes) -> bool:
+    """Whether about half of the lines or more hold objects or arrays, which pyarrow does not keep as source text."""
+    return 2 * len(_NESTED.findall(block)) > block.count(b"\n")
 
 
 def _leading_lines(block: bytes) -> int:
