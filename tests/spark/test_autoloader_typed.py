@@ -112,3 +112,33 @@ def test_values_arrive_in_spark_as_they_are_in_the_file(spark: Any, tmp_path: Pa
     assert (row["o"], row["m"], row["s"], row["_id"]) == ({"l": [1, None], "k": "v"}, {"k": 1.5}, "a", None)
     assert rescued(row["_rescued_data"], "p.parquet") == {"_id": 1}
     assert (one.seen["records"], one.seen["rescued"], one.seen["first_line"]) == (1, 1, 1)
+
+
+def test_files_that_spark_wrote_give_what_spark_reads(spark: Any, tmp_path: Path) -> None:
+    query = """
+        SELECT timestamp'2024-07-01 12:00:00.123456' t, timestamp_ntz'2024-07-01 12:00:00' n, date'1000-01-06' d, 1.25 x, array(1, NULL) l,
+               map('k', struct(1 AS q)) m, binary('x') y, cast(1 AS tinyint) b, timestamp'1500-03-01 12:00:00' old
+    """
+    everything = spark.sql(query)
+    for format, conf in (("parquet", "TIMESTAMP_MICROS"), ("parquet", "INT96"), ("orc", "INT96")):
+        folder = tmp_path / f"{format}-{conf}"
+        written = everything.drop("old") if format == "orc" else everything  # pyarrow reads no ORC timestamps before 1677
+        spark.conf.set("spark.sql.parquet.outputTimestampType", conf)
+        try:
+            written.coalesce(1).write.format(format).save(str(folder))
+        finally:
+            spark.conf.unset("spark.sql.parquet.outputTimestampType")
+        schema = written.schema if format == "orc" else None
+        options = {"cloudFiles.format": format, "rescuedDataColumn": "_rescued_data", "pathGlobFilter": f"*.{format}"}
+        one = SparkProgram(spark, folder, tmp_path / f"state-{format}-{conf}", options, schema).run()
+        row = one.last()
+        assert row.pop("_rescued_data") is None
+        (expected,) = written.collect()
+        assert row == expected.asDict(recursive=True), (format, conf)
+
+
+def test_VARIANT_columns_of_parquet_are_refused_by_name(spark: Any, tmp_path: Path) -> None:
+    spark.sql("""SELECT parse_json('{"a":1}') v, 1 a""").write.parquet(str(tmp_path / "in"))
+    one = SparkProgram(spark, tmp_path / "in", tmp_path, {"cloudFiles.format": "parquet"})
+    with pytest.raises(LakeletError, match="the parquet column v is a VARIANT"):
+        one.run()
