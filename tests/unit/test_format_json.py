@@ -275,6 +275,14 @@ def test_R08_broken_lines_are_dropped_or_end_the_query_but_misfits_are_not(sourc
     assert rescued(fine.last()["_r"]) == {"id": "x"}
 
 
+def test_the_open_points_of_broken_lines_and_nested_texts_have_switches(source: Make) -> None:
+    text = '{"o":{ "k" : [1, 2] }}\n{"o":'
+    one = source({}).put("a.json", text).run()
+    assert one.rows("o") == ['{ "k" : [1, 2] }', None]
+    other = source({"nestedText": "compact", "rescueBrokenLines": "false"}).put("a.json", text).run()
+    assert other.rows("o", "_rescued_data") == [('{"k":[1,2]}', None), (None, None)]
+
+
 def test_R11_only_the_misfit_leaf_of_a_struct_is_rescued(source: Make) -> None:
     one = source(INFER).put("a.json", '{"o":{"x":1,"y":2}}').run().put("b.json", '{"o":{"x":"q","y":3}}').run()
     assert one.last()["o"] == {"x": None, "y": 3}

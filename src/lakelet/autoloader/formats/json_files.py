@@ -15,7 +15,7 @@ from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, RESCUE, RowRules
 from lakelet.autoloader.formats.json_text import Syntax
 from lakelet.autoloader.formats.json_values import MomentFormats, supported
 from lakelet.autoloader.formats.json_variant import JsonVariantReader
-from lakelet.autoloader.formats.option import LOCALE, Option, date_pattern, flag, text
+from lakelet.autoloader.formats.option import LOCALE, Option, date_pattern, flag, text, word
 from lakelet.autoloader.infer import Typing
 from lakelet.errors import LakeletError
 
@@ -58,6 +58,8 @@ class JsonFormat(Format):
         text("singleVariantColumn"),
         date_pattern("timestampFormat"),
         date_pattern("timestampNTZFormat"),
+        word("nestedText", "source", ("source", "compact")),
+        flag("rescueBrokenLines", True),
     )
 
     def check(self, options: Mapping[str, Any]) -> str | None:
@@ -136,6 +138,8 @@ def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRule
         syntax=_syntax(options),
         widens=spec.widens and spec.infer_types,
         hinted=frozenset(spec.hinted),
+        source_text=options.get("nestedtext", "source") == "source",
+        rescue_broken=options.get("rescuebrokenlines", True),
         cr_ends_line=options.get("linesep") is None and not options.get("multiline"),
     )
 

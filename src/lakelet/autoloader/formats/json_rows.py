@@ -37,12 +37,6 @@ RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
 
 
-BROKEN_LINE_IN_RESCUED = True
-"""Open point 1 (docs/decisions/0010-open-points.md): the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`."""
-SOURCE_TEXT = True
-"""Open point 2: an object or array in a STRING column keeps its source text; False writes it anew, compact."""
-
-
 @dataclass(frozen=True)
 class RowRules:
     """How rows are read: what happens to unknown fields, whether a rescued column exists, how names match."""
@@ -59,7 +53,8 @@ class RowRules:
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
     cr_ends_line: bool = True  # a line that is no record is tried again as several, between carriage returns
     scalars: Callable[[Any, MomentFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
-    source_text: bool = SOURCE_TEXT
+    source_text: bool = True  # open point 2: objects and arrays in STRING columns keep their source text; else they are written anew
+    rescue_broken: bool = True  # open point 1: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
 
 
@@ -149,7 +144,7 @@ class RowReader:
         members = f'"_corrupt_record":{_quote(readable)}'
         if text is None:
             members += f',"_corrupt_record_base64":"{base64.b64encode(line).decode()}"'
-        keep = rescue and self._rules.rescue and BROKEN_LINE_IN_RESCUED
+        keep = rescue and self._rules.rescue and self._rules.rescue_broken
         return Row(values, members if keep else None, broken=True, text=readable)
 
     def unknown_part(self, record: Obj) -> Obj:
