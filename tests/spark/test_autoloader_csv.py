@@ -25,7 +25,7 @@ def test_I07_E02_R10_a_stream_of_csv_grows_by_a_column_and_rescues(csv: SparkPro
     assert csv.log() == 1
     csv.run()
     assert csv.rows("id", "amt", "d r") == [(1, 2.5, None), (2, None, "x, y"), (3, None, None), (4, 1.0, "z")]
-    assert csv.rows("day")[0] == datetime.date(2024, 1, 2)
+    assert datetime.date(2024, 1, 2) in csv.rows("day")
     by_id = {row["id"]: row["_rescued_data"] and rescued(row["_rescued_data"], "b.csv") for row in csv.rows()}
     assert by_id == {1: None, 2: {"amt": "$5"}, 3: None, 4: {"_c3": "extra"}}
 

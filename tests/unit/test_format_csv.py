@@ -273,6 +273,11 @@ def test_records_of_several_lines(csv: Callable[..., Folder]) -> None:
     assert len(folder.rows(INFER)) == 4  # line by line: two halves of the first record
 
 
+def test_comments_between_records_of_several_lines(csv: Callable[..., Folder]) -> None:
+    folder = csv(a='id,v\n#c\n1,"a\n#b"\n#d\n2,x"y\n#e')
+    assert picked(folder.rows({"multiLine": "true", "comment": "#"}), "id", "v") == [("1", "a\n#b"), ("2", 'x"y')]
+
+
 def test_line_ends_and_their_option(csv: Callable[..., Folder]) -> None:
     for end in ("\n", "\r\n", "\r"):
         assert picked(csv(a=f"id,v{end}1,x{end}2,y{end}").rows(INFER), "id", "v") == [(1, "x"), (2, "y")]

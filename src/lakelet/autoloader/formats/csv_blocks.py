@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 
+from lakelet.autoloader.formats.csv_forms import line_forms, spans, text_forms
 from lakelet.autoloader.formats.csv_records import Record, lines_of, record_of, records_of
 from lakelet.autoloader.formats.csv_rules import CsvRules
 from lakelet.autoloader.formats.csv_split import BLANKS, NONE
@@ -27,17 +28,42 @@ _BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b-\x20]+$", re.MULTILINE)
 _FREE_BYTES = [bytes([n]) for n in range(1, 9)]
 
 
-@dataclass(frozen=True)
 class Texts:
-    """Clean records of a block. `columns`: string arrays by position, NULL where the value is NULL; `lines`: line index per record, None
-    where record i stands in line i; `source`: lines of the block."""
+    """Clean records of a block.
 
-    columns: Sequence[Any]
-    lines: Sequence[int] | None
-    source: bytes
+    Args:
+        columns: string arrays by position, NULL where the value is NULL, None where the column is not needed.
+        lines: line index per record; None where record i stands in line i.
+        source: the block.
+        spanning: None where every record is one line, otherwise whether the block was read with escapes.
+    """
 
-    def line(self, row: int) -> int:
-        return row if self.lines is None else self.lines[row]
+    def __init__(self, columns: Sequence[Any], lines: Sequence[int] | None, source: bytes, spanning: bool | None = None) -> None:
+        self.columns, self._lines, self._source, self._spanning = columns, lines, source, spanning
+        self.count = len(next(column for column in columns if column is not None))
+
+    def line(self, row: int, rules: CsvRules) -> int:
+        """The line of a record, as an index in the block."""
+        if self._spanning is not None:
+            return self._spans(rules)[row][0]
+        return row if self._lines is None else self._lines[row]
+
+    def records(self, rows: Sequence[int], rules: CsvRules) -> list[Record]:
+        """Some of the records, to be read one by one."""
+        if self._spanning is not None:
+            found = [(line, self._source[start:end]) for line, start, end in map(self._spans(rules).__getitem__, rows)]
+        else:
+            by_line = self._source.split(b"\n")
+            found = [(number, by_line[number]) for number in (self.line(row, rules) for row in rows)]
+        records = (record_of(text, number, rules) for number, text in found)
+        return [record for record in records if record is not None]
+
+    def _spans(self, rules: CsvRules) -> list[tuple[int, int, int]]:
+        if self._made is None:
+            self._made = spans(self._source, rules.dialect, escapes=bool(self._spanning))
+        return self._made
+
+    _made: list[tuple[int, int, int]] | None = None
 
 
 @dataclass(frozen=True)
@@ -65,10 +91,10 @@ class BlockSplitter:
         self._trims = dialect.trim_left or dialect.trim_right
         self._fast = vectorised and rules.max_chars < 0 and 0 < width <= rules.max_columns and bool(wanted)
         self._fast = self._fast and len(self._quote) <= 1 and len(self._escape) <= 1 and dialect.quote not in rules.null_value
-        self._plain_nulls = rules.null_value == "" and rules.empty_value == ""
         self._null_values = sorted({"", rules.null_value})
         self._names = [str(at) for at in range(width)]
-        self._forms = _forms(rules, self._plain_nulls) if self._fast and self._quote else []
+        self._forms = line_forms(rules) if self._fast and self._quote else []
+        self._text_forms = text_forms(rules) if self._forms and rules.multi_line and rules.line_separator is None else []
 
     def split(self, block: bytes) -> Split:
         """The records of a block of whole records; every line stands alone unless the rules are multi-line."""
@@ -89,6 +115,34 @@ class BlockSplitter:
             return False
         lines = block.replace(b"\r\n", b"\n").split(b"\n")
         return b"\r" not in block.replace(b"\r\n", b"") and _is_utf8(block) and not self._unfit(lines)
+
+    def spanning(self, data: bytes) -> Split | None:
+        """The records of a text that begins and ends at a record, some of which span lines; None where it is not surely well formed."""
+        mark = self._rules.comment
+        if not self._text_forms or not _is_utf8(data) or (mark is not None and mark.encode() in data):
+            return None
+        if (self._width == 1 or not self._rules.dialect.separator.strip(BLANKS)) and _BLANK_LINE.search(data):
+            return None
+        text = pa.array([data], pa.string())
+        for form, escapes in self._text_forms:
+            if not pc.match_substring_regex(text, form)[0].as_py():
+                continue
+            odd: list[int] = []
+            try:
+                table = self._read(data, self._separator, odd, escapes=escapes, spanning=True)
+            except pa.ArrowInvalid:
+                return None
+            if odd:
+                return None
+            return Split([Texts(self._placed(table), None, data, escapes)] if len(table) else [], [])
+        return None
+
+    def _placed(self, table: Any, *, trim: bool = False) -> list[Any]:
+        columns: list[Any] = [None] * self._width
+        for at, name in zip(self._wanted, table.column_names, strict=True):
+            column = _chunk(table.column(name))
+            columns[at] = self._trimmed(column) if trim else column
+        return columns
 
     def _unfit(self, lines: list[bytes]) -> list[int]:
         good: Any = None
@@ -174,24 +228,19 @@ class BlockSplitter:
             lines = [at for at, line in enumerate(data.split(b"\n")) if line]
             if total != len(lines):
                 return None
-        columns = [_chunk(table.column(name)) for name in table.column_names]
-        if self._trims and not quoted:
-            columns = [self._trimmed(column) for column in columns]
+        columns = self._placed(table, trim=self._trims and not quoted)
         numbers = [number - 1 if lines is None else lines[number - 1] for number in odd]
         if odd:
             out = {number - 1 for number in odd}
             lines = [at if lines is None else lines[at] for at in range(total) if at not in out]
-        everything: list[Any] = [None] * self._width
-        for at, column in zip(self._wanted, columns, strict=True):
-            everything[at] = column
         records: list[Record] = []
         if odd:
             by_line = source.split(b"\n")
             found = (record_of(by_line[number], number, self._rules) for number in numbers)
             records = [record for record in found if record is not None]
-        return Split([Texts(everything, lines, source)] if len(table) else [], records)
+        return Split([Texts(columns, lines, source)] if len(table) else [], records)
 
-    def _read(self, data: bytes, separator: bytes, odd: list[int], *, escapes: bool) -> Any:
+    def _read(self, data: bytes, separator: bytes, odd: list[int], *, escapes: bool, spanning: bool = False) -> Any:
         def note(row: Any) -> str:
             odd.append(row.number)
             return "skip"
@@ -206,7 +255,7 @@ class BlockSplitter:
                 quote_char=self._quote.decode() or False,
                 double_quote=doubled,
                 escape_char=self._escape.decode() if escapes and not doubled else False,
-                newlines_in_values=False,
+                newlines_in_values=spanning,
                 ignore_empty_lines=True,
                 invalid_row_handler=note,
             ),
@@ -225,40 +274,6 @@ class BlockSplitter:
         found = trim(column, characters=BLANKS)
         nothing = pc.is_in(found, value_set=pa.array(self._null_values, pa.string()))
         return pc.if_else(nothing, pa.scalar(None, pa.string()), found)
-
-
-def _forms(rules: CsvRules, plain_nulls: bool) -> list[tuple[str, bool]]:
-    """(regular expression of a well-formed line, whether it is read with escapes), the commoner form first.
-
-    An empty quoted value is left to the record reader where it is another thing than an empty one.
-    """
-    d = rules.dialect
-    if len(d.separator) > 1:
-        return []
-    quote, separator = _code(d.quote), _code(d.separator)
-    escape = "" if d.escape in (NONE, d.quote) else _code(d.escape)
-    other = "" if d.escape_of_escape in (NONE, d.escape) else _code(d.escape_of_escape)
-    some = "*" if plain_nulls else "+"
-
-    def line(inner: str, without: str) -> str:
-        """`without`: what an unquoted value must not hold."""
-        first = rf"[^{quote}{separator}{without}" + (r"\x00-\x20]" if d.trim_left else "]")
-        bare = rf"{first}[^{separator}{without}]*"
-        if d.trim_right:
-            bare = rf"(?:[^{quote}{separator}{without}\x00-\x20]|{bare}[^{separator}{without}\x00-\x20])"
-        value = rf"(?:{quote}{inner}{some}{quote}|{bare})?"
-        return rf"(?s)\A{value}(?:{separator}{value})*\z"
-
-    if d.quote == d.escape:
-        return [(line(rf"(?:[^{quote}]|{quote}{quote})", ""), False)]
-    forms = [(line(rf"[^{quote}{escape}{other}]", ""), False)]
-    if escape and not other and d.escape_of_escape == d.escape:
-        forms.append((line(rf"(?:[^{quote}{escape}]|{escape}[{quote}{escape}])", escape), True))
-    return forms
-
-
-def _code(char: str) -> str:
-    return rf"\x{{{ord(char):x}}}"
 
 
 def _is_utf8(data: bytes) -> bool:

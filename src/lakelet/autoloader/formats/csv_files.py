@@ -14,7 +14,7 @@ from lakelet.autoloader.formats.csv_blocks import BlockSplitter, Texts
 from lakelet.autoloader.formats.csv_columns import ColumnReader
 from lakelet.autoloader.formats.csv_head import Binding, bind
 from lakelet.autoloader.formats.csv_infer import CsvInference
-from lakelet.autoloader.formats.csv_records import Record, record_of
+from lakelet.autoloader.formats.csv_records import Record
 from lakelet.autoloader.formats.csv_rows import Row, RowConverter, quote
 from lakelet.autoloader.formats.csv_rules import OPTIONS, problem_of, rules_of
 from lakelet.autoloader.formats.csv_stream import CsvFile
@@ -97,7 +97,7 @@ class CsvReader(FormatReader):
 
     def _clean(self, texts: Texts, binding: Binding, before: int) -> tuple[Chunk | None, list[Record]]:
         """The rows whose values all fit, and the records of the other ones."""
-        count = len(next(column for column in texts.columns if column is not None))
+        count = texts.count
         arrays: list[Any] = [None] * len(self.fields)
         odd: Any | None = None
         for at, target in enumerate(binding.targets):
@@ -109,10 +109,9 @@ class CsvReader(FormatReader):
         odd = unsure if odd is None else odd if unsure is None else pc.or_(odd, unsure)
         if odd is None or not pc.any(odd).as_py():
             return self._chunk(texts, arrays, members, None, before), []
-        lines = texts.source.split(b"\n")
-        numbers = [texts.line(row) for row in pc.indices_nonzero(pc.fill_null(odd, False)).to_pylist()]
-        records = [record for number in numbers if (record := record_of(lines[number], number, self._rules)) is not None]
-        if len(numbers) == count:
+        rows = pc.indices_nonzero(pc.fill_null(odd, False)).to_pylist()
+        records = texts.records(rows, self._rules)
+        if len(rows) == count:
             return None, records
         keep = pc.invert(pc.fill_null(odd, False))
         members = None if members is None else members.filter(keep)
@@ -123,7 +122,7 @@ class CsvReader(FormatReader):
             return Chunk(arrays) if arrays else Chunk(arrays, marks=[None] * (_kept_rows(texts, keep)))
         rows = range(len(members)) if keep is None else pc.indices_nonzero(keep).to_pylist()
         rescued = members.to_pylist()
-        marks = [None if one is None else before + texts.line(row) + 1 for one, row in zip(rescued, rows, strict=True)]
+        marks = [None if one is None else before + texts.line(row, self._rules) + 1 for one, row in zip(rescued, rows, strict=True)]
         return Chunk(arrays, rescued, marks)
 
     def _of_rows(self, found: list[tuple[int, Row]]) -> Chunk:
@@ -135,9 +134,7 @@ class CsvReader(FormatReader):
 
 
 def _kept_rows(texts: Texts, keep: Any | None) -> int:
-    if keep is not None:
-        return len(pc.indices_nonzero(keep))
-    return len(next(column for column in texts.columns if column is not None))
+    return texts.count if keep is None else len(pc.indices_nonzero(keep))
 
 
 def _members(texts: Texts, binding: Binding) -> tuple[Any | None, Any | None]:

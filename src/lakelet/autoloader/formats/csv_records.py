@@ -78,7 +78,7 @@ def _multi_line(data: bytes, rules: CsvRules, *, final: bool) -> Iterator[Record
     while scanner.at < len(text):
         start = scanner.at
         if rules.comment is not None and text.startswith(rules.comment, start):
-            scanner.at = _next_line(text, start, rules)
+            scanner.at = _next_line(text, start + 1, rules)
             tokens: list[str | None] | None = []
         else:
             try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakelet.autoloader.files import Files
 from lakelet.autoloader.formats.csv_blocks import BlockSplitter, Split
+from lakelet.autoloader.formats.csv_forms import whole_records
 from lakelet.autoloader.formats.csv_head import Head, head_of
 from lakelet.autoloader.formats.csv_records import records_of
 from lakelet.autoloader.formats.csv_rules import CsvRules
@@ -93,6 +94,11 @@ def _whole_records(data: bytes, splitter: BlockSplitter, rules: CsvRules, before
     if splitter.well_formed(data):
         yield Piece(splitter.split(data), before)
         return len(data)
+    end = len(data) if final else whole_records(data, rules.dialect)
+    found = splitter.spanning(data[:end]) if end else None
+    if found is not None:
+        yield Piece(found, before)
+        return end
     records = list(records_of(data, rules, final=final))
     if records:
         yield Piece(Split([], records), before)
