@@ -38,6 +38,7 @@ _OPENING = {
     "any": b"",
 }
 _MOST_LESSONS = 100
+_MOST_SUSPECTS = 300  # more would make the search in the text slower than reading the lines one by one
 _SMALLEST_PART = 8
 Dirty = list[tuple[int, bytes]]  # (line index inside the block, line)
 
@@ -71,7 +72,7 @@ class BlockParser:
         self._text_names = {name for name, kind in kinds if kind == "string"} - mixed
         self._quoted_names: list[str] = []
         self._quoted: re.Pattern[bytes] | None = None
-        self._suspect_names: list[tuple[str, str]] = []
+        self._suspect_names: dict[tuple[str, str], None] = {}
         self._suspects: re.Pattern[bytes] | None = None
 
     def parse(self, block: bytes) -> Parsed:
@@ -143,20 +144,25 @@ class BlockParser:
         return any(new)
 
     def _suspect(self, name: str, kind: str) -> bool:
-        """From now on lines in which `name` has a value of this kind are taken out; False when that was known already."""
-        if (name, kind) in self._suspect_names:
+        """From now on lines in which `name` has a value of this kind are taken out; False when that was known already, or too much is."""
+        if (name, kind) in self._suspect_names or len(self._suspect_names) >= _MOST_SUSPECTS:
             return False
-        self._suspect_names.append((name, kind))
+        self._suspect_names[name, kind] = None
+        self._suspects = None
+        return True
+
+    def _pattern(self) -> re.Pattern[bytes]:
         by_kind: dict[str, list[bytes]] = {}
         for known, its_kind in self._suspect_names:
             by_kind.setdefault(its_kind, []).append(_in_json(known))
         parts = [rb"(?:" + b"|".join(names) + rb')"\s*:\s*' + _OPENING[its_kind] for its_kind, names in by_kind.items()]
-        self._suspects = re.compile(b'"(?:' + b"|".join(parts) + b")")
-        return True
+        return re.compile(b'"(?:' + b"|".join(parts) + b")")
 
     def _without_suspects(self, data: bytes) -> tuple[bytes, list[int]]:
-        if self._suspects is None:
+        if not self._suspect_names:
             return data, []
+        if self._suspects is None:
+            self._suspects = self._pattern()
         out: list[int] = []
         kept: list[bytes] = []
         number = at = 0  # line that begins at `at`
