@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from lakelet import sqltext
 from lakelet.autoloader.loading import option_text, struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location
@@ -22,6 +23,7 @@ FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE))
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """SQL texts of constant expressions → their values."""
 
+_MENTIONED = re.compile("|".join(rf"\b{name}\b" for name in FUNCTIONS), re.IGNORECASE)
 _OURS = ("format", "schemaHints", "inferColumnTypes", "partitionColumns", "useStrictGlobber", "schemaEvolutionMode")
 _STREAM_ONLY = ("allowOverwrites", "includeExistingFiles", "maxBytesPerTrigger", "maxFilesPerTrigger", "schemaLocation")
 _DEFAULTS = {"cloudFiles.inferColumnTypes": "true", "cloudFiles.useStrictGlobber": "true"}
@@ -36,7 +38,28 @@ class StateOf:
     checkpoint: str | None = None
 
 
-def source_of(call: CallRef, spark: Any, evaluate: Evaluate, where: Location) -> SourceSpec:
+def replaced(spark: Any, text: str, view: Callable[[CallRef], str]) -> str:
+    """The text with the name that `view` gives in the place of each call, asked in the order of the text. Raises ParseException."""
+    if not _MENTIONED.search(text):
+        return text
+    text = sqltext.substitute(spark, text)
+    edits = [(call, view(call)) for call in sqltext.calls(spark, text, FUNCTIONS)]
+    for call, name in reversed(edits):
+        text = text[: call.start] + name + text[call.stop :]
+    return text
+
+
+def evaluated(run: Callable[[str], Any]) -> Evaluate:
+    """Evaluates constant expressions by running a query over none of them."""
+
+    def evaluate(expressions: Sequence[str]) -> Sequence[Any]:
+        row = run("SELECT " + ", ".join(f"{expression} AS a{at}" for at, expression in enumerate(expressions))).first()
+        return list(row or ())
+
+    return evaluate
+
+
+def source_of(call: CallRef, spark: Any, evaluate: Evaluate, where: Location | None) -> SourceSpec:
     """The source that a call of `read_files` or `cloud_files` means.
 
     Raises CF_INCORRECT_SQL_PARAMS where arguments have a wrong shape, CF_INCONSISTENT_OPTIONS for an option of streams in a batch read.
@@ -50,7 +73,7 @@ def source_of(call: CallRef, spark: Any, evaluate: Evaluate, where: Location) ->
     return _read_files(positional, named, call.streaming, spark, where)
 
 
-def state_of(call: CallRef, evaluate: Evaluate, where: Location) -> StateOf:
+def state_of(call: CallRef, evaluate: Evaluate, where: Location | None) -> StateOf:
     """What a call of `cloud_files_state` asks about. Raises CF_STATE_INCORRECT_SQL_PARAMS."""
     if len(call.arguments) == 1:
         ((_, text),) = call.arguments
@@ -64,7 +87,7 @@ def state_of(call: CallRef, evaluate: Evaluate, where: Location) -> StateOf:
     raise LakeletError("CF_STATE_INCORRECT_SQL_PARAMS", what, where=where)
 
 
-def _cloud_files(positional: Sequence[Any], named: Mapping[str, Any], spark: Any, where: Location) -> SourceSpec:
+def _cloud_files(positional: Sequence[Any], named: Mapping[str, Any], spark: Any, where: Location | None) -> SourceSpec:
     shaped = len(positional) in (2, 3) and not named and all(isinstance(value, str) for value in positional[:2])
     if not shaped or not isinstance(positional[2] if len(positional) == 3 else {}, dict):
         what = f"{CLOUD_FILES} takes a path, a format, and perhaps a map of options"
@@ -76,7 +99,7 @@ def _cloud_files(positional: Sequence[Any], named: Mapping[str, Any], spark: Any
     return SourceSpec(positional[0], options, struct_of(schema, spark), where)
 
 
-def _read_files(positional: Sequence[Any], named: Mapping[str, Any], streaming: bool, spark: Any, where: Location) -> SourceSpec:
+def _read_files(positional: Sequence[Any], named: Mapping[str, Any], streaming: bool, spark: Any, where: Location | None) -> SourceSpec:
     named = dict(named)
     path = positional[0] if positional else named.pop("path", None)
     if len(positional) > 1 or not isinstance(path, str):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.jsonvalues import json_rows, spark_type_text
-from lakelet.names import TableName
+from lakelet.names import TableName, split_name
 from lakelet.objects import delta_options, is_s3
 from lakelet.places import Place, place
 from lakelet.storage import Registry, Storage, StoredDataset
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from lakelet.sqltext import RelationRef
+    from lakelet.sqltext import CallRef, RelationRef
 
 EVENT_LOG = "event_log"
 """The name under which `lakelet sql` reads the event log."""
@@ -210,12 +210,13 @@ def run_sql(storage: Place, sql: str, *, spark: SparkSession | None = None) -> R
 def _result(spark: SparkSession, storage: Place, sql: str) -> pa.Table:
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
-    from lakelet import sqltext
+    from lakelet import filecalls, sqltext
 
     try:
         if not sqltext.is_query(spark, sql):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
-        frame = spark.sql(sqltext.rewrite(spark, sql, _Views(spark, storage)))
+        views = _Views(spark, storage)
+        frame = spark.sql(sqltext.rewrite(spark, filecalls.replaced(spark, sql, views.of_files), views))
     except (ParseException, AnalysisException) as problem:
         raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
     try:
@@ -237,10 +238,40 @@ class _Views:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
+        self._files: set[str] = set()
+
+    def of_files(self, call: CallRef) -> str:
+        """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
+        from lakelet import filecalls
+        from lakelet.autoloader import register
+        from lakelet.autoloader.batch import open_files, read_files
+        from lakelet.filestates import STATES, checkpoint_states, dataset_states
+
+        evaluate = filecalls.evaluated(self._spark.sql)
+        if call.name == filecalls.STATE:
+            asked = filecalls.state_of(call, evaluate, None)
+            if asked.checkpoint is not None:
+                states = checkpoint_states(asked.checkpoint, None)
+            else:
+                stored = find_dataset(self._registry, asked.table or "")
+                states = dataset_states(self._storage, TableName(*split_name(stored.name)))
+            frame = self._spark.createDataFrame(states.to_pylist(), STATES)
+        elif call.streaming or call.name == filecalls.CLOUD_FILES:
+            what = f"{call.name} is a stream here, which only a pipeline can run"
+            raise LakeletError("CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION", what, todo="Use read_files without STREAM.")
+        else:
+            register(self._spark, wrap=False)
+            frame = read_files(self._spark, open_files(filecalls.source_of(call, self._spark, evaluate, None), {})[0])
+        name = f"lakelet_files_{len(self._files)}"
+        self._files.add(name)
+        frame.createOrReplaceTempView(name)
+        return name
 
     def __call__(self, ref: RelationRef) -> str | None:
         from lakelet.sqltext import names_of
 
+        if ref.parts[0] in self._files:
+            return None
         parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
         if not 1 <= len(parts) <= 3:
             raise _unknown(names_of([ref])[0], self._registry)

@@ -36,7 +36,6 @@ from lakelet.registry import Notice, active_reader, caller_location
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
-_FILE_CALL = re.compile(r"\b(read_files|cloud_files|cloud_files_state)\b", re.IGNORECASE)
 _METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
 
@@ -255,21 +254,14 @@ class QueryReader(ABC):
 
     def _with_files(self, text: str, run: Callable[[str], DataFrame], views: dict[str, DataFrame]) -> str:
         """The text with a view in the place of each call of `read_files`, `cloud_files` and `cloud_files_state`."""
-        text = sqltext.substitute(self.spark, text)
 
-        def evaluate(expressions: Sequence[str]) -> Sequence[Any]:
-            row = run("SELECT " + ", ".join(f"{e} AS a{i}" for i, e in enumerate(expressions))).first()
-            return list(row or ())
+        def view(call: sqltext.CallRef) -> str:
+            frame = self._files_of(call, filecalls.evaluated(run))
+            name = self._view(frame)
+            views[name] = frame
+            return name
 
-        calls = sqltext.calls(self.spark, text, filecalls.FUNCTIONS) if _FILE_CALL.search(text) else []
-        edits = []
-        for call in calls:
-            frame = self._files_of(call, evaluate)
-            views[view := self._view(frame)] = frame
-            edits.append((call, view))
-        for call, view in reversed(edits):
-            text = text[: call.start] + view + text[call.stop :]
-        return text
+        return filecalls.replaced(self.spark, text, view)
 
     def _files_of(self, call: sqltext.CallRef, evaluate: filecalls.Evaluate) -> DataFrame:
         where = caller_location()

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from lakelet.errors import LakeletError
+from lakelet.inspect import run_sql
+
 A = {"id": 1, "o": {"k": 1}}
 SQL_FILES = pytest.mark.xfail(strict=True, reason="SQL front end (language issue)")
 
@@ -92,6 +95,14 @@ def test_S06_S08_a_stream_of_files_heals_itself_and_its_state_is_a_table(pipelin
         (name, (project.landing / name).stat().st_size, "0") for name in ("a.json", "b.json")
     ]
     assert all(s["commit_time"] is not None for s in states)
+
+    def ask(sql: str) -> Any:
+        return list(run_sql(project.storage.root, sql, spark=project.spark).rows)
+
+    assert ask("SELECT count(*) AS n, max(flow_name) AS f FROM cloud_files_state(TABLE(t)) AS s") == [{"n": 2, "f": "main.default.t"}]
+    assert ask(f"SELECT id FROM read_files('{project.landing}', format => 'json') ORDER BY id") == [{"id": 1}, {"id": 2}]
+    with pytest.raises(LakeletError, match="CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION"):
+        ask(f"SELECT id FROM STREAM read_files('{project.landing}')")
 
 
 def test_S07_cloud_files_is_a_stream_with_text_columns_unless_told_otherwise(pipeline: Callable[..., Any]) -> None:
