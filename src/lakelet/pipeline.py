@@ -8,13 +8,16 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.config import PipelineConfig
+from lakelet.errors import LakeletError
 from lakelet.graph import Graph
+from lakelet.objects import is_s3
+from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
 from lakelet.registry import Notice
 from lakelet.select import EVERYTHING, Request, Selection, select
@@ -178,7 +181,13 @@ def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, nam
 def _session(config: PipelineConfig, since: str | None) -> SparkSession:
     from lakelet.session import start_session
 
-    return start_session(app_name=config.name, master=config.master, input_bytes=_data_bytes(config, since))
+    return start_session(
+        app_name=config.name,
+        master=config.master,
+        input_bytes=_data_bytes(config, since),
+        s3=is_s3(config.storage),
+        worker_python=config.worker_python,
+    )
 
 
 _COMPRESSION = 8  # JSON lines against the Parquet files they become
@@ -194,15 +203,25 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     from lakelet.launch import FULL_COMPILER_BYTES
 
     threshold = datetime.fromisoformat(since).timestamp() if since else 0.0
-    folders = [Path(v) for v in config.parameters.values() if "/" in v and Path(v).is_dir()]
-    new = (s.st_size for folder in folders for f in folder.rglob("*") if (s := f.stat()).st_mtime >= threshold)
-    stored = (f.stat().st_size * _COMPRESSION for f in (config.storage / "tables").rglob("*.parquet"))
+    folders: list[Place] = [Path(v) for v in config.parameters.values() if "/" in v and Path(v).is_dir()]
+    folders += [place(v) for v in config.parameters.values() if is_s3(v)]
+    new = (size for folder in folders for size in _sizes(folder, threshold))
+    stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet"))
     total = 0
     for size in itertools.chain(new, stored):
         total += size
         if total >= FULL_COMPILER_BYTES:
             break
     return total if folders else None
+
+
+def _sizes(folder: Place, since: float, pattern: str = "*") -> Iterator[int]:
+    """Bytes of the files below a folder that changed at or after `since`. A store that does not answer counts as empty here."""
+    if isinstance(folder, RemotePath):
+        with suppress(LakeletError):
+            yield from folder.sizes(since)
+        return
+    yield from (s.st_size for f in folder.rglob(pattern) if (s := f.stat()).st_mtime >= since)
 
 
 @contextmanager

@@ -95,7 +95,7 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
 
 
 def _config(asked: o.Asked) -> PipelineConfig:
-    o.refuse_later(map=asked.map, table=asked.table, master=asked.master)
+    o.refuse_later(map=asked.map, table=asked.table)
     return load_config(
         asked.source or (),
         target=asked.target,
@@ -103,6 +103,7 @@ def _config(asked: o.Asked) -> PipelineConfig:
         storage=asked.storage,
         catalog=asked.catalog,
         schema=asked.schema,
+        master=asked.master,
     )
 
 

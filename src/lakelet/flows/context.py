@@ -6,7 +6,6 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -22,6 +21,7 @@ from lakelet.filestates import STATES, dataset_states
 from lakelet.flows.measured import event_id
 from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
+from lakelet.places import Place
 from lakelet.reads import Catalog, QueryReader
 from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
@@ -72,7 +72,7 @@ class Environment:
         """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
         self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
 
-    def log(self, path: Path) -> TableLog:
+    def log(self, path: Place) -> TableLog:
         """The log of a table, read once for all flows of the update."""
         with self._lock:
             return self.logs.setdefault(str(path), TableLog(path))
@@ -124,7 +124,7 @@ class FlowRun:
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind.value)
 
-    def path(self) -> Path:
+    def path(self) -> Place:
         return self.environment.storage.root / self.stored().path
 
     def generation(self) -> str:
@@ -138,7 +138,7 @@ class FlowRun:
         own = str(self.stored().epoch)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
-    def checkpoint(self) -> Path:
+    def checkpoint(self) -> Place:
         return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
 
     def change_id(self, number: int, version: int) -> str:

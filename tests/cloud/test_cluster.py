@@ -1,0 +1,92 @@
+"""A standalone cluster of two workers, whose Python knows nothing of Lakelet, and a storage on S3."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cloud.cluster import cluster, worker_environment
+from tests.cloud.conftest import Lake
+from tests.s3 import S3Server
+
+PROJECT = Path(__file__).parents[2]
+ABSENT = ("numpy", "pandas", "orjson", "deltalake", "lakelet")
+
+PIPELINE = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    @F.udf("string")
+    def seen(n):
+        import importlib.util, json, os, sys
+        found = {name: bool(importlib.util.find_spec(name)) for name in ("numpy", "pandas", "orjson", "deltalake")}
+        import lakelet
+        return json.dumps({**found, "python": sys.executable, "lakelet": lakelet.__file__, "worker": os.getcwd()})
+
+    @dlt.table
+    def raw():
+        return spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load(spark.conf.get("landing"))
+
+    @dlt.table
+    def machines():
+        return spark.read.table("raw").repartition(8).select("id", seen("id").alias("seen"))
+"""
+
+
+@pytest.fixture
+def on_cluster(lake: Lake, s3: S3Server, tmp_path: Path) -> Iterator[Lake]:
+    """The lake, with updates sent to the cluster."""
+    python = worker_environment(tmp_path / "worker-environment")
+    conf = tmp_path / "conf"
+    conf.mkdir()
+    (conf / "spark-defaults.conf").write_text("spark.sql.shuffle.partitions 2\nspark.databricks.delta.snapshotPartitions 2\n")
+    with cluster(tmp_path, s3.environment) as master:
+        lake.options = ["--master", master]
+        lake.environment = {"LAKELET_WORKER_PYTHON": str(python), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_CONF_DIR": str(conf)}
+        yield lake
+
+
+def test_the_worker_environment_holds_none_of_our_packages(tmp_path: Path) -> None:
+    python = worker_environment(tmp_path / "worker-environment")
+    code = f"import importlib.util, pyspark, pyarrow, json; print(json.dumps([n for n in {ABSENT!r} if importlib.util.find_spec(n)]))"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=True, timeout=60, env=environment)
+    assert json.loads(done.stdout) == []
+
+
+def test_lakelet_s_code_travels_to_workers_and_new_columns_are_followed(on_cluster: Lake, tmp_path: Path) -> None:
+    lake = on_cluster
+    lake.write(PIPELINE)
+    words = ("pipeline.py", "--param", f"landing={lake.s3.uri('landing')}")
+    for name in "abcd":
+        lake.s3.put(f"landing/{name}.json", "".join(f'{{"id": "{name}{n}"}}\n' for n in range(20)))
+    lake.run(*words)
+    lake.s3.put("landing/e.json", '{"id": "e", "extra": "new"}\n')
+    lake.run(*words)
+    assert len(lake.rows("raw")) == 81
+    assert [r["extra"] for r in lake.rows("raw") if r["id"] == "e"] == ["new"]
+    found = [json.loads(row["seen"]) for row in lake.rows("machines")]
+    assert {f["python"] for f in found} == {str(tmp_path / "worker-environment" / "bin" / "python")}
+    assert not any(f[name] for f in found for name in ("numpy", "pandas", "orjson", "deltalake"))
+    assert all("lakelet-code.zip" in f["lakelet"] for f in found)
+    assert {Path(f["worker"]).relative_to(tmp_path).parts[0] for f in found} == {"worker0", "worker1"}
+
+
+def test_system_a_gives_the_tables_of_the_oracle(on_cluster: Lake, tmp_path: Path) -> None:
+    lake = on_cluster
+    project = tmp_path / "project"  # without src/, so that nothing of ours lies on the workers' path
+    project.mkdir()
+    for name in ("pipelines", "expectations", "resources"):
+        shutil.copytree(PROJECT / name, project / name)
+    shutil.copy(PROJECT / "databricks.yml", project)
+    sample = tmp_path / "sample"
+    lake.lakelet("sample", "--rows", "300", "--seed", "7", "--out", str(sample))
+    lake.s3.upload(sample / "landing", "landing")
+    lake.run("--param", f"landing={lake.s3.uri('landing')}", cwd=project)
+    lake.lakelet("sample", "check", str(sample), "--storage", lake.storage)
