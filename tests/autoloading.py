@@ -143,7 +143,6 @@ class Program:
         rows = batch.to_pylist()
         for row in rows:
             row.pop(LINE_INTERNAL)
-            row["_metadata"] = row.pop(METADATA_INTERNAL)
             for name, value in row.items():
                 row[name] = _plain(value)
         found: list[Row] = rows
@@ -253,8 +252,11 @@ def _plain(value: Any) -> Any:
 
 
 def _selected(row: Row, names: tuple[str, ...]) -> Row:
-    everything = {key: value for key, value in row.items() if key != "_metadata"}
-    return {key: value for name in names for key, value in (everything if name == "*" else {name: row[name]}).items()}
+    everything = {key: value for key, value in row.items() if key != METADATA_INTERNAL}
+    hidden = {"_metadata": row[METADATA_INTERNAL], METADATA_INTERNAL: row[METADATA_INTERNAL]}
+    columns = {**hidden, **everything}  # a data column hides the hidden one of its name
+    return {key: value for name in names for key, value in (everything if name == "*" else {name: columns[name]}).items()}
+
 
 
 _SPARK = pytest.param("spark", marks=pytest.mark.spark)
