@@ -70,6 +70,7 @@ CODES: dict[str, CodeInfo] = {
     "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail"),
     "CDC_NULL_KEY": CodeInfo(_F, "a change event has NULL in a key column"),
     "CDC_NULL_SEQUENCE": CodeInfo(_F, "a change event has no sequencing value"),
+    "CDC_SNAPSHOT_INVALID": CodeInfo(_F, "a snapshot's version does not ascend, or a key occurs twice in it"),
     "CDC_STATE_CHANGED": CodeInfo(_F, "keys, SCD type or sequencing type of a change table are not those it was made with"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage"),

@@ -1,0 +1,255 @@
+"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (dlt-semantics 6.1). Layer 4.
+
+The engine computes the same in Spark and is checked against this module. The words are those of the specification; what that leaves open
+is said where it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
+has to be remembered:
+
+- type 1 in row mode: the winning event of each key (a winning delete is the tombstone) and the highest truncate;
+- otherwise: the events of each key, once each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import chain
+from typing import Any
+
+from lakelet.errors import LakeletError
+from lakelet.model import ChangeSpec, ColumnPath, NullUpdates
+
+Values = Mapping[ColumnPath, Any]
+"""Leaf → value. A leaf is a column, or a field of a struct where nulls are judged field by field."""
+
+Key = tuple[Any, ...]
+Copy = Sequence[tuple[Key, Values]]
+"""A full copy of a source: keys and values of its rows."""
+
+
+class Op(Enum):
+    """What an event does. A condition that is FALSE or NULL makes an upsert (6.1)."""
+
+    UPSERT = "upsert"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of a feed.
+
+    key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
+    values: the selected columns that are no keys; those of a delete do not matter.
+    sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case 29).
+    """
+
+    key: Key
+    seq: Any
+    values: Values = field(default_factory=dict)
+    op: Op = Op.UPSERT
+    sets: frozenset[ColumnPath] | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a change table; `start` and `end` are __START_AT and __END_AT of type 2."""
+
+    key: Key
+    values: Values
+    start: Any = None
+    end: Any = None
+
+
+@dataclass(frozen=True)
+class State:
+    """What is remembered between batches: events by key, in the order of arrival, and the sequence of the highest truncate."""
+
+    events: Mapping[Key, tuple[Event, ...]] = field(default_factory=dict)
+    truncated: Any = None
+
+
+def table(spec: ChangeSpec, events: Iterable[Event]) -> list[Row]:
+    """The table after one batch. Raises CDC_NULL_SEQUENCE or CDC_NULL_KEY."""
+    return rows(spec, folded(spec, State(), events))
+
+
+def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
+    """The state after one more batch; a batch that raises changes nothing."""
+    batch = list(batch)
+    check(batch)
+    truncates = [e.seq for e in batch if e.op is Op.TRUNCATE]
+    truncated = max([*truncates, *([] if state.truncated is None else [state.truncated])], key=order, default=None)
+    by_key = {key: list(events) for key, events in state.events.items()}
+    touched = {e.key: by_key.setdefault(e.key, []) for e in batch if e.op is not Op.TRUNCATE}
+    for event in batch:
+        if event.op is not Op.TRUNCATE:
+            touched[event.key].append(event)
+    remember = _distinct if spec.scd_type == 2 or _fills(spec) else lambda events: (_winner(events),)
+    return State({key: remember(events) if key in touched else tuple(events) for key, events in by_key.items()}, truncated)
+
+
+def _distinct(events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events without exact re-deliveries, which are harmless (6.1); those of one sequence stay in the order of arrival."""
+    found: dict[Any, list[Event]] = {}
+    for event in events:
+        found[event.seq] = [*(e for e in found.get(event.seq, ()) if e != event), event]
+    return tuple(chain.from_iterable(found.values()))
+
+
+def rows(spec: ChangeSpec, state: State) -> list[Row]:
+    """The visible rows of a state, in the order of keys and versions."""
+    found: list[Row] = []
+    for key in sorted(state.events, key=order):
+        events = state.events[key]
+        found += _history(spec, events) if spec.scd_type == 2 else _current(spec, events, state.truncated)
+    return found
+
+
+def check(batch: Sequence[Event]) -> None:
+    """Refuse NULL sequences, then NULL keys, before anything is written (6.1)."""
+    without_seq = sum(e.seq is None for e in batch)
+    if without_seq:
+        raise LakeletError("CDC_NULL_SEQUENCE", f"{without_seq} event(s) have no sequencing value")
+    without_key = sum(e.op is not Op.TRUNCATE and None in e.key for e in batch)
+    if without_key:
+        raise LakeletError("CDC_NULL_KEY", f"{without_key} event(s) have NULL in a key column")
+
+
+def order(value: Any) -> tuple[Any, ...]:
+    """Sorting key of a sequencing value: structs compare field by field, NULL comes first as in Spark."""
+    if isinstance(value, tuple):
+        return (1, tuple(order(v) for v in value))
+    return (0,) if value is None else (1, value)
+
+
+# --------------------------------------------------------------------------------------------------------------- type 1
+
+
+def _winner(events: Sequence[Event]) -> Event:
+    """The event with the highest sequence; upserts beat deletes, and of two upserts the later arrival wins ("Ties")."""
+    best = max((order(e.seq), e.op is Op.UPSERT) for e in events)
+    return [e for e in events if (order(e.seq), e.op is Op.UPSERT) == best][-1]
+
+
+def _current(spec: ChangeSpec, events: Sequence[Event], truncated: Any) -> list[Row]:
+    """SCD1: the winner's row; none if the winner is a delete or older than a truncate. A truncate of its own sequence spares it (C22)."""
+    winner = _winner(events)
+    if winner.op is Op.DELETE or (truncated is not None and order(winner.seq) < order(truncated)):
+        return []
+    if not _fills(spec):
+        return [Row(winner.key, winner.values)]
+    # A truncate is a delete of all keys; a delete comes before an upsert of the same sequence, and so resets what was before it.
+    resets = [] if truncated is None else [Event(winner.key, truncated, op=Op.DELETE)]
+    walked = sorted([*resets, *events], key=lambda e: (order(e.seq), e.op is Op.UPSERT))
+    return [Row(winner.key, _filled(spec, walked)[-1].values)]
+
+
+# --------------------------------------------------------------------------------------------------------------- type 2
+
+
+def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
+    """SCD2: consecutive upserts with equal tracked columns are one run and one row; a delete ends a run. No row has zero width."""
+    found: list[Row] = []
+    is_open = False
+    for event in _filled(spec, _one_per_sequence(events)):
+        if is_open and event.op is Op.UPSERT and _same_version(spec, found[-1].values, event.values):
+            found[-1] = replace(found[-1], values=event.values)
+            continue
+        if is_open:
+            found[-1] = replace(found[-1], end=event.seq)
+        is_open = event.op is Op.UPSERT
+        if is_open:
+            found.append(Row(event.key, event.values, event.seq))
+    return found
+
+
+def _one_per_sequence(events: Sequence[Event]) -> list[Event]:
+    """The events in order of their sequence, one for each: a delete beats an upsert, of two upserts the later arrival wins ("Ties")."""
+    best: dict[Any, Event] = {}
+    for event in events:
+        found = best.get(event.seq)
+        if found is None or found.op is Op.UPSERT:
+            best[event.seq] = event
+    return sorted(best.values(), key=lambda e: order(e.seq))
+
+
+def _same_version(spec: ChangeSpec, before: Values, after: Values) -> bool:
+    """Whether all tracked columns are equal, null-safe. A column that one of them does not have is NULL there (schema growth)."""
+    return all(before.get(leaf) == after.get(leaf) for leaf in {**before, **after} if _tracks(spec, leaf))
+
+
+def _tracks(spec: ChangeSpec, leaf: ColumnPath) -> bool:
+    if spec.track_history_column_list is not None:
+        return within(leaf, spec.track_history_column_list)
+    return not within(leaf, spec.track_history_except_column_list or ())
+
+
+# -------------------------------------------------------------------------------------- leaves that an event does not set
+
+
+def _fills(spec: ChangeSpec) -> bool:
+    return spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
+
+
+def _filled(spec: ChangeSpec, events: Sequence[Event]) -> list[Event]:
+    """The events, walked in order: a leaf that an upsert did not author keeps its current value; a delete sets all of them to NULL."""
+    if not _fills(spec):
+        return list(events)
+    found: list[Event] = []
+    current: dict[ColumnPath, Any] = {}
+    for event in events:
+        if event.op is Op.DELETE:
+            current = {}
+            found.append(event)
+            continue
+        current |= {leaf: value for leaf, value in event.values.items() if _authors(spec, event, leaf)}
+        found.append(replace(event, values={**dict.fromkeys(event.values), **current}))
+    return found
+
+
+def _authors(spec: ChangeSpec, event: Event, leaf: ColumnPath) -> bool:
+    """Whether an upsert says what a leaf is: a null of a leaf whose nulls are ignored says nothing."""
+    if spec.columns_to_update is not None:
+        return event.sets is None or within(leaf, event.sets)
+    return event.values[leaf] is not None or not _ignores(spec, leaf)
+
+
+def _ignores(spec: ChangeSpec, leaf: ColumnPath) -> bool:
+    listed = within(leaf, spec.ignore_null_columns)
+    return {NullUpdates.NONE: False, NullUpdates.ALL: True, NullUpdates.ON: listed, NullUpdates.EXCEPT: not listed}[
+        spec.ignore_null_updates
+    ]
+
+
+def within(leaf: ColumnPath, paths: Iterable[ColumnPath]) -> bool:
+    """Whether a leaf is one of the columns, or a field below one of them; case does not count."""
+    lower = tuple(part.lower() for part in leaf)
+    return any(lower[: len(path)] == tuple(part.lower() for part in path) for path in paths)
+
+
+# ------------------------------------------------------------------------------------------------------------ snapshots
+
+
+def snapshot_events(
+    current: Mapping[tuple[Any, ...], Values], snapshot: Sequence[tuple[tuple[Any, ...], Values]], version: Any
+) -> list[Event]:
+    """The events that lead from the open rows of a target to a full copy of the source (6.3).
+
+    New and changed keys are upserts, missing ones deletes, all at `version`. Raises CDC_SNAPSHOT_INVALID for a key that occurs twice.
+    """
+    wanted = dict(snapshot)
+    if len(wanted) < len(snapshot):
+        raise LakeletError(
+            "CDC_SNAPSHOT_INVALID", f"{len(snapshot) - len(wanted)} key(s) occur twice in the snapshot of version {version!r}"
+        )
+    gone = [Event(key, version, op=Op.DELETE) for key in current if key not in wanted]
+    return [*gone, *(Event(key, version, values) for key, values in wanted.items() if key not in current or current[key] != values)]
+
+
+def with_snapshot(spec: ChangeSpec, state: State, snapshot: Copy, *, version: Any, latest: Any = None) -> State:
+    """The state after a snapshot. Raises CDC_SNAPSHOT_INVALID unless `version` is above `latest`, the one before (None: none)."""
+    if latest is not None and order(version) <= order(latest):
+        raise LakeletError("CDC_SNAPSHOT_INVALID", f"the snapshot has version {version!r}, and {latest!r} has been applied already")
+    current = {row.key: row.values for row in rows(spec, state) if row.end is None}
+    return folded(spec, state, snapshot_events(current, snapshot, version))
