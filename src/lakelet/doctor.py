@@ -5,6 +5,7 @@ Layer 6. Every check is a function of no arguments in `_CHECKS`; the command lin
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,9 @@ from importlib import metadata
 from importlib.machinery import PathFinder
 
 from lakelet import environment as env
+from lakelet.config import find_storage
 from lakelet.errors import LakeletError
+from lakelet.objects import S3Settings, is_s3
 
 OLDEST_PYTHON = (3, 10)
 
@@ -38,7 +41,7 @@ class Check:
 
 def examine() -> list[Check]:
     """Return every check in the order of what builds on what. Takes well under a second; starts no Spark and asks no network."""
-    return [check() for check in _CHECKS]
+    return [check() for check in (*_CHECKS, *((check_s3,) if _storage_on_s3() else ()))]
 
 
 def can_run(checks: list[Check]) -> bool:
@@ -136,6 +139,32 @@ def check_jars() -> Check:
     except LakeletError as error:
         return Check("Delta's jars", False, error.what, error.todo or "")
     return Check("Delta's jars", True, f"{' and '.join(path.name for path in found.paths)} in {found.delta_spark.parent}")
+
+
+def check_s3() -> Check:
+    """The three jars with which Spark reads and writes S3, and the keys; asked for only where the storage lies there."""
+    name = "storage on S3"
+    try:
+        found = env.s3_jars()
+    except LakeletError as error:
+        finding = f"{error.what}; the first run fetches them (700 MB)"
+        return Check(name, False, finding, error.todo or "", blocking=bool(os.environ.get("LAKELET_JARS")))
+    if not os.environ.get("AWS_ACCESS_KEY_ID"):
+        finding = "its jars are there; AWS_ACCESS_KEY_ID is not set, so only this machine's own role can open it"
+        return Check(
+            name, False, finding, "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, unless the machine has a role.", blocking=False
+        )
+    settings = S3Settings.of(os.environ)
+    return Check(
+        name, True, f"{len(found)} jars in {found[0].parent}; {settings.endpoint or 'Amazon'}, region {settings.region or 'not set'}"
+    )
+
+
+def _storage_on_s3() -> bool:
+    try:
+        return is_s3(find_storage())
+    except LakeletError:
+        return False  # settings that cannot be read are told by every other command
 
 
 def check_archive() -> Check:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,6 +150,30 @@ def test_missing_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not check.ok
     assert check.blocking
     assert "lakelet doctor --fetch" in check.remedy
+
+
+def test_a_storage_on_s3_asks_for_its_jars_and_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [check.name for check in doctor.examine()]
+    assert "storage on S3" not in names
+    monkeypatch.setenv("LAKELET_STORAGE", "s3://bucket/lake")
+    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path))
+    monkeypatch.delenv("LAKELET_JARS", raising=False)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    missing = next(check for check in doctor.examine() if check.name == "storage on S3")
+    assert not missing.ok
+    assert not missing.blocking
+    assert "bundle-2.35.4.jar" in missing.finding
+    assert "lakelet doctor --fetch-s3" in missing.remedy
+    (tmp_path / "jars").mkdir()
+    for jar in env.S3_JAR_NAMES:
+        with zipfile.ZipFile(tmp_path / "jars" / jar, "w") as content:
+            content.writestr("x", "x")
+    assert "AWS_SECRET_ACCESS_KEY" in doctor.check_s3().remedy
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert doctor.check_s3().ok
+    assert "Amazon, region eu-west-1" in doctor.check_s3().finding
 
 
 def test_an_archive_for_another_java_is_told_apart_from_none(

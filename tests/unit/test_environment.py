@@ -207,6 +207,20 @@ def test_a_fetch_that_fails_gives_the_reason_and_the_ways_round_and_leaves_nothi
     assert list((cache / "jars").iterdir()) == []
 
 
+def test_the_jars_for_s3_are_fetched_without_what_they_depend_on(make_java: MakeJava, cache: Path, tmp_path: Path) -> None:
+    java = make_java()
+    whole = put_jars(tmp_path / "source") / env.JAR_NAMES[0]
+    copies = "".join(f'cp {whole} "$(dirname "$last")/{name}"; ' for name in env.S3_JAR_NAMES)
+    asked = tmp_path / "asked.xml"
+    java.write_text(java.read_text().replace("*)", f'-cp) for last; do :; done; cp "$5" {asked}; {copies};;\n  *)', 1))
+    assert [path.name for path in env.ensure_s3_jars()] == list(env.S3_JAR_NAMES)
+    wanted = '<dependency org="software.amazon.awssdk" name="bundle" rev="2.35.4" transitive="false"/>'
+    assert wanted in asked.read_text()
+    before = calls(java)
+    assert env.ensure_s3_jars() == env.s3_jars()
+    assert calls(java) == before
+
+
 def test_half_a_fetch_puts_nothing_into_the_cache(make_java: MakeJava, cache: Path, tmp_path: Path) -> None:
     java = make_java()
     whole = put_jars(tmp_path / "source") / env.JAR_NAMES[0]
