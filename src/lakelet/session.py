@@ -203,7 +203,9 @@ def _equip_workers(context: SparkContext) -> None:
         for file in sorted(package.rglob("*.py")):
             content.write(file, f"{package.name}/{file.relative_to(package).as_posix()}")
     context.addPyFile(str(archive))
-    context.environment.update(S3Settings.of(os.environ).variables())
+    # Where Spark plans a stream it looks for added files in a folder of its own, and they are not there (Spark 4.2.0).
+    path = [str(archive), *filter(None, [context.environment.get("PYTHONPATH")])]
+    context.environment.update({**S3Settings.of(os.environ).variables(), "PYTHONPATH": os.pathsep.join(path)})
 
 
 def _scratch_folder() -> Path:
