@@ -31,6 +31,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, StructType
 
 from lakelet import __version__, schemas
+from lakelet.cdc.changes import layout
+from lakelet.cdc.checks import check as check_changes
 from lakelet.clones import UpdateSession, flow_session
 from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
 from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location, nearest_names
@@ -373,11 +375,15 @@ class Analyzer:
             frames.append(frame)
             self._check_kind(dataset, flow, frame)
             self._check_rules(dataset, frame)
+        columns = frame.schema
+        if flow.changes is not None:
+            check_changes(flow.changes, frame)
+            columns = layout(flow.changes, frame).visible
         if frame.isStreaming:
             self._check_stream(flow, frame)
-            return AnalyzedFlow(flow, True, frame.schema, stream_plan(frame, self.stubs), "", None)
+            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
         always = never_skippable(frame, self.stubs)
-        return AnalyzedFlow(flow, False, frame.schema, None, self._fingerprint(dataset, frame), always)
+        return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
 
     @contextmanager
     def _configured(self, dataset: Dataset, flow: Flow) -> Iterator[None]:
@@ -394,6 +400,8 @@ class Analyzer:
             self._conf_depth -= 1
 
     def _check_kind(self, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+        if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
+            return  # reads its source as a batch by itself
         must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
         if must_stream and not frame.isStreaming:
             raise LakeletError(

@@ -21,6 +21,8 @@ FAILPOINTS: tuple[str, ...] = (
     "batch.started",
     "batch.files_written",
     "batch.committed",
+    "changes.merged",
+    "changes.mirrored",
     "flow.drained",
     "flow.finished",
     "view.files_written",

@@ -14,6 +14,8 @@ from typing import Any
 
 from lakelet import tables
 from lakelet.autoloader.spec import SchemaChange
+from lakelet.cdc.mirror import INTERNAL
+from lakelet.cdc.writing import catch_up
 from lakelet.errors import LakeletError
 from lakelet.eventlog import writer
 from lakelet.eventlog.events import ERROR, INFO, Event, Origin
@@ -75,6 +77,8 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
     log = _Log(last.id, writer.logged(storage.events, last.id), origin)
     datasets = dict(registry.datasets)
     totals: dict[tuple[str, str], Totals] = defaultdict(Totals)
+    for internal in storage.root.glob(f"tables/*/*/*/{INTERNAL}"):
+        catch_up(internal.parent)
     for path in _table_folders(storage.root, registry):
         commits = _commits_of(TableLog(storage.root / path), last.id)
         for _, facts in commits:

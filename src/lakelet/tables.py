@@ -168,6 +168,11 @@ class Transaction:
         """Whether the table has no file."""
         return self.read_version < 0 or int(self._txn.snapshot().numOfFiles()) == 0
 
+    @property
+    def size(self) -> int:
+        """Bytes of the table's files."""
+        return 0 if self.read_version < 0 else int(self._txn.snapshot().sizeInBytes())
+
     def outdated(self, spec: TableSpec) -> bool:
         """Whether the table's rows are from before the reset that `spec` belongs to."""
         found = _mapping(self._txn.metadata().configuration()).get(EPOCH, "0")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +21,8 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from lakelet import tables
 from lakelet.analysis import user_error
 from lakelet.autoloader.spec import Pending, SourceSpec
+from lakelet.cdc import writing
+from lakelet.cdc.changes import Layout, layout
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
@@ -38,6 +40,7 @@ from lakelet.flows.positions import (
     unknown_position,
     unreadable_position,
 )
+from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.reads import data_frame
 from lakelet.registry import reading
@@ -142,6 +145,7 @@ class _Batches:
     reader: RunReader
     replay: int  # number of a batch that was planned but perhaps not completed, or -1
     totals: Totals
+    shape: Layout | None = None  # of a change table
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
@@ -167,6 +171,9 @@ class _Batches:
 
         rows = judged(batch, rules, observation)
         app = (f"{run.name}/{run.generation()}", number)
+        if run.flow.flow.changes is not None:
+            self._apply(run.flow.flow.changes, rows, app, lambda: measure()[0]["lakelet"], facts)
+            return
         spec = run.table_spec(batch.schema)
         session = batch.sparkSession
         written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=number == self.replay)
@@ -176,6 +183,19 @@ class _Batches:
         if written is None and (run.checkpoint() / "state").is_dir():
             # Committed before the process ended. Its rows are not needed again, but state and watermark move only when they pass by.
             batch.write.format("noop").mode("overwrite").save()
+
+    def _apply(
+        self, spec: ChangeSpec, rows: DataFrame, app: tuple[str, int], measure: Callable[[], Mapping[str, Any]], facts: dict[str, Any]
+    ) -> None:
+        """The micro-batch of a change flow."""
+        run = self.run
+        shape = layout(spec, rows)
+        wanted = run.table_spec(shape.visible)
+        applied = writing.apply(spec, run.path(), rows, shape, wanted, app=app, measure=measure, replayed=app[1] == self.replay)
+        if applied is not None:
+            facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
+            self.totals.add(facts)
+            emit_batch(run.environment.emit, facts)
 
     def _facts(self, found: Counts, number: int) -> dict[str, Any]:
         """Everything measured in this micro-batch, as it is kept in the commit and shown in the event. Raises for broken fail rules."""
@@ -248,7 +268,7 @@ def run_append(run: FlowRun) -> Totals:
             todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
         ) from failure
     reached("flow.drained")
-    _finish(run, totals)
+    _finish(run, totals, batches.shape)
     clean_sources(run)
     reached("flow.finished")
     return totals
@@ -265,7 +285,10 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
         raise
     except Exception as problem:
         raise user_error(problem, run.dataset, run.flow.flow) from problem
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals)
+    spec = run.flow.flow.changes
+    if spec is not None:
+        writing.catch_up(run.path())
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, layout(spec, frame) if spec is not None else None)
     writer = frame.writeStream.queryName(run.name).foreachBatch(batches).trigger(availableNow=True)
     batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
     batches.started.set()
@@ -296,10 +319,14 @@ def _recovered(run: FlowRun, batches: _Batches, failure: BaseException) -> bool:
     return changed or any(name in str(failure) for name in _SCHEMA_CHANGED)
 
 
-def _finish(run: FlowRun, totals: Totals) -> None:
-    """Make the table if no batch did, remember its columns, and warn about what did not fit."""
+def _finish(run: FlowRun, totals: Totals, shape: Layout | None) -> None:
+    """Make the table if no batch did, remember its columns, and warn about what did not fit. `shape`: of a change table."""
     environment, path = run.environment, run.path()
-    tables.create_if_absent(environment.spark, path, run.table_spec(run.analyzed.schema), user_metadata={})
+    wanted = run.table_spec(run.analyzed.schema)
+    if shape is not None and run.flow.flow.changes is not None:
+        writing.create_if_absent(environment.spark, path, writing.internal_spec(run.flow.flow.changes, shape, wanted))
+    else:
+        tables.create_if_absent(environment.spark, path, wanted, user_metadata={})
     with tables.lock_of(path).alone():  # another flow may be adding columns
         found = tables.stored_schema(environment.spark, path)
         columns, stored = found.json(), run.stored()

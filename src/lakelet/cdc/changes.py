@@ -1,0 +1,140 @@
+"""The events of one micro-batch in one shape, whatever the flow's options: keys, sequence, kind of event, selected columns. Layer 4."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.cdc.mirror import PART
+from lakelet.errors import LakeletError, nearest_names
+from lakelet.model import ChangeSpec, ColumnPath
+
+SEQ = "__lakelet_seq"
+DELETED = "__lakelet_deleted"
+TRUNCATES = "__lakelet_truncates"
+AUTHORED = "__lakelet_authored"
+_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
+START, END = "__START_AT", "__END_AT"
+HIDDEN = (SEQ, DELETED, AUTHORED, PART)
+"""Columns of the internal table that readers of the target do not see."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns a change table has.
+
+    keys: names of the key columns, spelt as in the source. columns: the selected source columns in the order of the source.
+    sequence: type of the sequencing value.
+    """
+
+    keys: tuple[str, ...]
+    columns: T.StructType
+    sequence: T.DataType
+    history: bool
+
+    @property
+    def visible(self) -> T.StructType:
+        """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT)."""
+        more = [T.StructField(START, self.sequence), T.StructField(END, self.sequence)] if self.history else []
+        return T.StructType([*self.columns.fields, *more])
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def col(name: str) -> Column:
+    """A top-level column, whatever its name."""
+    return F.col(quoted(name))
+
+
+def expression(value: Any) -> Column:
+    """A column given as SQL text or as a Column."""
+    return F.expr(value) if isinstance(value, str) else value
+
+
+def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
+    """The columns of the target of `spec` for a source. Raises CDC_UNKNOWN_COLUMN for columns that the source does not have."""
+    names = source.columns
+    keys = tuple(_found(name, names, spec, "key") for name in spec.keys)
+    listed = None if spec.column_list is None else {_found(n, names, spec, "column_list").lower() for n in spec.column_list}
+    except_list = {_found(n, names, spec, "except_column_list").lower() for n in spec.except_column_list or ()}
+    fields = [
+        T.StructField(f.name, f.dataType, True, f.metadata)
+        for f in source.schema.fields
+        if (listed is None or f.name.lower() in listed) and f.name.lower() not in except_list
+    ]
+    missing = [key for key in keys if key.lower() not in {f.name.lower() for f in fields}]
+    if missing:
+        raise _invalid(spec, f"the key column {missing[0]!r} is not among the columns of the target", "Select the key columns too.")
+    sequence = source.select(expression(spec.sequence_by)).schema.fields[0].dataType
+    return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2)
+
+
+def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:
+    """The events: selected columns, SEQ, DELETED (never NULL), TRUNCATES (never NULL), and AUTHORED where it is needed."""
+    deleted = _condition(spec.apply_as_deletes)
+    truncates = _condition(spec.apply_as_truncates)
+    columns = [col(f.name) for f in shape.columns.fields]
+    extra = [col(spec.columns_to_update[0]).alias(AUTHORED)] if spec.columns_to_update is not None else []
+    return source.select(*columns, expression(spec.sequence_by).alias(SEQ), deleted.alias(DELETED), truncates.alias(TRUNCATES), *extra)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one look at a batch told: the highest truncate's sequence (or None), and the least and greatest value of each key."""
+
+    truncate: Any
+    ranges: Mapping[str, tuple[Any, Any]]
+
+
+def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
+    """Refuse a batch with NULL sequences or keys before anything is written (6.1). Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY."""
+    no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
+    ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
+    ends = [end(F.when(~F.col(TRUNCATES), col(key))) for key in ranged for end in (F.min, F.max)]
+    seen = batch.agg(
+        F.sum(F.col(SEQ).isNull().cast("long")),
+        F.sum((no_key & F.col(SEQ).isNotNull()).cast("long")),
+        F.max(F.when(F.col(TRUNCATES), F.col(SEQ))),
+        *ends,
+    ).first()
+    assert seen is not None
+    if seen[0]:
+        raise _bad_rows("CDC_NULL_SEQUENCE", spec, f"{seen[0]} event(s) have no sequencing value", "Filter them out, or give them a value.")
+    if seen[1]:
+        what = f"{seen[1]} event(s) have NULL in a key column ({', '.join(shape.keys)})"
+        raise _bad_rows("CDC_NULL_KEY", spec, what, "Filter them out.")
+    return Seen(seen[2], {key: (seen[3 + 2 * i], seen[4 + 2 * i]) for i, key in enumerate(ranged)})
+
+
+def _condition(given: Any) -> Column:
+    """Only TRUE counts (6.1)."""
+    return F.lit(False) if given is None else F.coalesce(expression(given).cast("boolean"), F.lit(False))
+
+
+def _found(path: ColumnPath, names: Sequence[str], spec: ChangeSpec, what: str) -> str:
+    for known in names:
+        if known.lower() == path[0].lower() and len(path) == 1:
+            return known
+    name = ".".join(path)
+    raise LakeletError(
+        "CDC_UNKNOWN_COLUMN",
+        f"{what} {name!r} is not a column of the source {spec.source}",
+        nearest=nearest_names(name, names),
+        todo=f"Its columns are: {', '.join(names[:20])}",
+    )
+
+
+def _invalid(spec: ChangeSpec, what: str, todo: str) -> LakeletError:
+    return LakeletError("CDC_UNKNOWN_COLUMN", f"changes from {spec.source}: {what}", todo=todo)
+
+
+def _bad_rows(code: str, spec: ChangeSpec, what: str, todo: str) -> LakeletError:
+    return LakeletError(code, f"changes from {spec.source}: {what}; nothing of this batch was written", todo=todo)

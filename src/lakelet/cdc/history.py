@@ -1,0 +1,165 @@
+"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (dlt-semantics 6.1); see `algebra`.
+
+The part `state` holds every event once. A batch touches some keys; all events of these keys are walked again, in windows over the sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.cdc.changes import AUTHORED, DELETED, END, SEQ, START, TRUNCATES, Layout, col
+from lakelet.cdc.latest import ACTION, BURY, DELETE, UPSERT
+from lakelet.cdc.mirror import PART, ROWS, STATE
+from lakelet.model import ChangeSpec, NullUpdates
+
+Leaf = tuple[str, ...]
+
+
+def distinct(events: DataFrame, shape: Layout) -> DataFrame:
+    """One event per key and sequence. Of a delete and an upsert, type 2 keeps the delete, type 1 the upsert; of two upserts, either."""
+    first = F.col(DELETED) if shape.history else ~F.col(DELETED)
+    order = Window.partitionBy(*map(col, shape.keys), SEQ).orderBy(first.desc(), F.col("__fresh").desc())
+    return events.withColumn("__n", F.row_number().over(order)).where(F.col("__n") == 1).drop("__n")
+
+
+def actions(spec: ChangeSpec, batch: DataFrame, inner: DataFrame | None, shape: Layout) -> DataFrame:
+    """What a batch does to the internal table: its columns and ACTION. `inner`: None while the table is empty."""
+    new = batch.where(~F.col(TRUNCATES)).drop(TRUNCATES).withColumn("__fresh", F.lit(True))
+    if inner is None:
+        events = distinct(new, shape)
+        return _tagged(rows(spec, events, shape), ROWS, UPSERT).unionByName(_tagged(events, STATE, BURY), allowMissingColumns=True)
+    keys = list(shape.keys)
+    touched = new.select(*map(col, keys)).distinct()
+    known = inner.join(touched, keys, "left_semi")
+    old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
+    events = distinct(old_events.unionByName(new, allowMissingColumns=True), shape)
+    now = rows(spec, events, shape)
+    before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
+    fresh = _tagged(events.where(F.col("__fresh")), STATE, BURY)
+    return _changed(before, now, shape).unionByName(fresh, allowMissingColumns=True)
+
+
+def _tagged(rows: DataFrame, part: str, action: str) -> DataFrame:
+    return rows.drop("__fresh").withColumns({PART: F.lit(part), ACTION: F.lit(action)})
+
+
+def _changed(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
+    """Upserts for rows that are new or differ, deletes for rows that are no more; a row is its key and __START_AT."""
+    identity = [*shape.keys, *([START] if shape.history else [])]
+    columns = shape.visible.fieldNames()
+    packed = [d.select(*map(col, identity), F.struct(*map(col, columns)).alias(a)) for d, a in ((before, "__old"), (now, "__new"))]
+    joined = packed[0].join(packed[1], identity, "full_outer")
+    kept = F.when(F.col("__new").isNotNull(), F.col("__new")).otherwise(F.col("__old"))
+    differs = F.col("__new").isNull() | F.col("__old").isNull() | ~F.to_json("__new").eqNullSafe(F.to_json("__old"))
+    action = F.when(F.col("__new").isNull(), F.lit(DELETE)).otherwise(F.lit(UPSERT))
+    found = joined.where(differs).select(kept.alias("__row"), action.alias(ACTION))
+    return found.select(*(F.col("__row")[n].alias(n) for n in columns), F.lit(ROWS).alias(PART), ACTION)
+
+
+def rows(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
+    """The visible rows of some keys from all their events (distinct per key and sequence)."""
+    keys = [col(key) for key in shape.keys]
+    filled = _filled(spec, events, shape)
+    if not shape.history:
+        latest = Window.partitionBy(*keys).orderBy(F.col(SEQ).desc())
+        last = filled.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
+        return last.select(*map(col, shape.columns.fieldNames()))
+    order = Window.partitionBy(*keys).orderBy(SEQ)
+    compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(spec, shape))]
+    tracked = F.struct(*compared) if compared else F.lit(0)
+    marked = filled.withColumns({"__tracked": tracked, "__next": F.lead(SEQ).over(order)}).withColumns(
+        {
+            "__opens": ~F.col(DELETED)
+            & (
+                F.lag(DELETED).over(order).isNull()
+                | F.lag(DELETED).over(order)
+                | ~F.col("__tracked").eqNullSafe(F.lag("__tracked").over(order))
+            )
+        }
+    )
+    runs = marked.withColumn("__run", F.sum(F.col("__opens").cast("long")).over(order)).where(~F.col(DELETED))
+    others = [n for n in shape.columns.fieldNames() if n not in shape.keys]
+    last = F.max_by(F.struct(*map(col, others), F.col("__next").alias(END)), F.col(SEQ))
+    grouped = runs.groupBy(*keys, "__run").agg(F.min(SEQ).alias(START), last.alias("__last"))
+    columns = [col(n) if n in shape.keys else F.col("__last")[n].alias(n) for n in shape.columns.fieldNames()]
+    return grouped.select(*columns, START, F.col("__last")[END].alias(END))
+
+
+def _tracked(spec: ChangeSpec, shape: Layout) -> list[Leaf]:
+    """Columns whose changes open a version: all selected ones but the keys, unless said otherwise."""
+    names = [n for n in shape.columns.fieldNames() if n not in shape.keys]
+    if spec.track_history_column_list is not None:
+        wanted = {path[0].lower() for path in spec.track_history_column_list}
+        return [(n,) for n in names if n.lower() in wanted]
+    left_out = {path[0].lower() for path in spec.track_history_except_column_list or ()}
+    return [(n,) for n in names if n.lower() not in left_out]
+
+
+def _value(leaf: Leaf) -> Column:
+    found = col(leaf[0])
+    for name in leaf[1:]:
+        found = found.getField(name)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- leaves that say nothing
+
+
+def _filled(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
+    """The events with every leaf that an upsert did not author taken from before it; a delete resets all of them."""
+    if spec.ignore_null_updates is NullUpdates.NONE and spec.columns_to_update is None:
+        return events
+    keys = [col(key) for key in shape.keys]
+    order = Window.partitionBy(*keys).orderBy(SEQ)
+    segments = events.withColumn("__segment", F.sum(F.col(DELETED).cast("long")).over(order))
+    since = Window.partitionBy(*keys, "__segment").orderBy(SEQ).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    replaced = {}
+    for field in shape.columns.fields:
+        if field.name not in shape.keys:
+            replaced[field.name] = _inherited(spec, (field.name,), field.dataType, since)
+    return segments.withColumns({name: value for name, value in replaced.items() if value is not None}).drop("__segment")
+
+
+def _inherited(spec: ChangeSpec, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
+    """A column with inherited leaves; None where every leaf is taken as it comes."""
+    if isinstance(kind, T.StructType) and spec.columns_to_update is None:
+        inner = [(f, _inherited(spec, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
+        if all(value is None for _, value in inner):
+            return None
+        fields = [(f.name, _value((*leaf, f.name)) if value is None else value) for f, value in inner]
+        whole = F.struct(*(value.alias(name) for name, value in fields))
+        nothing = _all([value.isNull() for _, value in fields])
+        return F.when(nothing, F.lit(None)).otherwise(whole)
+    authored = _authored(spec, leaf)
+    if authored is None:
+        return None
+    said = F.when(authored & ~F.col(DELETED), F.struct(_value(leaf).alias("v")))
+    return F.last(said, ignorenulls=True).over(since)["v"]
+
+
+def _authored(spec: ChangeSpec, leaf: Leaf) -> Column | None:
+    """Whether an event says something about a leaf; None: it always does."""
+    if spec.columns_to_update is not None:
+        return F.array_contains(F.col(AUTHORED), leaf[0])
+    listed = any(_below(leaf, path) for path in spec.ignore_null_columns)
+    ignores = {NullUpdates.ALL: True, NullUpdates.ON: listed, NullUpdates.EXCEPT: not listed}.get(spec.ignore_null_updates, False)
+    return _value(leaf).isNotNull() if ignores else None
+
+
+def _below(leaf: Leaf, path: Sequence[str]) -> bool:
+    return [n.lower() for n in leaf[: len(path)]] == [n.lower() for n in path]
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result & condition
+    return result
+
+
+__all__ = ["actions", "distinct", "rows"]

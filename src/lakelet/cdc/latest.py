@@ -1,0 +1,121 @@
+"""Type 1 in row mode: the latest event of a key is its row (dlt-semantics 6.1). Needs the winners' sequences and tombstones only.
+
+A batch becomes actions, one row each, that one MERGE carries out. Tombstones lie in the part `state`, so that a deleted row leaves the part
+that readers see as a true delete; they are also written for deletes that lost, which does no harm.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakelet.cdc.changes import DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
+from lakelet.cdc.mirror import PART, ROWS, STATE
+
+ACTION = "__lakelet_action"
+UPSERT, DELETE, BURY, CLEAR, TRUNCATE = "upsert", "delete", "bury", "clear", "truncate"
+
+
+def winners(events: DataFrame, shape: Layout) -> DataFrame:
+    """One event per key: the highest sequence; of a delete and an upsert with the same one, the upsert."""
+    rest = [col(f.name) for f in shape.columns.fields if f.name not in shape.keys]
+    keys = [col(key) for key in shape.keys]
+    latest = F.max_by(F.struct(*rest, SEQ, DELETED), F.struct(F.col(SEQ), (~F.col(DELETED)).alias("live")))
+    found = events.where(~F.col(TRUNCATES)).groupBy(*keys).agg(latest.alias("__latest"))
+    names = [f.name for f in shape.columns.fields]
+    return found.select(
+        *(col(n) if n in shape.keys else F.col("__latest")[n].alias(n) for n in names),
+        *(F.col("__latest")[n].alias(n) for n in (SEQ, DELETED)),
+    )
+
+
+def first_rows(events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
+    """Rows of an empty internal table after its first batch."""
+    won = winners(events, shape)
+    if truncate is not None:
+        won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
+    placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
+    return placed if truncate is None else placed.unionByName(_mark(placed, truncate, shape))
+
+
+def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *, buries: bool, marks: bool) -> DataFrame:
+    """What a batch does to the internal table: its columns and ACTION.
+
+    Args:
+        truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
+        buries: the flow can delete, so there may be tombstones.
+        marks: the truncate is of this batch and must be remembered.
+    """
+    won = winners(events, shape)
+    if truncate is not None:
+        won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
+    if not buries:
+        found = won.select("*", F.lit(ROWS).alias(PART), F.lit(UPSERT).alias(ACTION))
+    else:
+        keys = list(shape.keys)
+        graves = inner.where((F.col(PART) == STATE) & col(keys[0]).isNotNull()).select(*map(col, keys), F.col(SEQ).alias("__grave"))
+        grave, columns = F.col("__grave"), [col(n) for n in (*shape.columns.fieldNames(), SEQ, DELETED)]
+        steps = (
+            F.when(F.col(DELETED) & (grave.isNull() | (F.col(SEQ) > grave)), _steps((ROWS, DELETE), (STATE, BURY)))
+            .when(F.col(DELETED), _steps())
+            .when(grave.isNull(), _steps((ROWS, UPSERT)))
+            .when(F.col(SEQ) >= grave, _steps((ROWS, UPSERT), (STATE, CLEAR)))
+        )
+        each = won.join(graves, keys, "left").select(*columns, F.explode(steps).alias("__step"))
+        found = each.select(*columns, F.col("__step")[PART].alias(PART), F.col("__step")[ACTION].alias(ACTION))
+    if truncate is None or not marks:
+        return found
+    mark = _mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE))
+    return found.unionByName(mark)
+
+
+def _steps(*steps: tuple[str, str]) -> Column:
+    if not steps:
+        return F.lit(None)
+    return F.array(*(F.struct(F.lit(part).alias(PART), F.lit(action).alias(ACTION)) for part, action in steps))
+
+
+def last_truncate(inner: DataFrame, shape: Layout) -> Any:
+    """The highest truncate's sequence so far, None if there was none."""
+    found = inner.where((F.col(PART) == STATE) & col(shape.keys[0]).isNull()).agg(F.max(SEQ)).first()
+    return found[0] if found is not None else None
+
+
+def merge(table: Any, source: DataFrame, shape: Layout, *, condition: Column, truncate: Any) -> Any:
+    """The MERGE, ready to be executed. `condition`: when a row of the table (`t`) and an action (`s`) belong together."""
+    seq, old = F.col(f"s.{SEQ}"), F.col(f"t.{SEQ}")
+    action = F.col(f"s.{ACTION}")
+    dead = seq > old
+    if truncate is not None:
+        dead = dead | _before(old, truncate, shape)
+    values = {n: F.col(f"s.`{n}`") for n in (*shape.columns.fieldNames(), *(h for h in HIDDEN if h in source.columns))}
+    built = (
+        table.alias("t")
+        .merge(source.alias("s"), condition)
+        .whenMatchedDelete((action == CLEAR) | ((action == DELETE) & dead))
+        .whenMatchedUpdate((action == UPSERT) & (seq >= old), values)
+        .whenMatchedUpdate((action == BURY) & (seq > old), {SEQ: seq})
+        .whenNotMatchedInsert(action.isin(UPSERT, BURY, TRUNCATE), values)
+    )
+    if truncate is None:
+        return built
+    return built.whenNotMatchedBySourceDelete((F.col(f"t.{PART}") == ROWS) & _before(old, truncate, shape))
+
+
+def _before(seq: Column, truncate: Any, shape: Layout) -> Column:
+    return seq < F.lit(truncate).cast(shape.sequence) if not isinstance(truncate, tuple) else seq < _struct_literal(truncate, shape)
+
+
+def _struct_literal(value: Any, shape: Layout) -> Column:
+    kinds: Any = shape.sequence
+    return F.struct(*(F.lit(v).cast(f.dataType).alias(f.name) for v, f in zip(value, kinds.fields, strict=True)))
+
+
+def _mark(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
+    """The state row that remembers a truncate: no keys, its sequence."""
+    literal = _struct_literal(truncate, shape) if isinstance(truncate, tuple) else F.lit(truncate).cast(shape.sequence)
+    known = {SEQ: literal, DELETED: F.lit(True), PART: F.lit(STATE)}
+    columns = [known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in like.schema.fields]
+    return like.sparkSession.range(1).select(*columns)

@@ -1,0 +1,257 @@
+"""One micro-batch of changes into its table: one commit in the internal log, then the target's log follows (decision 0012). Layer 4."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet import schemas, tables
+from lakelet.cdc import changes, history, latest
+from lakelet.cdc.changes import AUTHORED, DELETED, HIDDEN, SEQ, START, Layout, Seen, col
+from lakelet.cdc.latest import ACTION, BURY, CLEAR, DELETE, TRUNCATE, UPSERT
+from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror
+from lakelet.errors import LakeletError
+from lakelet.failpoints import reached
+from lakelet.model import ChangeSpec, NullUpdates
+from lakelet.places import Place
+from lakelet.tables import TableLog, TableSpec
+
+_MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
+_CHECKPOINT_EVERY = 10
+_LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
+_VECTORS = "delta.enableDeletionVectors"
+_METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
+_TXN = "spark.databricks.delta.write"
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a batch did: rows of the target inserted or updated, and deleted; rows written for it, moved ones included."""
+
+    upserted: int
+    deleted: int
+    rewritten: int
+
+
+def keeps_events(spec: ChangeSpec) -> bool:
+    """Whether the target is computed from all events of a key, rather than from the latest one."""
+    return spec.scd_type == 2 or spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
+
+
+def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSpec:
+    """The internal table of a target that is wanted like `wanted`."""
+    authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if spec.columns_to_update is not None else []
+    marks = [T.StructField(SEQ, shape.sequence), T.StructField(DELETED, T.BooleanType())]
+    state = [*marks, *authored, T.StructField(PART, T.StringType())]
+    visible = wanted.schema if wanted.schema.fields else shape.visible
+    loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
+    made_with = json.dumps([[k.lower() for k in shape.keys], spec.scd_type, shape.sequence.simpleString()])
+    properties = {"delta.enableChangeDataFeed": "true", **(wanted.properties or {}), _MADE_WITH: made_with}
+    columns = T.StructType([*loose, *state])
+    return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
+
+
+def catch_up(target: Place) -> None:
+    """Bring the target's log up to date with what a process that died left in the internal one."""
+    if TableLog(target / INTERNAL).version() >= 0:
+        mirror(target, HIDDEN)
+
+
+def create_if_absent(session: SparkSession, target: Place, spec: TableSpec) -> None:
+    """Make the empty table of a flow that has seen no event."""
+    tables.create_if_absent(session, target / INTERNAL, spec, user_metadata={})
+    mirror(target, HIDDEN)
+
+
+def apply(
+    spec: ChangeSpec,
+    target: Place,
+    batch: DataFrame,
+    shape: Layout,
+    wanted: TableSpec,
+    *,
+    app: tuple[str, int],
+    measure: Callable[[], Mapping[str, Any]],
+    replayed: bool,
+) -> Applied | None:
+    """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
+
+    Args:
+        batch: the source's rows as `judged` gives them.
+        wanted: the target as declared, with the columns of `shape.visible`.
+        measure: called when the rows have been looked at and before anything is written: what to keep in the commit. May raise.
+
+    Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
+    """
+    session = batch.sparkSession
+    inner = target / INTERNAL
+    catch_up(target)
+    made = internal_spec(spec, shape, wanted)
+    with tables.lock_of(inner).alone():
+        transaction = tables.Transaction(session, inner)
+        if replayed and transaction.read_version >= 0 and transaction.done(*app):
+            return None
+        fresh = transaction.read_version < 0 or transaction.outdated(made)
+        if not fresh:
+            _same_state(transaction, made, wanted)
+        events = changes.events(spec, batch, shape).persist()
+        try:
+            seen = changes.look(spec, events, shape)
+            kept = {"lakelet": measure()}
+            if fresh or transaction.is_empty():
+                rows = _first(spec, events, shape, seen.truncate)
+                result = _load(transaction, rows, made, app, kept, truncate=transaction.read_version >= 0 and transaction.outdated(made))
+            else:
+                made = replace(made, schema=schemas.merge(transaction.schema, made.schema))
+                if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
+                    made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
+                if not transaction.described(made, replace=False):
+                    transaction.describe(made, replace=False)
+                    transaction.commit([], user_metadata={})
+                result = _merge(spec, session, inner, events, shape, seen, app, kept)
+        finally:
+            events.unpersist()
+    reached("changes.merged")
+    version = mirror(target, HIDDEN)
+    if version and version % _CHECKPOINT_EVERY == 0:
+        _checkpoint(session, target)
+    return result
+
+
+def _same_state(transaction: tables.Transaction, made: TableSpec, wanted: TableSpec) -> None:
+    found = transaction.properties.get(_MADE_WITH)
+    now = (made.properties or {})[_MADE_WITH]
+    if found != now:
+        raise LakeletError(
+            "CDC_STATE_CHANGED",
+            f"the table was made with [keys, SCD type, type of the sequence] {found}, the flow now has {now}",
+            todo="Change it back, or do a full refresh of the table: its state cannot be carried over.",
+        )
+
+
+def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
+    if keeps_events(spec):
+        return history.actions(spec, events, None, shape).drop(ACTION)
+    return latest.first_rows(events, shape, truncate)
+
+
+def _load(
+    transaction: tables.Transaction, rows: DataFrame, made: TableSpec, app: tuple[str, int], kept: Mapping[str, Any], *, truncate: bool
+) -> Applied:
+    """The first batch of a table: there is nothing to merge with."""
+    removed = transaction.removals() if truncate else []
+    transaction.describe(made, replace=truncate)
+    files = transaction.write(tables.aligned(rows, made.schema))
+    reached("batch.files_written")
+    visible = sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS)
+    kept = {"lakelet": {**kept["lakelet"], "upserted": int(visible), "deleted": 0, "rewritten": int(visible)}}
+    transaction.commit([*removed, *files], user_metadata=kept, app=app, replace=truncate)
+    return Applied(int(visible), 0, int(visible))
+
+
+def _merge(
+    spec: ChangeSpec,
+    session: SparkSession,
+    inner: Place,
+    events: DataFrame,
+    shape: Layout,
+    seen: Seen,
+    app: tuple[str, int],
+    kept: Mapping[str, Any],
+) -> Applied:
+    table = DeltaTable.forPath(session, str(inner))
+    stored = table.toDF()
+    if keeps_events(spec):
+        source = history.actions(spec, events, stored, shape)
+        source = _with_columns(source, stored).persist()
+        built = _merge_history(table, source, shape, _together(shape, seen, both=True))
+    else:
+        buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
+        truncate = seen.truncate
+        marks = truncate is not None
+        if spec.apply_as_truncates is not None:
+            before = latest.last_truncate(stored, shape)
+            marks = marks and (before is None or truncate > before)
+            truncate = before if truncate is None else truncate if before is None else max(before, truncate)
+        source = _with_columns(latest.actions(events, stored, shape, truncate, buries=buries, marks=marks), stored).persist()
+        together = _together(shape, seen, both=buries, ranged=not marks)
+        built = latest.merge(table, source, shape, condition=together, truncate=truncate if marks else None)
+    conf = session.conf
+    settings = {f"{_TXN}.txnAppId": app[0], f"{_TXN}.txnVersion": str(app[1]), _USER_METADATA: json.dumps(kept)}
+    for key, value in settings.items():
+        conf.set(key, value)
+    try:
+        # before the merge: afterwards what was kept of the table is no longer valid, and the actions would be found anew
+        carried_out = {row[ACTION]: row["count"] for row in source.groupBy(ACTION).count().collect()}
+        built.execute()
+    finally:
+        source.unpersist()
+        for key in settings:
+            conf.unset(key)
+    return _metrics(inner, carried_out)
+
+
+def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Column) -> Any:
+    same_row = F.col(f"t.{START}").eqNullSafe(F.col(f"s.{START}")) if shape.history else F.lit(True)
+    same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & (F.col(f"t.{SEQ}") == F.col(f"s.{SEQ}")))
+    action = F.col(f"s.{ACTION}")
+    values = {f"`{n}`": F.col(f"s.`{n}`") for n in source.columns if n != ACTION}
+    return (
+        table.alias("t")
+        .merge(source.alias("s"), together & same)
+        .whenMatchedDelete(action == DELETE)
+        .whenMatchedUpdate(action.isin(UPSERT, BURY), values)
+        .whenNotMatchedInsert(action.isin(UPSERT, BURY), values)
+    )
+
+
+def _with_columns(source: DataFrame, stored: DataFrame) -> DataFrame:
+    """The actions with the table's columns in the table's types; what the source does not have is NULL."""
+    have = {name.lower(): name for name in source.columns}
+    columns = [
+        (col(have[f.name.lower()]) if f.name.lower() in have else F.lit(None)).cast(f.dataType).alias(f.name) for f in stored.schema.fields
+    ]
+    return source.select(*columns, ACTION)
+
+
+def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> Column:
+    """When a row of the table (`t`) and an action (`s`) are about the same key; literals in it let Delta leave files out."""
+    conditions = [F.col(f"t.`{k}`") == F.col(f"s.`{k}`") for k in shape.keys]
+    conditions.append(F.col(f"t.{PART}") == (F.col(f"s.{PART}") if both else F.lit(ROWS)))
+    for key, (least, greatest) in seen.ranges.items() if ranged else ():
+        if least is not None:
+            kind = shape.columns[key].dataType
+            conditions.append(F.col(f"t.`{key}`").between(F.lit(least).cast(kind), F.lit(greatest).cast(kind)))
+    return reduce(lambda a, b: a & b, conditions)
+
+
+def _metrics(inner: Place, carried_out: Mapping[str, int]) -> Applied:
+    """What the newest commit did to visible rows; `carried_out`: actions of each kind. Those on the state always take effect."""
+    log = TableLog(inner)
+    found: Mapping[str, Any] = {}
+    for action in log.actions(log.version()):
+        found = action.get("commitInfo", {}).get("operationMetrics", found)
+    number = {name: int(found.get(f"num{name}", 0)) for name in _METRICS}
+    hidden = carried_out.get(BURY, 0) + carried_out.get(TRUNCATE, 0)
+    upserted = number["TargetRowsInserted"] + number["TargetRowsUpdated"] - hidden
+    return Applied(upserted, number["TargetRowsDeleted"] - carried_out.get(CLEAR, 0), number["OutputRows"])
+
+
+def _checkpoint(session: SparkSession, target: Place) -> None:
+    """Delta makes checkpoints of the logs that it writes; this one is written by us."""
+    jvm: Any = session._jvm
+    logs = jvm.org.apache.spark.sql.delta.DeltaLog
+    log = logs.forTable(session._jsparkSession, str(target))
+    log.checkpoint(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()))
+
+
+__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec", "keeps_events"]

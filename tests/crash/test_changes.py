@@ -1,0 +1,82 @@
+"""A change table whose process is killed between its two logs: nothing is lost, nothing is doubled, the counts are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.failpoints import FAILPOINTS
+from tests.crash.conftest import ROOT, check_log, end, measured
+from tests.spark.conftest import Project
+
+PIPELINE = """
+import dlt
+
+@dlt.view
+def feed():
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.inferColumnTypes", "true")
+    return reader.load(spark.conf.get("landing"))
+
+for name, type in (("current", 1), ("history", 2)):
+    dlt.create_streaming_table(name, expect_all={f"named_{name}": "name IS NOT NULL"})
+    dlt.apply_changes(
+        target=name, source="feed", keys=["id"], sequence_by="seq", stored_as_scd_type=type,
+        apply_as_deletes="gone", except_column_list=["seq", "gone"],
+    )
+"""
+FIRST = [{"id": 1, "seq": 1, "name": "ann", "gone": False}, {"id": 2, "seq": 5, "name": None, "gone": True}]
+SECOND = [
+    {"id": 2, "seq": 3, "name": "bob", "gone": False},
+    {"id": 1, "seq": 4, "name": "anna", "gone": False},
+    {"id": 3, "seq": 2, "name": "cy", "gone": False},
+    {"id": 1, "seq": 2, "name": "anne", "gone": False},
+]
+POINTS = [*(point for point in FAILPOINTS if point.startswith("changes.")), "changes.mirrored@2", "batch.started@2"]
+
+
+def kill_at(failpoint: str, folder: Path) -> None:
+    """Run an update in a process that must die at a failpoint."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LAKELET_FAILPOINT": failpoint}
+    command = [sys.executable, str(Path(__file__).with_name("runner.py")), str(folder)]
+    with (folder.parent / "victim.log").open("w") as log:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps({}) + "\n")
+        process.stdin.flush()
+        try:
+            process.wait(180)
+        finally:
+            end(process)
+    assert process.returncode == -signal.SIGKILL, f"{failpoint} was never reached: {(folder.parent / 'victim.log').read_text()[-2000:]}"
+
+
+@pytest.mark.parametrize("failpoint", POINTS)
+def test_changes_of_an_update_that_was_killed_there_are_applied_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", *FIRST)
+    project.run()
+    project.arrive("b.json", *SECOND)
+    kill_at(failpoint, project.folder)
+    project.run()
+    assert project.rows("current", "id", "name") == [(1, "anna"), (3, "cy")]
+    assert project.rows("history", "id", "name", "__START_AT", "__END_AT") == [
+        (1, "ann", 1, 2),
+        (1, "anna", 4, None),
+        (1, "anne", 2, 4),
+        (2, "bob", 3, 5),
+        (3, "cy", 2, None),
+    ]
+    assert measured(project) == {"named_current": (5, 1), "named_history": (5, 1)}
+    check_log(project)
+    versions = project.versions()
+    project.run()
+    assert project.versions() == versions
