@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.autoloader.formats.base import UnknownFields
@@ -56,8 +57,8 @@ def _line_ends(data: bytes) -> int:
 def safe_names(header: Record, rules: CsvRules) -> tuple[str, ...]:
     """The names of a header, as Spark makes them: an empty one is `_c<position>`, repeated ones (in any case) get their position."""
     values = [rules.value(token) for token in header.tokens or ()]
-    lower = [value.lower() for value in values if value]
-    return tuple(f"_c{at}" if not value else f"{value}{at}" if lower.count(value.lower()) > 1 else value for at, value in enumerate(values))
+    times = Counter(value.lower() for value in values if value)
+    return tuple(f"_c{at}" if not value else f"{value}{at}" if times[value.lower()] > 1 else value for at, value in enumerate(values))
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,9 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     known = {name.lower() for name in fields} | {(spec.rescued_column or "").lower()}
     without = {name.lower() for name in ignored}
     exact = set(head.names) & set(fields)
+    places = {name: at for at, name in enumerate(fields)}
     for position, name in enumerate(head.names):
-        target = _target(name, fields, exact, case_sensitive=rules.case_sensitive)
+        target = _target(name, places, exact, case_sensitive=rules.case_sensitive)
         if name.lower() in without:
             targets.append(None)
         elif target is not None and target not in taken:
@@ -108,10 +110,10 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     return Binding(head.names, tuple(targets), frozenset(rescued), tuple(unknown))
 
 
-def _target(name: str, fields: Sequence[str], exact: set[str], *, case_sensitive: bool) -> int | None:
-    if name in fields:
-        return list(fields).index(name)
+def _target(name: str, places: Mapping[str, int], exact: set[str], *, case_sensitive: bool) -> int | None:
+    if name in places:
+        return places[name]
     if case_sensitive:
         return None
-    same = [at for at, field in enumerate(fields) if field.lower() == name.lower() and field not in exact]
+    same = [at for field, at in places.items() if field.lower() == name.lower() and field not in exact]
     return same[0] if same else None
