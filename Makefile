@@ -1,6 +1,7 @@
 # make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
 # make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes. CI runs all of them.
-.PHONY: setup run test test-crash test-slow lint sample clean
+# make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
+.PHONY: setup run test test-crash test-slow test-cloud lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -22,6 +23,9 @@ test-crash: setup
 
 test-slow: setup
 	@.venv/bin/python -m pytest -m slow
+
+test-cloud: setup
+	@.venv/bin/python -m pytest -m cloud tests/cloud
 
 lint: setup
 	@.venv/bin/ruff check

@@ -65,6 +65,6 @@ def test_command_line_page_names_every_command_and_option_and_no_other():
     for section in sections:
         for name in re.findall(r"`lakelet ([a-z ]+?)[`\[ ]*(?:`|\[|DIR|QUERY|--)", section.splitlines()[0]):
             text = section + (shared if name in ("run", "validate", "plan", "graph") and section is not shared else "")
-            described.setdefault(name.strip(), set()).update(re.findall(r"(--[a-z][a-z-]*)", text))
+            described.setdefault(name.strip(), set()).update(re.findall(r"(--[a-z][a-z0-9-]*)", text))
     for name, options in commands().items():
         assert described.get(name) == options - {"--help"}, name
