@@ -26,7 +26,7 @@ from pyspark.sql import types as t
 from autoloading import Program, parquet
 from lakelet.autoloader.evolve import UnknownFieldException
 
-EXAMPLES = int(os.environ.get("LAKELET_PROPERTY_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("LAKELET_PROPERTY_EXAMPLES", "15"))
 many = settings(
     max_examples=EXAMPLES, deadline=None, derandomize="LAKELET_PROPERTY_EXAMPLES" not in os.environ, suppress_health_check=list(HealthCheck)
 )
