@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +19,7 @@ from lakelet.autoloader.ledger import Ledger
 from lakelet.autoloader.planning import is_offset, offset_of
 from lakelet.errors import LakeletError, Location
 from lakelet.names import TableName
+from lakelet.places import place
 from lakelet.storage import Storage
 
 _MOMENTS = ("create_time", "discovery_time", "processed_time", "commit_time", "archive_time")
@@ -79,11 +79,11 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
 
     Raises CF_STATE_INVALID_CHECKPOINT_PATH.
     """
-    folder = Path(text.removeprefix("file://").removeprefix("file:")).absolute()
+    folder = place(text.removeprefix("file://").removeprefix("file:"))
     if (folder / "ledger").is_dir():
         return _joined([_states(folder, None, "0", None)])
     match = _CHECKPOINT.fullmatch(str(folder))
-    sources = Path(match["root"], "autoloader", match["flow"], match["generation"].split("-")[0]) if match else folder
+    sources = place(match["root"]) / "autoloader" / match["flow"] / match["generation"].split("-")[0] if match else folder
     if match is None or not sources.is_dir():
         raise LakeletError(
             "CF_STATE_INVALID_CHECKPOINT_PATH",
@@ -92,7 +92,7 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
             todo="Use cloud_files_state(TABLE(name)); of a stream outside a pipeline name its cloudFiles.schemaLocation or lakelet.state.",
         )
     flow = unquote(sources.parent.name)
-    return _joined([_states(state, folder, state.name, flow) for state in sorted(sources.iterdir()) if state.name.isdigit()])
+    return _joined([_states(state, folder, state.name, flow) for state in sorted(_folders(sources), key=str) if state.name.isdigit()])
 
 
 def _states(state: Any, checkpoint: Any, source: str, flow: str | None) -> pa.Table:

@@ -20,6 +20,7 @@ from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.schema_log import SchemaLog
 from lakelet.autoloader.source import FilesPartition, PartReader
 from lakelet.errors import LakeletError
+from lakelet.filestates import checkpoint_states
 from lakelet.objects import RemoteStore, S3Settings, open_store
 from lakelet.places import RemotePath, place
 from tests.s3 import S3Server
@@ -262,6 +263,15 @@ def test_files_are_inferred_planned_and_read_once_and_new_columns_are_remembered
     assert stored.data == lost.data
     assert [v.number for v in log.history()] == [0, 1]
     assert not [key for key in s3.objects() if "claim" in key]
+
+
+def test_the_state_of_a_stream_on_s3_can_be_looked_at(s3: S3Server) -> None:
+    s3.put("landing/a.json", '{"id": 1}\n')
+    read_all(source(s3))
+    found = checkpoint_states(s3.uri("state"), None)
+    assert [path.rpartition("/")[2] for path in found["path"].to_pylist()] == ["a.json"]
+    with pytest.raises(LakeletError, match="CF_STATE_INVALID_CHECKPOINT_PATH"):
+        checkpoint_states(s3.uri("lake/checkpoints/main/default/raw/main.default.raw/0"), None)
 
 
 def test_a_reader_is_told_no_secret(s3: S3Server) -> None:
