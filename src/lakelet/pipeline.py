@@ -206,13 +206,14 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     folders: list[Place] = [Path(v) for v in config.parameters.values() if "/" in v and Path(v).is_dir()]
     folders += [place(v) for v in config.parameters.values() if is_s3(v)]
     new = (size for folder in folders for size in _sizes(folder, threshold))
-    stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet"))
+    known = not isinstance(config.storage, RemotePath)  # listing all files of all tables costs more there than it gains
+    stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet")) if known else ()
     total = 0
     for size in itertools.chain(new, stored):
         total += size
         if total >= FULL_COMPILER_BYTES:
-            break
-    return total if folders else None
+            return total
+    return total if folders and known else None
 
 
 def _sizes(folder: Place, since: float, pattern: str = "*") -> Iterator[int]:
