@@ -382,3 +382,13 @@ def test_options_without_effect_say_so_and_others_are_refused(csv: Callable[...,
 def test_every_value_of_a_row_is_in_a_column_or_rescued(csv: Callable[..., Folder]) -> None:
     rows: list[dict[str, Any]] = csv(a="a,b\n1,x,y,,z\n").rows({**INFER, "cloudFiles.schemaHints": "b INT"})
     assert (rows[0]["a"], rows[0]["b"], rescued(rows[0])) == (1, None, {"b": "x", "_c2": "y", "_c4": "z"})
+
+
+def test_rows_without_a_value_in_any_rescued_column_stay(tmp_path: Path) -> None:
+    """pyarrow leaves out the rows in which everything that is joined is NULL."""
+    from autoloading import Program
+
+    (tmp_path / "in").mkdir()
+    one = Program(tmp_path / "in", tmp_path, {"cloudFiles.format": "csv", "header": "true", "rescuedDataColumn": "_r"}, "name STRING")
+    one.put("a.csv", "extra,name,more\n1,a,2\n,b,\n3,c,\n").run()
+    assert [(name, kept is None) for name, kept in one.rows("name", "_r")] == [("a", False), ("b", True), ("c", False)]

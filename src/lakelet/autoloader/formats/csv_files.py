@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -151,9 +152,10 @@ def _members(texts: Texts, binding: Binding) -> tuple[Any | None, Any | None]:
         parts.append(pc.binary_join_element_wise(name, column, '"', ""))
     if not parts:
         return None, None
+    some = reduce(pc.or_, map(pc.is_valid, parts))
+    parts[0] = pc.if_else(some, parts[0], "")  # pyarrow leaves out the rows in which everything is NULL
     joined = pc.binary_join_element_wise(*parts, ",", null_handling="skip")
-    nothing = pc.equal(pc.binary_length(joined), 0)
-    return pc.if_else(nothing, pa.scalar(None, pa.string()), joined), pc.fill_null(unsure, False)
+    return pc.if_else(some, joined, pa.scalar(None, pa.string())), pc.fill_null(unsure, False)
 
 
 __all__ = ["CsvFormat", "CsvReader"]
