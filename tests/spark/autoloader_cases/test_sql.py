@@ -17,14 +17,14 @@ A = '{"id":1,"o":{"k":1}}'
 
 @pytest.fixture
 def views(project: Callable[..., Any]) -> Make:
-    """A pipeline of materialized views, one per statement, over a landing folder with a.json; `IN` in a statement is that folder."""
+    """A pipeline of materialized views, one per statement, over a landing folder with a.json; `$IN` in a statement is that folder."""
 
     def make(**statements: str) -> Any:
         one = project("from pyspark import pipelines as dp\n")
         one.arrive("a.json", A)
         text = "from pyspark import pipelines as dp\n"
         for name, statement in statements.items():
-            text += f"\n@dp.materialized_view\ndef {name}():\n    return spark.sql({statement.replace('IN', str(one.landing))!r})\n"
+            text += f"\n@dp.materialized_view\ndef {name}():\n    return spark.sql({statement.replace('$IN', str(one.landing))!r})\n"
         return one.write(text)
 
     return make
@@ -36,7 +36,7 @@ def types(one: Any, name: str) -> dict[str, str]:
 
 
 def test_S01_the_format_is_detected_and_types_are_inferred(views: Make) -> None:
-    one = views(t="SELECT * FROM read_files('IN')")
+    one = views(t="SELECT * FROM read_files('$IN')")
     for _ in range(2):
         one.run()
         (row,) = one.table("t").to_pylist()
@@ -45,25 +45,25 @@ def test_S01_the_format_is_detected_and_types_are_inferred(views: Make) -> None:
 
 
 def test_S02_types_can_be_left_out(views: Make) -> None:
-    one = views(t="SELECT * FROM read_files('IN', format => 'json', inferColumnTypes => false)").run()
+    one = views(t="SELECT * FROM read_files('$IN', format => 'json', inferColumnTypes => false)").run()
     (row,) = one.table("t").to_pylist()
     assert (row["id"], json.loads(row["o"])) == ("1", {"k": 1})
 
 
 def test_S03_mode_none_has_no_rescued_column(views: Make) -> None:
-    one = views(t="SELECT * FROM read_files('IN', format => 'json', schemaEvolutionMode => 'none')").run()
+    one = views(t="SELECT * FROM read_files('$IN', format => 'json', schemaEvolutionMode => 'none')").run()
     assert one.table("t").to_pylist() == [{"id": 1, "o": {"k": 1}}]
 
 
 def test_S04_hints_hold(views: Make) -> None:
-    one = views(t="SELECT * FROM read_files('IN', format => 'json', schemaHints => 'id INT')").run()
+    one = views(t="SELECT * FROM read_files('$IN', format => 'json', schemaHints => 'id INT')").run()
     assert (types(one, "t")["id"], one.rows("t", "id")) == ("int32", [1])
 
 
 def test_S05_a_single_file_with_a_schema(views: Make) -> None:
     one = views(
-        t="SELECT * FROM read_files('IN/a.json', format => 'json', schema => 'id INT')",
-        kept="SELECT * FROM read_files('IN/a.json', format => 'json', schema => 'id INT', rescuedDataColumn => '_r')",
+        t="SELECT * FROM read_files('$IN/a.json', format => 'json', schema => 'id INT')",
+        kept="SELECT * FROM read_files('$IN/a.json', format => 'json', schema => 'id INT', rescuedDataColumn => '_r')",
     ).run()
     assert (types(one, "t"), one.rows("t")) == ({"id": "int32"}, [1])
     ((number, kept),) = one.rows("kept", "id", "_r")
