@@ -21,8 +21,8 @@ _LITERAL = re.compile(r"'((?:[^'\\]|\\.)*)'|(-?\d+)|DATE '([^']*)'")
 class Stubs:
     """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming.
 
-    A pipeline may have hundreds of queries and each word with Java costs a fraction of a millisecond: classes are looked up once, and a table
-    has one stand-in for all queries (a second one where a query reads it twice).
+    A pipeline may have hundreds of queries, and each word with Java costs a fraction of a millisecond: classes are looked up once, and a
+    table has one stand-in for all queries (a second one where a query reads it twice).
     """
 
     def __init__(self, spark: SparkSession) -> None:

@@ -22,7 +22,7 @@ from lakelet.eventlog import writer
 from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.executor import execute
 from lakelet.failpoints import reached
-from lakelet.flows import append, complete
+from lakelet.flows import append, complete, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.loader import Loaded
@@ -81,6 +81,8 @@ def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
     run = FlowRun(environment, work.analyzed, work.flow)
     if work.kind is Kind.MATERIALIZED_VIEW:
         return complete.decide(run, work.inputs)
+    if not work.flow.streaming:
+        return snapshots.decide(run)
     return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
 
 
@@ -266,16 +268,16 @@ class Update:
             schema = work.flow.schema
             self.emit(
                 "flow_definition",
-                f"Flow '{work.key}' defined as {'APPEND' if work.flow.streaming else 'COMPLETE'}.",
+                f"Flow '{work.key}' defined as {'COMPLETE' if (kind := _flow_type(work.flow)) == 'MATERIALIZED_VIEW' else kind}.",
                 {
                     "output_dataset": name,
                     "input_datasets": [str(i) for i in nodes[work.target].inputs] or None,
-                    "flow_type": "APPEND" if work.flow.streaming else "MATERIALIZED_VIEW",
+                    "flow_type": kind,
                     "is_streaming": work.flow.streaming,
                     "comment": work.flow.flow.comment or dataset.comment or "",
                     "spark_conf": {**dataset.spark_conf, **work.flow.flow.spark_conf},
                     "language": "PYTHON",
-                    "once": False,
+                    "once": work.flow.flow.changes is not None and work.flow.flow.changes.once,
                     "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in schema.fields],
                     "schema_json": schema.json(),
                 },
@@ -360,6 +362,8 @@ class Update:
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
+        elif not work.flow.streaming:
+            snapshots.run_batches(run)
         else:
             append.run_append(run)
         self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
@@ -385,6 +389,14 @@ class Update:
         if registry.last_update is not None and registry.last_update.id == self.id:
             # What failed or was interrupted may have left more than it knows: the next update looks.
             self.storage.save(replace(registry, last_update=replace(registry.last_update, clean=state == "COMPLETED")))
+
+
+def _flow_type(flow: AnalyzedFlow) -> str:
+    """The kind of a flow in the words of the event log (dlt-semantics 4.3)."""
+    changes = flow.flow.changes
+    if changes is not None:
+        return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"
+    return "APPEND" if flow.streaming else "MATERIALIZED_VIEW"
 
 
 def _unexpected(problem: Exception, work: Work) -> LakeletError:

@@ -102,3 +102,66 @@ def test_another_key_set_is_refused_until_a_full_refresh(project):
     assert p.rows("current", "id", "name") == [(1, "ann"), (1, "anna")]
 
 
+
+
+def test_snapshots_one_per_update_and_one_by_one_from_a_function(project):
+    p = project("""
+    import dlt
+
+    @dlt.view
+    def people():
+        return spark.read.schema("id INT, name STRING, age INT").json(spark.conf.get("landing"))
+
+    dlt.create_streaming_table("current")
+    dlt.apply_changes_from_snapshot(target="current", source="people", keys=["id"], stored_as_scd_type=1)
+
+    COPIES = [(1, [(1, "a", 1), (2, "b", 1), (4, "d", 1)]), (2, [(2, "B", 1), (3, "c", 1), (4, "d", 2)]), (3, [(2, "B", 1), (4, "d", 2)])]
+
+    def copies(last):
+        for version, rows in COPIES:
+            if last is None or version > last:
+                return spark.createDataFrame(rows, "id INT, name STRING, age INT"), version
+        return None
+
+    dlt.create_streaming_table("history")
+    dlt.create_auto_cdc_from_snapshot_flow(
+        target="history", source=copies, keys=["id"], stored_as_scd_type=2, track_history_column_list=["name"]
+    )
+    """)
+    p.arrive("a.json", {"id": 1, "name": "ann", "age": 3}, {"id": 2, "name": "bob", "age": 4})
+    p.run()
+    assert p.rows("current", "id", "name", "age") == [(1, "ann", 3), (2, "bob", 4)]
+    history = [(1, "a", 1, 1, 2), (2, "B", 1, 2, None), (2, "b", 1, 1, 2), (3, "c", 1, 2, 3), (4, "d", 2, 1, None)]
+    assert p.rows("history", "id", "name", "age", "__START_AT", "__END_AT") == history
+    (p.landing / "a.json").unlink()
+    p.arrive("b.json", {"id": 2, "name": "bob", "age": 5}, {"id": 3, "name": "cy", "age": 1})
+    p.run()
+    assert p.rows("current", "id", "name", "age") == [(2, "bob", 5), (3, "cy", 1)]
+    assert p.rows("history", "id", "name", "age", "__START_AT", "__END_AT") == history
+
+
+def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
+    p = project("""
+    import dlt
+    from pyspark.sql.functions import lit
+
+    @dlt.view
+    def seed():
+        return spark.createDataFrame([(1, "s", 0), (2, "t", 0)], "id INT, name STRING, seq INT")
+
+    @dlt.view
+    def feed():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id INT, name STRING, seq INT")
+        return reader.load(spark.conf.get("landing"))
+
+    dlt.create_streaming_table("people")
+    same = {"target": "people", "keys": ["id"], "sequence_by": "seq", "except_column_list": ["seq"]}
+    dlt.create_auto_cdc_flow(name="load", source="seed", once=True, **same)
+    dlt.create_auto_cdc_flow(name="feed_in", source="feed", **same)
+    """)
+    p.arrive("a.json", {"id": 1, "name": "n", "seq": 5})
+    p.run()
+    assert p.rows("people", "id", "name") == [(1, "n"), (2, "t")]
+    versions = p.versions()
+    p.run()
+    assert p.versions() == versions

@@ -73,8 +73,18 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
     missing = [key for key in keys if key.lower() not in {f.name.lower() for f in fields}]
     if missing:
         raise _invalid(spec, f"the key column {missing[0]!r} is not among the columns of the target", "Select the key columns too.")
-    sequence = source.select(expression(spec.sequence_by)).schema.fields[0].dataType
+    sequence = source.select(_sequence(spec)).schema.fields[0].dataType
     return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2)
+
+
+def _sequence(spec: ChangeSpec) -> Column:
+    """The sequencing value; of snapshots their version: the time of the update, or what the user's function says (6.3)."""
+    if spec.sequence_by is not None:
+        return expression(spec.sequence_by)
+    if callable(spec.snapshots):
+        given = spec.snapshots(None)
+        return F.lit(given[1] if given else None)
+    return F.current_timestamp()
 
 
 def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:
@@ -88,8 +98,9 @@ def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one look at a batch told: the highest truncate's sequence (or None), and the least and greatest value of each key."""
+    """What one look at a batch told: events, the highest truncate's sequence (or None), and the least and greatest value of each key."""
 
+    events: int
     truncate: Any
     ranges: Mapping[str, tuple[Any, Any]]
 
@@ -103,6 +114,7 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
         F.sum(F.col(SEQ).isNull().cast("long")),
         F.sum((no_key & F.col(SEQ).isNotNull()).cast("long")),
         F.max(F.when(F.col(TRUNCATES), F.col(SEQ))),
+        F.count(F.lit(1)),
         *ends,
     ).first()
     assert seen is not None
@@ -111,7 +123,7 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
     if seen[1]:
         what = f"{seen[1]} event(s) have NULL in a key column ({', '.join(shape.keys)})"
         raise _bad_rows("CDC_NULL_KEY", spec, what, "Filter them out.")
-    return Seen(seen[2], {key: (seen[3 + 2 * i], seen[4 + 2 * i]) for i, key in enumerate(ranged)})
+    return Seen(seen[3], seen[2], {key: (seen[4 + 2 * i], seen[5 + 2 * i]) for i, key in enumerate(ranged)})
 
 
 def _condition(given: Any) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -80,7 +80,7 @@ def apply(
     wanted: TableSpec,
     *,
     app: tuple[str, int],
-    measure: Callable[[], Mapping[str, Any]],
+    measure: tables.Measure,
     replayed: bool,
 ) -> Applied | None:
     """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
@@ -88,7 +88,8 @@ def apply(
     Args:
         batch: the source's rows as `judged` gives them.
         wanted: the target as declared, with the columns of `shape.visible`.
-        measure: called when the rows have been looked at and before anything is written: what to keep in the commit. May raise.
+        measure: called when the rows have been looked at and before anything is written: what to keep in the commit, and whether that is
+            worth a commit when there are no events. May raise.
 
     Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
     """
@@ -106,8 +107,12 @@ def apply(
         events = changes.events(spec, batch, shape).persist()
         try:
             seen = changes.look(spec, events, shape)
-            kept = {"lakelet": measure()}
-            if fresh or transaction.is_empty():
+            kept, anything = measure()
+            if not seen.events:
+                if anything and not fresh:
+                    transaction.commit([], user_metadata=kept, app=app)
+                result = Applied(0, 0, 0)
+            elif fresh or transaction.is_empty():
                 rows = _first(spec, events, shape, seen.truncate)
                 result = _load(transaction, rows, made, app, kept, truncate=transaction.read_version >= 0 and transaction.outdated(made))
             else:
@@ -153,7 +158,8 @@ def _load(
     files = transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
     visible = sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS)
-    kept = {"lakelet": {**kept["lakelet"], "upserted": int(visible), "deleted": 0, "rewritten": int(visible)}}
+    told = {"rows": int(visible), "upserted": int(visible), "deleted": 0, "rewritten": int(visible)}
+    kept = {"lakelet": {**kept.get("lakelet", {}), **told}}
     transaction.commit([*removed, *files], user_metadata=kept, app=app, replace=truncate)
     return Applied(int(visible), 0, int(visible))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -172,7 +172,7 @@ class _Batches:
         rows = judged(batch, rules, observation)
         app = (f"{run.name}/{run.generation()}", number)
         if run.flow.flow.changes is not None:
-            self._apply(run.flow.flow.changes, rows, app, lambda: measure()[0]["lakelet"], facts)
+            self._apply(run.flow.flow.changes, rows, app, measure, facts)
             return
         spec = run.table_spec(batch.schema)
         session = batch.sparkSession
@@ -184,15 +184,13 @@ class _Batches:
             # Committed before the process ended. Its rows are not needed again, but state and watermark move only when they pass by.
             batch.write.format("noop").mode("overwrite").save()
 
-    def _apply(
-        self, spec: ChangeSpec, rows: DataFrame, app: tuple[str, int], measure: Callable[[], Mapping[str, Any]], facts: dict[str, Any]
-    ) -> None:
+    def _apply(self, spec: ChangeSpec, rows: DataFrame, app: tuple[str, int], measure: tables.Measure, facts: dict[str, Any]) -> None:
         """The micro-batch of a change flow."""
         run = self.run
         shape = layout(spec, rows)
         wanted = run.table_spec(shape.visible)
         applied = writing.apply(spec, run.path(), rows, shape, wanted, app=app, measure=measure, replayed=app[1] == self.replay)
-        if applied is not None:
+        if applied is not None and (applied.rewritten or facts.get("anything")):
             facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
             self.totals.add(facts)
             emit_batch(run.environment.emit, facts)
