@@ -258,7 +258,6 @@ def _selected(row: Row, names: tuple[str, ...]) -> Row:
     return {key: value for name in names for key, value in (everything if name == "*" else {name: columns[name]}).items()}
 
 
-
 _SPARK = pytest.param("spark", marks=pytest.mark.spark)
 both = pytest.mark.parametrize("make", ["reader", _SPARK], indirect=True)
 """A case that runs on the reader alone and on Spark."""

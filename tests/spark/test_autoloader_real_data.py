@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import tarfile
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from autoloading import SparkProgram
 from lakelet.autoloader import AutoLoaderSource, SourceSpec, register
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "windows-events"
@@ -100,3 +102,16 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
     per_key = Counter(key for record, count in total.items() for key, _ in record for _ in range(count))
     per_column = Counter(key for record, count in found.items() for key, _ in record for _ in range(count))
     assert per_column == per_key
+
+
+def test_every_record_of_cloudtrail_is_in_one_variant(spark: Any, tmp_path: Path) -> None:
+    """The case of tests/unit/test_autoloader_real_data.py that only Spark can make: text that becomes a VARIANT (spec 1.4)."""
+    with tarfile.open(DATA.parent / "cloudtrail" / "cloudtrail.tar.gz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    trail = tmp_path / "CloudTrail"
+    one = SparkProgram(spark, trail, tmp_path, {"cloudFiles.format": "json", "singleVariantColumn": "v", "multiLine": "true"})
+    found = one.run("to_json(v) AS v").rows("v")
+    records = Counter(text_of(record) for text in found for record in json.loads(text)["Records"])
+    expected_records = Counter(text_of(record) for path in trail.iterdir() for record in json.loads(path.read_bytes())["Records"])
+    assert sum(expected_records.values()) == 2900
+    assert not expected_records - records
