@@ -133,7 +133,7 @@ class Case:
             "each": tuple((e,) for e in events),
             "back": tuple((e,) for e in events[::-1]),
         }
-        return found | {f"random{n}": shuffled(events, rng) for n in range(count)}
+        return found | {f"random{n}": shuffled(events, rng, most=4) for n in range(count)}
 
 
 def shuffled(events: Sequence[Any], rng: random.Random, most: int = 6) -> tuple[tuple[Any, ...], ...]:

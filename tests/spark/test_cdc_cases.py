@@ -1,0 +1,199 @@
+"""The numbered cases of change data capture through the engine: the same table as for the algebra (dlt-semantics 6.4, 6.5).
+
+Cases with equal arguments share one target, with the case and the arrangement of its events as an additional key: file n of a feed holds
+the n-th batch of all of them, and each file is a micro-batch. A case with a truncate has a table of its own, and its events one order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from lakelet.select import Request
+from tests.cdc_cases import BAD_CASES, CASES, CITIES, CURRENT, HISTORY, NULLS, PAIRS, Case, Feed, Record, shuffled
+from tests.cdc_feeds import random_feed, stated
+from tests.spark.conftest import Project
+
+HEAD = """
+import dlt
+from pyspark import pipelines as dp
+from pyspark.sql import functions as F
+
+def declare(table, columns, arguments, flow=None, target=True):
+    @dlt.view(name=f"feed_of_{flow or table}")
+    def feed():
+        reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
+        return reader.json(spark.conf.get("landing") + "/" + (flow or table))
+
+    if target:
+        dlt.create_streaming_table(table)
+    dp.create_auto_cdc_flow(table, f"feed_of_{flow or table}", flow_name=flow, **arguments)
+"""
+
+
+_FILES = 3
+"""Micro-batches of a feed, at most: each takes a second."""
+
+
+def declared(table: str, feed: Feed, **more: Any) -> str:
+    """The call that makes a table for packed cases of a feed."""
+    arguments = dict(feed.arguments, keys=["case", *feed.arguments["keys"]])
+    if "column_list" in arguments:
+        arguments["column_list"] = ["case", *arguments["column_list"]]
+    return f"declare({table!r}, {f'`case` STRING, {feed.ddl}'!r}, {arguments!r}, **{more!r})\n"
+
+
+def packed() -> dict[str, tuple[Feed, dict[str, Mapping[str, Any]]]]:
+    """Table → its feed, and what arrives in it: case and arrangement → batches."""
+    rng = random.Random(5)
+    found: dict[str, tuple[Feed, dict[str, Any]]] = {}
+    for case in CASES:
+        arrangements = case.arrangements(rng, count=3)
+        if case.feed.alone:
+            found[f"{case.feed.name}_{case.id.lower()}"] = case.feed, {f"{case.id}/given": case.batches}
+        else:
+            _, arriving = found.setdefault(case.feed.name, (case.feed, {}))
+            arriving.update({f"{case.id}/{name}": batches for name, batches in arrangements.items()})
+    return found
+
+
+def land(p: Project, table: str, arriving: Mapping[str, Any]) -> None:
+    """File n holds the n-th batch of each case, the last one all that are left."""
+    last = min(_FILES, max(len(batches) for batches in arriving.values())) - 1
+    for n in range(last + 1):
+        now = [(name, batch) for name, batches in arriving.items() for at, batch in enumerate(batches) if min(at, last) == n]
+        p.arrive(f"{n:02}.json", *({"case": name, **e} for name, batch in now for e in batch), folder=table)
+
+
+def plain(value: Any, *, sequence: bool) -> Any:
+    """A struct in the place of a sequence is a tuple in the cases."""
+    return tuple(value.values()) if sequence and isinstance(value, dict) else value
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Mapping[str, Any]:
+    """Case and arrangement → rows of the table in the end, or the error that ended its flow."""
+    p, tables = Project(tmp_path_factory.mktemp("cases"), spark), packed()
+    p.write(HEAD + "".join(declared(table, feed) for table, (feed, _) in tables.items()))
+    for table, (_, arriving) in tables.items():
+        land(p, table, arriving)
+    failed = {str(e.dataset): e for e in p.pipeline.run(Request()).errors}
+    found: dict[str, Any] = {}
+    for table, (_, arriving) in tables.items():
+        error = failed.get(f"main.default.{table}")
+        found |= dict.fromkeys(arriving, error) if error else rows_by_case(p, table, arriving)
+    return found
+
+
+def rows_by_case(p: Project, table: str, arriving: Mapping[str, Any]) -> dict[str, list[tuple[Any, ...]]]:
+    found: dict[str, list[tuple[Any, ...]]] = defaultdict(list, {name: [] for name in arriving})
+    for row in p.table(table).to_pylist():
+        found[row.pop("case")].append(tuple(plain(v, sequence=n in ("__START_AT", "__END_AT")) for n, v in row.items()))
+    return found
+
+
+def _case_test(case: Case) -> Callable[[Mapping[str, Any]], None]:
+    def test(held: Mapping[str, Any]) -> None:
+        mine = {name: rows for name, rows in held.items() if name.split("/")[0] == case.id}
+        assert len(mine) >= (1 if case.ordered or case.feed.alone else 6)
+        wrong = {name: rows for name, rows in mine.items() if isinstance(rows, Exception) or not case.right(rows)}
+        assert not wrong, f"expected {case.rows}, found { ({n: str(r) for n, r in wrong.items()}) }"
+
+    return test
+
+
+for _case in CASES:
+    globals()[f"test_{_case.id}_in_one_batch_in_many_and_in_any_order"] = _case_test(_case)
+
+
+# ------------------------------------------------------------------------------------------------------- refused batches
+
+
+def test_C15_C16_a_batch_without_sequences_or_keys_fails_its_flow_and_leaves_the_target_untouched(project):
+    p = project(HEAD + "".join(f"declare({c.id!r}, {c.feed.ddl!r}, {dict(c.feed.arguments)!r})\n" for c in BAD_CASES))
+    for case in BAD_CASES:
+        p.arrive("good.json", *case.good, folder=case.id)
+    p.run()
+    versions = p.versions()
+    for case in BAD_CASES:
+        p.arrive("bad.json", *case.bad, folder=case.id)
+    p.run(expect="FAILED")
+    assert p.errors() == {case.id: case.code for case in BAD_CASES}
+    assert p.versions() == versions
+    assert {case.id: p.rows(case.id) for case in BAD_CASES} == {case.id: [(1, "a")] for case in BAD_CASES}
+
+
+# ------------------------------------------------------------------------------------------------------- several flows
+
+
+def both_orders(p: Project, first: str, second: str, one: Record, other: Record) -> list[Any]:
+    """What two flows into one table leave there when either's event comes first."""
+    found = []
+    for table, order in (("t1", ((first, one), (second, other))), ("t2", ((second, other), (first, one)))):
+        for flow, event in order:
+            p.arrive("0.json", event, folder=f"{table}_{flow}")
+            p.run()
+        found.append(p.rows(table))
+    return found
+
+
+def test_C63_two_flows_into_one_table_are_ordered_by_the_sequence(project):
+    feed, lines = PAIRS, []
+    for table in ("t1", "t2"):
+        for n, flow in enumerate(("a", "b")):
+            lines.append(f"declare({table!r}, {feed.ddl!r}, {dict(feed.arguments)!r}, flow='{table}_{flow}', target={n == 0})\n")
+    p = project(HEAD + "".join(lines))
+    for table in ("t1", "t2"):
+        for flow in ("a", "b"):
+            (p.landing / f"{table}_{flow}").mkdir()
+    one, other = {"id": 1, "x": "a", "seq": 10, "op": "u"}, {"id": 1, "x": "b", "seq": 20, "op": "u"}
+    assert both_orders(p, "a", "b", one, other) == [[(1, "b", None)]] * 2
+
+
+def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
+    p = project()
+    for columns in ("id INT, seq INT, v STRING", "id INT, seq INT, v STRING, z STRING"):
+        tables = (("latest", {}), ("history", {"stored_as_scd_type": 2, "except_column_list": ["seq"]}))
+        calls = [f"declare({name!r}, {columns!r}, {dict(more, keys=['id'], sequence_by='seq')!r})\n" for name, more in tables]
+        p.write(HEAD + "".join(calls))
+        number = columns.count(",")
+        for name, _ in tables:
+            new = {"id": number, "seq": number, "v": "new", "z": "grown"}
+            p.arrive(f"{number}.json", new, {"id": 9, "seq": number, "v": "same"}, folder=name)
+        p.run()
+    assert p.rows("latest", "id", "seq", "v", "z") == [(2, 2, "new", None), (3, 3, "new", "grown"), (9, 3, "same", None)]
+    assert p.rows("history", "id", "v", "z", "__START_AT", "__END_AT") == [
+        (2, "new", None, 2, None),
+        (3, "new", "grown", 3, None),
+        (9, "same", None, 2, None),
+    ]
+
+
+# -------------------------------------------------------------------------------------------------------- convergence
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_random_feeds_converge_to_the_stated_tables(project, seed):
+    rng = random.Random(seed)
+    feeds = {"latest": (PAIRS, 3), "nulls": (NULLS, 0), "history": (PAIRS, 0), "history_nulls": (NULLS, 0)}
+    p, calls, wanted = project(), [], {}
+    for table, (feed, truncates) in feeds.items():
+        history = {"stored_as_scd_type": 2} if table.startswith("history") else {"apply_as_truncates": "op = 't'"}
+        events = random_feed(seed, truncates=truncates)
+        for n, batch in enumerate(shuffled(events, rng, most=4)):
+            p.arrive(f"{n}.json", *batch, folder=table)
+        calls.append(f"declare({table!r}, {feed.ddl!r}, {dict(feed.arguments, **history)!r})\n")
+        ignored = ("x", "y") if feed is NULLS else ()
+        wanted[table] = sorted(stated(events, scd_type=2 if table.startswith("history") else 1, ignore_null=ignored), key=repr)
+    p.write(HEAD + "".join(calls)).run()
+    assert {table: p.rows(table) for table in feeds} == wanted, f"seed {seed}"
+
+
+def test_the_packed_cases_are_those_of_the_algebra():
+    feeds = {feed.name for feed, _ in packed().values()}
+    assert feeds == {case.feed.name for case in CASES}
+    assert {CURRENT.name, HISTORY.name, CITIES.name} <= feeds
