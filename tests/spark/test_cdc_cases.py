@@ -173,6 +173,30 @@ def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     ]
 
 
+def test_values_that_differ_by_a_microsecond_or_inside_a_map_are_different(project):
+    columns = "id INT, at TIMESTAMP, seen TIMESTAMP_NTZ, tags MAP<STRING, STRING>"
+    arguments = {"keys": ["id"], "sequence_by": "at", "except_column_list": [], "stored_as_scd_type": 2}
+    p = project(
+        HEAD
+        + f"declare('dated', {columns!r}, {arguments!r})\n"
+        + f"declare('seen', {columns!r}, {dict(arguments, except_column_list=['at', 'tags'])!r})\n"
+        + f"declare('tagged', {columns!r}, {dict(arguments, except_column_list=['at', 'seen'])!r})\n"
+    )
+    moments = [f"2024-01-01T00:00:00.00000{n}" for n in (1, 3, 2, 4)]
+    for number, (moment, tag) in enumerate(zip(moments, "aabb", strict=True)):
+        event = {"id": 1, "at": moment, "seen": moment, "tags": {"tag": tag, "more": "x"}}
+        for folder in ("dated", "seen", "tagged"):
+            p.arrive(f"{number}.json", event, folder=folder)
+    p.run()
+
+    def microseconds(table: str) -> list[Any]:
+        found = p.rows(table, "__START_AT", "__END_AT")
+        return [(start.microsecond, end and end.microsecond) for start, end in found]
+
+    assert microseconds("dated") == microseconds("seen") == [(1, 2), (2, 3), (3, 4), (4, None)]
+    assert microseconds("tagged") == [(1, 2), (2, 3), (3, 4), (4, None)]
+
+
 # -------------------------------------------------------------------------------------------------------- convergence
 
 

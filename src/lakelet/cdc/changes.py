@@ -54,6 +54,12 @@ def col(name: str) -> Column:
     return F.col(quoted(name))
 
 
+def same_values(struct: Any) -> Column:
+    """A text that two structs of one type share if their values are equal; maps and variants cannot be compared themselves."""
+    to_the_microsecond = {"timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS"}
+    return F.to_json(struct, to_the_microsecond | {"ignoreNullFields": "false"})
+
+
 def expression(value: Any) -> Column:
     """A column given as SQL text or as a Column."""
     return F.expr(value) if isinstance(value, str) else value

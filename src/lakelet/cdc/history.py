@@ -12,8 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.cdc.changes import AUTHORED, DELETED, END, SEQ, START, TRUNCATES, Layout, col
-from lakelet.cdc.latest import ACTION, BURY, DELETE, UPSERT
+from lakelet.cdc.changes import AUTHORED, DELETED, END, SEQ, START, TRUNCATES, Layout, col, same_values
+from lakelet.cdc.latest import ACTION, BURY, DELETE, UPSERT, literal, mark
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.model import ChangeSpec, NullUpdates
 
@@ -21,27 +21,49 @@ Leaf = tuple[str, ...]
 
 
 def distinct(events: DataFrame, shape: Layout) -> DataFrame:
-    """One event per key and sequence. Of a delete and an upsert, type 2 keeps the delete, type 1 the upsert; of two upserts, either."""
-    first = F.col(DELETED) if shape.history else ~F.col(DELETED)
-    order = Window.partitionBy(*map(col, shape.keys), SEQ).orderBy(first.desc(), F.col("__fresh").desc())
+    """One event per key and sequence, of two upserts either; of a delete and an upsert, type 2 keeps the delete.
+
+    Type 1 keeps both: the upsert makes the row, but no leaf from before the delete comes through.
+    """
+    same = Window.partitionBy(*map(col, shape.keys), SEQ, *([] if shape.history else [DELETED]))
+    order = same.orderBy(F.col(DELETED).desc(), F.col("__fresh").desc())
     return events.withColumn("__n", F.row_number().over(order)).where(F.col("__n") == 1).drop("__n")
 
 
-def actions(spec: ChangeSpec, batch: DataFrame, inner: DataFrame | None, shape: Layout) -> DataFrame:
-    """What a batch does to the internal table: its columns and ACTION. `inner`: None while the table is empty."""
+def actions(
+    spec: ChangeSpec, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any = None, *, marks: bool = False
+) -> DataFrame:
+    """What a batch does to the internal table: its columns and ACTION.
+
+    Args:
+        inner: None while the table is empty.
+        truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
+        marks: the truncate is of this batch: it concerns all keys, and must be remembered.
+    """
     new = batch.where(~F.col(TRUNCATES)).drop(TRUNCATES).withColumn("__fresh", F.lit(True))
-    if inner is None:
-        events = distinct(new, shape)
-        return _tagged(rows(spec, events, shape), ROWS, UPSERT).unionByName(_tagged(events, STATE, BURY), allowMissingColumns=True)
     keys = list(shape.keys)
     touched = new.select(*map(col, keys)).distinct()
-    known = inner.join(touched, keys, "left_semi")
-    old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
-    events = distinct(old_events.unionByName(new, allowMissingColumns=True), shape)
-    now = rows(spec, events, shape)
-    before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
+    if inner is None:
+        events = distinct(_truncated(new, touched, truncate, shape), shape)
+        changed = _tagged(rows(spec, events, shape), ROWS, UPSERT)
+    else:
+        known = inner.where(col(keys[0]).isNotNull()) if marks else inner.join(touched, keys, "left_semi")
+        touched = known.select(*map(col, keys)).unionByName(touched).distinct() if marks else touched
+        old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
+        events = distinct(_truncated(old_events.unionByName(new, allowMissingColumns=True), touched, truncate, shape), shape)
+        before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
+        changed = _changed(before, rows(spec, events, shape), shape)
     fresh = _tagged(events.where(F.col("__fresh")), STATE, BURY)
-    return _changed(before, now, shape).unionByName(fresh, allowMissingColumns=True)
+    found = changed.unionByName(fresh, allowMissingColumns=True)
+    return found.unionByName(mark(fresh.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(BURY)), True) if marks else found
+
+
+def _truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
+    """The events with a delete of each key at the highest truncate; those before it matter no more (6.1)."""
+    if truncate is None:
+        return events
+    resets = keys.withColumns({SEQ: literal(truncate, shape), DELETED: F.lit(True), "__fresh": F.lit(False)})
+    return events.unionByName(resets, allowMissingColumns=True)
 
 
 def _tagged(rows: DataFrame, part: str, action: str) -> DataFrame:
@@ -55,7 +77,7 @@ def _changed(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
     packed = [d.select(*map(col, identity), F.struct(*map(col, columns)).alias(a)) for d, a in ((before, "__old"), (now, "__new"))]
     joined = packed[0].join(packed[1], identity, "full_outer")
     kept = F.when(F.col("__new").isNotNull(), F.col("__new")).otherwise(F.col("__old"))
-    differs = F.col("__new").isNull() | F.col("__old").isNull() | ~F.to_json("__new").eqNullSafe(F.to_json("__old"))
+    differs = F.col("__new").isNull() | F.col("__old").isNull() | ~same_values("__new").eqNullSafe(same_values("__old"))
     action = F.when(F.col("__new").isNull(), F.lit(DELETE)).otherwise(F.lit(UPSERT))
     found = joined.where(differs).select(kept.alias("__row"), action.alias(ACTION))
     return found.select(*(F.col("__row")[n].alias(n) for n in columns), F.lit(ROWS).alias(PART), ACTION)
@@ -66,12 +88,12 @@ def rows(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
     keys = [col(key) for key in shape.keys]
     filled = _filled(spec, events, shape)
     if not shape.history:
-        latest = Window.partitionBy(*keys).orderBy(F.col(SEQ).desc())
+        latest = Window.partitionBy(*keys).orderBy(F.col(SEQ).desc(), DELETED)
         last = filled.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
         return last.select(*map(col, shape.columns.fieldNames()))
     order = Window.partitionBy(*keys).orderBy(SEQ)
     compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(spec, shape))]
-    tracked = F.struct(*compared) if compared else F.lit(0)
+    tracked = same_values(F.struct(*compared)) if compared else F.lit("")
     marked = filled.withColumns({"__tracked": tracked, "__next": F.lead(SEQ).over(order)}).withColumns(
         {
             "__opens": ~F.col(DELETED)
@@ -115,9 +137,10 @@ def _filled(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
     if spec.ignore_null_updates is NullUpdates.NONE and spec.columns_to_update is None:
         return events
     keys = [col(key) for key in shape.keys]
-    order = Window.partitionBy(*keys).orderBy(SEQ)
+    in_order = (F.col(SEQ), F.col(DELETED).desc())
+    order = Window.partitionBy(*keys).orderBy(*in_order)
     segments = events.withColumn("__segment", F.sum(F.col(DELETED).cast("long")).over(order))
-    since = Window.partitionBy(*keys, "__segment").orderBy(SEQ).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    since = Window.partitionBy(*keys, "__segment").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     replaced = {}
     for field in shape.columns.fields:
         if field.name not in shape.keys:
@@ -127,7 +150,7 @@ def _filled(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
 
 def _inherited(spec: ChangeSpec, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
     """A column with inherited leaves; None where every leaf is taken as it comes."""
-    if isinstance(kind, T.StructType) and spec.columns_to_update is None:
+    if isinstance(kind, T.StructType):
         inner = [(f, _inherited(spec, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
         if all(value is None for _, value in inner):
             return None
@@ -145,7 +168,9 @@ def _inherited(spec: ChangeSpec, leaf: Leaf, kind: T.DataType, since: Any) -> Co
 def _authored(spec: ChangeSpec, leaf: Leaf) -> Column | None:
     """Whether an event says something about a leaf; None: it always does."""
     if spec.columns_to_update is not None:
-        return F.array_contains(F.col(AUTHORED), leaf[0])
+        paths = F.array(*(F.lit(".".join(leaf[: n + 1]).lower()) for n in range(len(leaf))))
+        named = F.arrays_overlap(F.transform(F.col(AUTHORED), F.lower), paths)
+        return F.col(AUTHORED).isNull() | F.coalesce(named, F.lit(False))
     listed = any(_below(leaf, path) for path in spec.ignore_null_columns)
     ignores = {NullUpdates.ALL: True, NullUpdates.ON: listed, NullUpdates.EXCEPT: not listed}.get(spec.ignore_null_updates, False)
     return _value(leaf).isNotNull() if ignores else None

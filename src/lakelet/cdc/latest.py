@@ -37,7 +37,7 @@ def first_rows(events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
-    return placed if truncate is None else placed.unionByName(_mark(placed, truncate, shape))
+    return placed if truncate is None else placed.unionByName(mark(placed, truncate, shape))
 
 
 def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *, buries: bool, marks: bool) -> DataFrame:
@@ -67,8 +67,7 @@ def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *
         found = each.select(*columns, F.col("__step")[PART].alias(PART), F.col("__step")[ACTION].alias(ACTION))
     if truncate is None or not marks:
         return found
-    mark = _mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE))
-    return found.unionByName(mark)
+    return found.unionByName(mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE)))
 
 
 def _steps(*steps: tuple[str, str]) -> Column:
@@ -105,17 +104,19 @@ def merge(table: Any, source: DataFrame, shape: Layout, *, condition: Column, tr
 
 
 def _before(seq: Column, truncate: Any, shape: Layout) -> Column:
-    return seq < F.lit(truncate).cast(shape.sequence) if not isinstance(truncate, tuple) else seq < _struct_literal(truncate, shape)
+    return seq < literal(truncate, shape)
 
 
-def _struct_literal(value: Any, shape: Layout) -> Column:
+def literal(value: Any, shape: Layout) -> Column:
+    """A sequencing value as a column."""
+    if not isinstance(value, tuple):
+        return F.lit(value).cast(shape.sequence)
     kinds: Any = shape.sequence
     return F.struct(*(F.lit(v).cast(f.dataType).alias(f.name) for v, f in zip(value, kinds.fields, strict=True)))
 
 
-def _mark(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
+def mark(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
     """The state row that remembers a truncate: no keys, its sequence."""
-    literal = _struct_literal(truncate, shape) if isinstance(truncate, tuple) else F.lit(truncate).cast(shape.sequence)
-    known = {SEQ: literal, DELETED: F.lit(True), PART: F.lit(STATE)}
+    known = {SEQ: literal(truncate, shape), DELETED: F.lit(True), PART: F.lit(STATE)}
     columns = [known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in like.schema.fields]
     return like.sparkSession.range(1).select(*columns)

@@ -145,7 +145,7 @@ def _same_state(transaction: tables.Transaction, made: TableSpec, wanted: TableS
 
 def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
     if keeps_events(spec):
-        return history.actions(spec, events, None, shape).drop(ACTION)
+        return history.actions(spec, events, None, shape, truncate, marks=truncate is not None).drop(ACTION)
     return latest.first_rows(events, shape, truncate)
 
 
@@ -176,18 +176,17 @@ def _merge(
 ) -> Applied:
     table = DeltaTable.forPath(session, str(inner))
     stored = table.toDF()
+    truncate = seen.truncate
+    marks = truncate is not None
+    if spec.apply_as_truncates is not None:
+        before = latest.last_truncate(stored, shape)
+        marks = marks and (before is None or truncate > before)
+        truncate = before if truncate is None else truncate if before is None else max(before, truncate)
     if keeps_events(spec):
-        source = history.actions(spec, events, stored, shape)
-        source = _with_columns(source, stored).persist()
-        built = _merge_history(table, source, shape, _together(shape, seen, both=True))
+        source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).persist()
+        built = _merge_history(table, source, shape, _together(shape, seen, both=True, ranged=not marks))
     else:
         buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
-        truncate = seen.truncate
-        marks = truncate is not None
-        if spec.apply_as_truncates is not None:
-            before = latest.last_truncate(stored, shape)
-            marks = marks and (before is None or truncate > before)
-            truncate = before if truncate is None else truncate if before is None else max(before, truncate)
         source = _with_columns(latest.actions(events, stored, shape, truncate, buries=buries, marks=marks), stored).persist()
         together = _together(shape, seen, both=buries, ranged=not marks)
         built = latest.merge(table, source, shape, condition=together, truncate=truncate if marks else None)
@@ -208,7 +207,10 @@ def _merge(
 
 def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Column) -> Any:
     same_row = F.col(f"t.{START}").eqNullSafe(F.col(f"s.{START}")) if shape.history else F.lit(True)
-    same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & (F.col(f"t.{SEQ}") == F.col(f"s.{SEQ}")))
+    same_event = F.col(f"t.{SEQ}") == F.col(f"s.{SEQ}")
+    if not shape.history:  # a delete and an upsert of one sequence are both kept
+        same_event = same_event & (F.col(f"t.{DELETED}") == F.col(f"s.{DELETED}"))
+    same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & same_event)
     action = F.col(f"s.{ACTION}")
     values = {f"`{n}`": F.col(f"s.`{n}`") for n in source.columns if n != ACTION}
     return (

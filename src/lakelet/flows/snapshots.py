@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from lakelet import schemas
 from lakelet.analysis import user_error
 from lakelet.cdc import writing
-from lakelet.cdc.changes import END, Layout, col, layout
+from lakelet.cdc.changes import END, Layout, col, layout, same_values
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
@@ -117,8 +117,8 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
     now = wanted.sparkSession.read.format("delta").load(str(run.path()))
     now = now.where(F.col(END).isNull()) if shape.history else now
     keys, columns = [col(key) for key in shape.keys], shape.columns.fieldNames()
-    known = now.select(*keys, F.to_json(F.struct(*(_or_null(now, name) for name in columns))).alias("__now"))
-    told = wanted.select(*keys, F.struct(*map(col, columns)).alias("__row"), F.to_json(F.struct(*map(col, columns))).alias("__told"))
+    known = now.select(*keys, same_values(F.struct(*(_or_null(now, name) for name in columns))).alias("__now"))
+    told = wanted.select(*keys, F.struct(*map(col, columns)).alias("__row"), same_values(F.struct(*map(col, columns))).alias("__told"))
     both = told.join(known, list(shape.keys), "full_outer").where(~F.col("__told").eqNullSafe(F.col("__now")))
     values = [col(name) if name in shape.keys else F.col("__row")[name].alias(name) for name in columns]
     return both.select(*values, F.col("__told").isNull().alias(_GONE))
