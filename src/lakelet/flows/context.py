@@ -27,6 +27,7 @@ from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import EPOCH, TableLog, TableSpec, streams_from_log
 
+
 class Emit(Protocol):
     """Writes an event about a flow."""
 
