@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import (
@@ -28,11 +28,12 @@ from pyspark.errors import (
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, NullType, StructType
+from pyspark.sql.types import BooleanType, LongType, NullType, StructType
 
 from lakelet import __version__, schemas
-from lakelet.cdc.changes import layout
+from lakelet.cdc.changes import END, START, layout
 from lakelet.cdc.checks import check as check_changes
+from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import UpdateSession, flow_session
 from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
 from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location, nearest_names
@@ -40,7 +41,7 @@ from lakelet.expectations.measure import judged
 from lakelet.filestates import STATES
 from lakelet.graph import Graph, Node, topological
 from lakelet.loader import innermost_location
-from lakelet.model import Dataset, Expectation, Flow, Kind
+from lakelet.model import ChangeSpec, Dataset, Expectation, Flow, Kind
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
 from lakelet.reads import Catalog, QueryReader, data_frame, ddl
@@ -370,20 +371,45 @@ class Analyzer:
 
     def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
         with reading(reader), self._configured(dataset, flow):
-            frame = data_frame(flow.query(), flow)
+            frame, changes = self._rows(dataset, flow)
             self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
             self._check_kind(dataset, flow, frame)
             self._check_rules(dataset, frame)
         columns = frame.schema
-        if flow.changes is not None:
-            check_changes(flow.changes, frame)
-            columns = layout(flow.changes, frame).visible
+        if changes is not None:
+            check_changes(changes, frame)
+            columns = layout(changes, frame).visible
         if frame.isStreaming:
             self._check_stream(flow, frame)
             return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
         always = never_skippable(frame, self.stubs)
         return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
+
+    def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
+        """What a flow reads; of snapshots that a function gives, the first one, with its version in the place of the sequence.
+
+        Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
+        """
+        spec = flow.changes
+        if spec is None or not callable(spec.snapshots):
+            return data_frame(flow.query(), flow), spec
+        given = copy_of(spec.snapshots(None))
+        if given is not None:
+            return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))
+        stored = self.stored.get(dataset.name.key)
+        if stored is None or not stored.columns:
+            raise LakeletError(
+                "CDC_NO_SNAPSHOT",
+                "its function gave no snapshot yet, so its columns are not known",
+                where=flow.where,
+                todo="The next update asks again.",
+            )
+        columns = StructType.fromJson(json.loads(stored.columns))
+        known = {f.name: f for f in columns.fields}
+        fields = [f for name, f in known.items() if spec.scd_type == 1 or name not in (START, END)]
+        sequence = known[START].dataType if spec.scd_type == 2 and START in known else LongType()
+        return self.stubs.frame("", StructType(fields), streaming=False), replace(spec, sequence_by=F.lit(None).cast(sequence))
 
     @contextmanager
     def _configured(self, dataset: Dataset, flow: Flow) -> Iterator[None]:

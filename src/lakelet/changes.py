@@ -169,15 +169,15 @@ def _rows(spec: ChangeSpec, where: Location) -> Any:
     if reader is None:
         raise LakeletError("OUTSIDE_PIPELINE", "the source of a change flow was read outside of an update", where=where)
     if callable(spec.snapshots):
-        return first_snapshot(spec.snapshots(None), where)
+        return _first_snapshot(spec.snapshots(None), where)
     return reader.table(str(spec.source), streaming=spec.snapshots is None and not spec.once)
 
 
-def first_snapshot(given: Any, where: Location) -> Any:
-    """The DataFrame of what a snapshot function gave. Raises ARGUMENT_INVALID where there is none."""
+def _first_snapshot(given: Any, where: Location) -> Any:
+    """The DataFrame of what a snapshot function gave. Raises CDC_NO_SNAPSHOT where there is none."""
     found = given[0] if isinstance(given, tuple) and len(given) == 2 else None
     if found is None:
-        raise _invalid("the snapshot function gave no first snapshot, so the columns of the table are not known", where)
+        raise LakeletError("CDC_NO_SNAPSHOT", "the snapshot function gave no first snapshot", where=where)
     return found
 
 

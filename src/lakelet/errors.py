@@ -71,6 +71,7 @@ CODES: dict[str, CodeInfo] = {
     "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail"),
     "CDC_NULL_KEY": CodeInfo(_F, "a change event has NULL in a key column"),
     "CDC_NULL_SEQUENCE": CodeInfo(_F, "a change event has no sequencing value"),
+    "CDC_NO_SNAPSHOT": CodeInfo(_F, "a snapshot function gave no snapshot, and the table has no columns yet"),
     "CDC_SNAPSHOT_INVALID": CodeInfo(_F, "a snapshot's version does not ascend, or a key occurs twice in it"),
     "CDC_STATE_CHANGED": CodeInfo(_F, "keys, SCD type or sequencing type of a change table are not those it was made with"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),

@@ -542,15 +542,12 @@ def test_wrong_arguments_are_refused_at_the_line_of_the_call(project):
 
 
 EXECUTED = {
-    "append_flow", "create_streaming_live_table", "create_streaming_table", "create_table", "create_target_table", "create_view", "expect",
+    "append_flow", "apply_changes", "apply_changes_from_snapshot", "create_auto_cdc_flow", "create_auto_cdc_from_snapshot_flow",
+    "create_streaming_live_table", "create_streaming_table", "create_table", "create_target_table", "create_view", "expect",
     "expect_all", "expect_all_or_drop", "expect_all_or_fail", "expect_or_drop", "expect_or_fail", "materialized_view", "read", "readStream",
     "read_stream", "table", "temporary_view", "view",
 }  # fmt: skip
 LATER = {
-    "apply_changes": "('t', 's', ['k'], 'at')",
-    "apply_changes_from_snapshot": "('t', 's', ['k'])",
-    "create_auto_cdc_flow": "('t', 's', ['k'], 'at')",
-    "create_auto_cdc_from_snapshot_flow": "('t', 's', ['k'])",
     "create_sink": "('s', 'delta', {'path': '/tmp/x'})",
     "foreach_batch_sink": "(name='s')",
     "on_event_hook": "(print)",
@@ -570,6 +567,8 @@ LATER_ARGUMENTS = [
     "dlt.create_streaming_table('t', row_filter='f')",
     "dp.create_table('t', format='csv')",
     "dlt.append_flow(target='t', once=True)",
+    "dlt.apply_changes('t', 's', ['k'], 'at', stored_as_scd_type='bitemporal')",
+    "dp.create_auto_cdc_flow('t', 's', ['k'], 'at', system_sequence_by='now')",
     "dp.append_flow(target='t', import_checkpoint='/tmp/x')",
 ]
 

@@ -7,6 +7,7 @@ the n-th batch of all of them, and each file is a micro-batch. A case with a tru
 from __future__ import annotations
 
 import random
+import textwrap
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,7 +15,23 @@ from typing import Any
 import pytest
 
 from lakelet.select import Request
-from tests.cdc_cases import BAD_CASES, CASES, CITIES, CURRENT, HISTORY, NULLS, PAIRS, Case, Feed, Record, shuffled
+from tests.cdc_cases import (
+    BAD_CASES,
+    CASES,
+    CITIES,
+    CURRENT,
+    HISTORY,
+    MIDNIGHT,
+    NOON,
+    NULLS,
+    PAIRS,
+    SNAPSHOT_CASES,
+    Case,
+    Feed,
+    Record,
+    SnapshotCase,
+    shuffled,
+)
 from tests.cdc_feeds import random_feed, stated
 from tests.spark.conftest import Project
 
@@ -154,6 +171,29 @@ def test_C63_two_flows_into_one_table_are_ordered_by_the_sequence(project):
     assert both_orders(p, "a", "b", one, other) == [[(1, "b", None)]] * 2
 
 
+def test_C62_a_snapshot_applied_once_beside_changes_gives_way_to_them_in_either_order(project):
+    hydrating = """
+    @dlt.view
+    def all_rows():
+        return spark.createDataFrame([(1, "s", 0), (2, "t", 0)], "id INT, value STRING, seq INT")
+
+    common = {"keys": ["id"], "sequence_by": "seq", "except_column_list": ["seq"]}
+    """
+    once = "dp.create_auto_cdc_flow('people', 'all_rows', once=True, name='hydrate', **common)\n"
+    feed = "declare('people', 'id INT, value STRING, seq INT', common, flow='changes')\n"
+    p = project()
+    (p.landing / "changes").mkdir()
+    p.write(HEAD + textwrap.dedent(hydrating) + feed + once).run()
+    assert p.rows("people") == [(1, "s"), (2, "t")]
+    p.arrive("0.json", {"id": 1, "value": "n", "seq": 5}, folder="changes")
+    p.run()
+    assert p.rows("people") == [(1, "n"), (2, "t")]
+    p.write(HEAD + textwrap.dedent(hydrating) + feed).run(full_refresh=["people"])
+    assert p.rows("people") == [(1, "n")]
+    p.write(HEAD + textwrap.dedent(hydrating) + feed + once).run()
+    assert p.rows("people") == [(1, "n"), (2, "t")]
+
+
 def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     p = project()
     for columns in ("id INT, seq INT, v STRING", "id INT, seq INT, v STRING, z STRING"):
@@ -197,13 +237,108 @@ def test_values_that_differ_by_a_microsecond_or_inside_a_map_are_different(proje
     assert microseconds("tagged") == [(1, 2), (2, 3), (3, 4), (4, None)]
 
 
+# ---------------------------------------------------------------------------------------------------------- snapshots
+
+COPIES = """
+def declare_copies(table, columns, arguments, copies):
+    def following(latest):
+        for version, rows in copies:
+            if latest is None or version > latest:
+                return spark.createDataFrame(rows, columns), version
+        return None
+
+    dlt.create_streaming_table(table)
+    dp.create_auto_cdc_from_snapshot_flow(table, following, [columns.split()[0]], **arguments)
+"""
+
+
+def copies(table: str, case: SnapshotCase, *, until: int | None = None) -> str:
+    """The call that declares a target from the snapshots of a case."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in case.columns.items())
+    found = [(version, list(rows)) for version, rows in case.snapshots[:until]]
+    return f"declare_copies({table!r}, {columns!r}, {dict(case.arguments)!r}, {found!r})\n"
+
+
+def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_per_update(project):
+    p = project()
+    for until in (1, 2, 3):
+        calls = [copies(case.id, case) + copies(f"{case.id}_slowly", case, until=until) for case in SNAPSHOT_CASES]
+        p.write(HEAD + COPIES + "".join(calls)).run()
+    wanted = {case.id: sorted(case.rows, key=repr) for case in SNAPSHOT_CASES}
+    assert {case.id: p.rows(case.id) for case in SNAPSHOT_CASES} == wanted
+    assert {case.id: p.rows(f"{case.id}_slowly") for case in SNAPSHOT_CASES} == wanted
+    versions = p.versions()
+    p.run()
+    assert p.versions() == versions
+
+
+def test_D5_periodic_snapshots_carry_the_time_of_their_update(project):
+    (case,) = (case for case in SNAPSHOT_CASES if case.id == "D5")
+    call = f"dp.create_auto_cdc_from_snapshot_flow('people', 'whole', ['Key'], **{dict(case.arguments)!r})\n"
+    p = project()
+    for number, (_, rows) in enumerate(case.snapshots):
+        view = f"@dlt.view\ndef whole():\n    return spark.createDataFrame({list(rows)!r}, 'Key INT, Value STRING')\n"
+        p.write(HEAD + view + "dlt.create_streaming_table('people')\n" + call).run()
+        assert len(p.rows("people")) == (2, 4)[number]
+    times = sorted({row[2] for row in p.rows("people")})
+    assert len(times) == 2
+    name = {times[0]: MIDNIGHT, times[1]: NOON, None: None}
+    assert sorted([(*row[:2], name[row[2]], name[row[3]]) for row in p.rows("people")], key=repr) == sorted(case.rows, key=repr)
+
+
+def test_snapshots_that_cannot_be_applied_leave_the_target_as_the_last_good_one_did(project):
+    gives = {
+        "repeated": "(spark.createDataFrame([(1, 'b'), (1, 'c')], 'id INT, value STRING'), 2)",
+        "older": "(spark.createDataFrame([(1, 'b')], 'id INT, value STRING'), 0)",
+        "the_same": "(spark.createDataFrame([(1, 'b')], 'id INT, value STRING'), 1)",
+        "unversioned": "(spark.createDataFrame([(1, 'b')], 'id INT, value STRING'), None)",
+        "bare": "spark.createDataFrame([(1, 'b')], 'id INT, value STRING')",
+        "without_key": "(spark.createDataFrame([(None, 'b')], 'id INT, value STRING'), 2)",
+    }
+    source = """
+def declare_one(table, later):
+    def following(latest):
+        return (spark.createDataFrame([(1, "a")], "id INT, value STRING"), 1) if latest is None else later()
+
+    dlt.create_streaming_table(table)
+    dp.create_auto_cdc_from_snapshot_flow(table, following, ["id"])
+
+def declare_nothing():
+    dlt.create_streaming_table("nothing")
+    dp.create_auto_cdc_from_snapshot_flow("nothing", lambda latest: None, ["id"])
+"""
+    p = project(HEAD + source + "".join(f"declare_one({name!r}, lambda: None)\n" for name in gives)).run()
+    p.write(HEAD + source + "declare_nothing()\n" + "".join(f"declare_one({name!r}, lambda: {given})\n" for name, given in gives.items()))
+    p.run(expect="FAILED")
+    codes = dict.fromkeys(gives, "CDC_SNAPSHOT_INVALID") | {"without_key": "CDC_NULL_KEY", "nothing": "CDC_NO_SNAPSHOT"}
+    assert p.errors() == codes
+    assert {name: p.rows(name) for name in gives} == {name: [(1, "a")] for name in gives}
+
+
+def test_a_table_keeps_its_columns_when_its_snapshots_are_gone_and_functions_read_tables_of_the_pipeline(project):
+    source = """
+@dlt.table
+def numbers():
+    return spark.range(2)
+
+dlt.create_streaming_table("copied")
+"""
+    call = "dp.create_auto_cdc_from_snapshot_flow('copied', lambda latest: {}, ['id'], 2)\n"
+    below = "@dlt.table\ndef below():\n    return dlt.read('copied').groupBy('__START_AT').count()\n"
+    p = project(HEAD + source + call.format("(spark.read.table('numbers'), 7) if latest is None else None") + below).run()
+    assert p.rows("copied") == [(0, 7, None), (1, 7, None)]
+    p.write(HEAD + source + call.format("None") + below).run()
+    assert p.rows("copied") == [(0, 7, None), (1, 7, None)]
+    assert p.rows("below") == [(7, 2)]
+
+
 # -------------------------------------------------------------------------------------------------------- convergence
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_random_feeds_converge_to_the_stated_tables(project, seed):
     rng = random.Random(seed)
-    feeds = {"latest": (PAIRS, 3), "nulls": (NULLS, 0), "history": (PAIRS, 0), "history_nulls": (NULLS, 0)}
+    feeds = {"latest": (PAIRS, 3), "nulls": (NULLS, 3), "history": (PAIRS, 0), "history_nulls": (NULLS, 0)}
     p, calls, wanted = project(), [], {}
     for table, (feed, truncates) in feeds.items():
         history = {"stored_as_scd_type": 2} if table.startswith("history") else {"apply_as_truncates": "op = 't'"}

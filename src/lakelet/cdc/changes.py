@@ -79,18 +79,9 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
     missing = [key for key in keys if key.lower() not in {f.name.lower() for f in fields}]
     if missing:
         raise _invalid(spec, f"the key column {missing[0]!r} is not among the columns of the target", "Select the key columns too.")
-    sequence = source.select(_sequence(spec)).schema.fields[0].dataType
+    given = F.current_timestamp() if spec.sequence_by is None else expression(spec.sequence_by)  # of periodic snapshots, their time (6.3)
+    sequence = source.select(given).schema.fields[0].dataType
     return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2)
-
-
-def _sequence(spec: ChangeSpec) -> Column:
-    """The sequencing value; of snapshots their version: the time of the update, or what the user's function says (6.3)."""
-    if spec.sequence_by is not None:
-        return expression(spec.sequence_by)
-    if callable(spec.snapshots):
-        given = spec.snapshots(None)
-        return F.lit(given[1] if given else None)
-    return F.current_timestamp()
 
 
 def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:

@@ -21,6 +21,7 @@ from lakelet.analysis import user_error
 from lakelet.cdc import writing
 from lakelet.cdc.changes import END, Layout, col, layout, same_values
 from lakelet.cdc.mirror import INTERNAL
+from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
@@ -82,8 +83,8 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
     assert callable(spec.snapshots)
     last = _last_version(run)
     while True:
-        given = spec.snapshots(last)
-        if given is None or given[0] is None:
+        given = copy_of(spec.snapshots(last))
+        if given is None:
             return
         frame, version = given
         if last is not None and not version > last:
@@ -98,7 +99,7 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
 
 def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals) -> None:
     """A snapshot as the events that lead to it (6.3): what is new or differs, and what is no more."""
-    dated = replace(spec, sequence_by=F.lit(version), snapshots=None)
+    dated = replace(spec, sequence_by=sequence_of(version), snapshots=None)
     shape = layout(dated, snapshot)
     repeated = snapshot.groupBy(*map(col, shape.keys)).count().where("count > 1").first()
     if repeated is not None:
