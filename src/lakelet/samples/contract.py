@@ -117,7 +117,18 @@ GOLD: Mapping[str, Columns] = {
     ),
 }
 
-TABLES: Mapping[str, Columns] = {**BRONZE, **SILVER, **GOLD}
+_AGENT = "agent_id STRING, name STRING, team STRING, site STRING, level BIGINT"
+AGENTS: Mapping[str, Columns] = {
+    "agent_changes": _columns(_AGENT + ", op STRING, changed_at TIMESTAMP"),
+    "agents": _columns(_AGENT),
+    "agents_history": _columns(_AGENT + ", __START_AT TIMESTAMP, __END_AT TIMESTAMP"),
+    "team_daily": _columns(
+        "day DATE, team STRING, agents BIGINT, agents_employed BIGINT, conversations_closed BIGINT, messages_sent BIGINT"
+    ),
+}
+"""The change records of the agents, the change tables, and the gold table over them."""
+
+TABLES: Mapping[str, Columns] = {**BRONZE, **SILVER, **GOLD, **AGENTS}
 KEYS: Mapping[str, tuple[str, ...]] = {
     QUARANTINE: ("source_file", "raw_line"),
     **dict.fromkeys(SILVER, ("insert_id",)),
@@ -125,6 +136,10 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "agent_daily": ("day", "agent_id"),
     "channel_funnel": ("day", "channel"),
     "assistant_deflection": ("day", "channel"),
+    "agent_changes": ("agent_id", "changed_at"),
+    "agents": ("agent_id",),
+    "agents_history": ("agent_id", "__START_AT"),
+    "team_daily": ("day", "team"),
 }
 
 

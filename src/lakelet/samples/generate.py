@@ -12,9 +12,10 @@ from typing import Any
 import orjson
 
 from lakelet.errors import LakeletError
+from lakelet.samples.agent_changes import agent_change_lines
 from lakelet.samples.delivery import Arrival, Carry, Delivery, Position
 from lakelet.samples.entries import Episode, utc_text
-from lakelet.samples.layout import LANDING, STATE_FILE, part_path
+from lakelet.samples.layout import AGENT_LANDING, LANDING, STATE_FILE, agent_path, part_path
 
 FORMAT = 1
 FEWEST_ROWS = 200
@@ -52,7 +53,7 @@ class SampleReport:
 
 
 def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = False, beyond_watermark: bool = False) -> SampleReport:
-    """Write `rows` lines in `drops` drops below `out/landing/router_logs`.
+    """Write `rows` lines in `drops` drops below `out/landing/router_logs`, and the agents' change records of each drop beside them.
 
     Args:
         out: the sample's folder; must be empty or absent unless `append`.
@@ -68,11 +69,13 @@ def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = 
     """
     _check_arguments(rows, drops, append, beyond_watermark)
     carry = _continued(out, seed) if append else _fresh(out)
-    (out / LANDING).mkdir(parents=True, exist_ok=True)
+    for folder in (LANDING, AGENT_LANDING):
+        (out / folder).mkdir(parents=True, exist_ok=True)
     reports = []
     for index in range(drops):
         share = rows // drops + (1 if index < rows % drops else 0)
         stale = beyond_watermark and index == drops - 1
+        _write_whole(agent_path(out, carry.next_drop), agent_change_lines(seed, carry.next_drop))
         report, carry = _write_drop(out, Delivery(seed, share, carry, beyond_watermark=stale))
         reports.append(report)
         _write_state(out / STATE_FILE, seed, carry)

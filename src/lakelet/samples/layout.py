@@ -8,6 +8,7 @@ from pathlib import Path
 from lakelet.errors import LakeletError
 
 LANDING = Path("landing", "router_logs")
+AGENT_LANDING = Path("landing", "agent_changes")
 STATE_FILE = "state.json"
 FACTS_FILE = "facts.json"
 EXPECTATIONS_FILE = "expectations.json"
@@ -17,6 +18,11 @@ _PART = re.compile(r"drop_(\d+)-part-(\d+)\.json")
 def part_path(sample: Path, drop: int, part: int) -> Path:
     """The landed file of one part of one drop."""
     return sample / LANDING / f"drop_{drop:03d}-part-{part:03d}.json"
+
+
+def agent_path(sample: Path, drop: int) -> Path:
+    """The landed file with the agents' change records of one drop."""
+    return sample / AGENT_LANDING / f"drop_{drop:03d}.json"
 
 
 def expected_folder(sample: Path, drop: int) -> Path:

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakelet.samples.agents import AgentState
 from lakelet.samples.contract import (
     BRONZE,
-    GOLD,
     LOGS,
     NOT_COMPARED,
     QUARANTINE,
@@ -26,6 +26,7 @@ from lakelet.samples.contract import (
     RULES,
     SILVER,
     SILVER_OWN,
+    TABLES,
     WATERMARK_MICROS,
     Columns,
     Row,
@@ -33,7 +34,7 @@ from lakelet.samples.contract import (
 )
 from lakelet.samples.facts import TableFacts
 from lakelet.samples.gold import DAY_MICROS, GoldState
-from lakelet.samples.layout import EXPECTATIONS_FILE, FACTS_FILE, expected_folder, landed_drops
+from lakelet.samples.layout import EXPECTATIONS_FILE, FACTS_FILE, agent_path, expected_folder, landed_drops
 from lakelet.samples.parsing import as_micros, as_text, drifted_fields, own_values, parse_line
 
 FORMAT = 1
@@ -58,6 +59,8 @@ def write_expected(sample: Path, *, silver_rows_kept: int = SILVER_ROWS_KEPT) ->
     folders = []
     for drop, files in landed_drops(sample).items():
         oracle.read_drop(files)
+        if (changes := agent_path(sample, drop)).is_file():
+            oracle.agents.read(changes)
         folders.append(oracle.write(expected_folder(sample, drop), drop))
     return tuple(folders)
 
@@ -73,6 +76,7 @@ class Oracle:
         self._logs = _StreamingTable(LOGS, log_columns, groups=("event_date", "event_type"))
         self._silver = {table: _StreamingTable(table, columns, keeps_rows=True) for table, columns in SILVER.items()}
         self._gold = GoldState()
+        self.agents = AgentState()
         self._seen = _SeenIds()
         self._newest: int | None = None
         self._watermark: int | None = None
@@ -100,8 +104,9 @@ class Oracle:
         for table in self._streaming_tables():
             if table.chunks is not None:
                 _write_table(hidden, table.name, pa.Table.from_batches(table.chunks, arrow_schema(table.columns)))
-        for name, rows in self._gold.tables().items():
-            _write_table(hidden, name, _arrow_rows(rows, GOLD[name]))
+        gold = self._gold.tables()
+        for name, rows in {**gold, **self.agents.tables(gold["agent_daily"])}.items():
+            _write_table(hidden, name, _arrow_rows(rows, TABLES[name]))
         _write_json(hidden / FACTS_FILE, {"format": FORMAT, "drop": drop, "tables": self._facts()})
         _write_json(hidden / EXPECTATIONS_FILE, {"format": FORMAT, "drop": drop, **self._expectations()})
         shutil.rmtree(folder, ignore_errors=True)
