@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -37,10 +38,15 @@ def application(spark: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def bare(spark: Any) -> Any:
-    """The session with the data source only, as a program in another language uses it."""
+def bare(spark: Any) -> Iterator[Any]:
+    """The session with the data source only, as a program in another language uses it, whatever tests before this one registered."""
+    before = [(owner, name, getattr(owner, name)) for owner, name in _METHODS]
+    for owner, name, method in before:
+        setattr(owner, name, inspect.unwrap(method))
     register(spark, wrap=False)
-    return spark
+    yield spark
+    for owner, name, method in before:
+        setattr(owner, name, method)
 
 
 @pytest.fixture

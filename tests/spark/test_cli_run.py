@@ -112,7 +112,7 @@ def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
         "kept 1 broken line (first: ",
         "good/a.json, line 3)",
         "SKIPPED",
-        "Next: lakelet events --update ",
+        "lakelet events --update ",
     ):
         assert text in done.stderr, done.stderr
 
