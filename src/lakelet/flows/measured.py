@@ -43,12 +43,13 @@ def event_id(*parts: object) -> str:
 
 
 def emit_batch(emit: Any, facts: Mapping[str, Any]) -> None:
-    """The RUNNING event of one commit."""
-    body: dict[str, Any] = {"status": "RUNNING", "metrics": {"num_output_rows": facts["rows"]}}
+    """The RUNNING event of one commit. Change flows tell upserted and deleted rows, never num_output_rows (dlt-semantics 4.3)."""
+    metrics: dict[str, Any] = {"num_output_rows": facts["rows"]}
     if "upserted" in facts:
         changed = facts["upserted"] + facts["deleted"]
-        told = {"num_upserted_rows": facts["upserted"], "num_deleted_rows": facts["deleted"]}
-        body["metrics"] |= {**told, "rewritten_rows_per_changed_row": round(facts["rewritten"] / changed, 3) if changed else 0.0}
+        metrics = {"num_upserted_rows": facts["upserted"], "num_deleted_rows": facts["deleted"]}
+        metrics["rewritten_rows_per_changed_row"] = round(facts["rewritten"] / changed, 3) if changed else 0.0
+    body: dict[str, Any] = {"status": "RUNNING", "metrics": metrics}
     if facts["expectations"]:
         body["data_quality"] = {"dropped_records": facts["dropped"], "expectations": facts["expectations"]}
     if facts["late"]:
