@@ -18,22 +18,27 @@ ACTION = "__lakelet_action"
 UPSERT, DELETE, BURY, CLEAR, TRUNCATE = "upsert", "delete", "bury", "clear", "truncate"
 
 
-def winners(events: DataFrame, shape: Layout) -> DataFrame:
-    """One event per key: the highest sequence; of a delete and an upsert with the same one, the upsert."""
+def folded(events: DataFrame, shape: Layout) -> DataFrame:
+    """Of the events of a key the one that counts: the highest sequence; of a delete and an upsert with the same one, the upsert.
+
+    Same columns as before. Truncates and events without sequence stay beside them, so that a look at the result tells of both.
+    """
     rest = [col(f.name) for f in shape.columns.fields if f.name not in shape.keys]
-    keys = [col(key) for key in shape.keys]
     latest = F.max_by(F.struct(*rest, SEQ, DELETED), F.struct(F.col(SEQ), (~F.col(DELETED)).alias("live")))
-    found = events.where(~F.col(TRUNCATES)).groupBy(*keys).agg(latest.alias("__latest"))
-    names = [f.name for f in shape.columns.fields]
-    return found.select(
-        *(col(n) if n in shape.keys else F.col("__latest")[n].alias(n) for n in names),
-        *(F.col("__latest")[n].alias(n) for n in (SEQ, DELETED)),
-    )
+    groups = [*(col(key) for key in shape.keys), F.col(TRUNCATES), F.col(SEQ).isNull().alias("__none")]
+    found = events.groupBy(*groups).agg(latest.alias("__latest"))
+    kept = [col(n) if n in shape.keys else F.col("__latest")[n].alias(n) for n in shape.columns.fieldNames()]
+    return found.select(*kept, *(F.col("__latest")[n].alias(n) for n in (SEQ, DELETED)), TRUNCATES)
+
+
+def winners(events: DataFrame) -> DataFrame:
+    """The rows of `folded` that are events of a key."""
+    return events.where(~F.col(TRUNCATES)).drop(TRUNCATES)
 
 
 def first_rows(events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
-    """Rows of an empty internal table after its first batch."""
-    won = winners(events, shape)
+    """Rows of an empty internal table after its first batch, of which `events` are folded."""
+    won = winners(events)
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
@@ -44,11 +49,12 @@ def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *
     """What a batch does to the internal table: its columns and ACTION.
 
     Args:
+        events: of the batch, folded.
         truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
         buries: the flow can delete, so there may be tombstones.
         marks: the truncate is of this batch and must be remembered.
     """
-    won = winners(events, shape)
+    won = winners(events)
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     if not buries:

@@ -30,6 +30,7 @@ _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of wr
 _VECTORS = "delta.enableDeletionVectors"
 _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
 _TXN = "spark.databricks.delta.write"
+_MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -55,7 +56,7 @@ def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSp
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
     made_with = json.dumps([[k.lower() for k in shape.keys], spec.scd_type, shape.sequence.simpleString()])
-    properties = {"delta.enableChangeDataFeed": "true", **(wanted.properties or {}), _MADE_WITH: made_with}
+    properties = {**(wanted.properties or {}), _MADE_WITH: made_with}
     columns = T.StructType([*loose, *state])
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -104,7 +105,8 @@ def apply(
         fresh = transaction.read_version < 0 or transaction.outdated(made)
         if not fresh:
             _same_state(transaction, made, wanted)
-        events = changes.events(spec, batch, shape).persist()
+        events = changes.events(spec, batch, shape)
+        events = (events if keeps_events(spec) else latest.folded(events, shape)).persist()
         try:
             seen = changes.look(spec, events, shape)
             kept, anything = measure()
@@ -182,24 +184,25 @@ def _merge(
         before = latest.last_truncate(stored, shape)
         marks = marks and (before is None or truncate > before)
         truncate = before if truncate is None else truncate if before is None else max(before, truncate)
+    buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
     if keeps_events(spec):
-        source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).persist()
+        source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).localCheckpoint()
         built = _merge_history(table, source, shape, _together(shape, seen, both=True, ranged=not marks))
     else:
-        buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
-        source = _with_columns(latest.actions(events, stored, shape, truncate, buries=buries, marks=marks), stored).persist()
+        source = _with_columns(latest.actions(events, stored, shape, truncate, buries=buries, marks=marks), stored).localCheckpoint()
         together = _together(shape, seen, both=buries, ranged=not marks)
         built = latest.merge(table, source, shape, condition=together, truncate=truncate if marks else None)
     conf = session.conf
     settings = {f"{_TXN}.txnAppId": app[0], f"{_TXN}.txnVersion": str(app[1]), _USER_METADATA: json.dumps(kept)}
+    if session.sparkContext.master.startswith("local"):
+        settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
     for key, value in settings.items():
         conf.set(key, value)
     try:
-        # before the merge: afterwards what was kept of the table is no longer valid, and the actions would be found anew
-        carried_out = {row[ACTION]: row["count"] for row in source.groupBy(ACTION).count().collect()}
+        hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if keeps_events(spec) or buries else None
+        carried_out = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
         built.execute()
     finally:
-        source.unpersist()
         for key in settings:
             conf.unset(key)
     return _metrics(inner, carried_out)
