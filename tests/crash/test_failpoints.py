@@ -15,7 +15,7 @@ from tests.crash.scenario import FIRST, SECOND, answer
 RESETTING = {"reset.recorded"}
 REPAIRING = {"update.repaired"}  # only reached by an update that follows a killed one
 LEAVES_NO_TRACE = {"lease.acquired"}  # the update had not begun
-COMMON = [point for point in FAILPOINTS if not point.startswith("changes.")]  # those of change tables: test_changes.py
+COMMON = [point for point in FAILPOINTS if not point.startswith("changes.")]  # those of change tables: test_change_tables.py
 
 
 def both_refreshes(*, reset: bool = False):
