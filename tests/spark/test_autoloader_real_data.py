@@ -105,7 +105,7 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
 
 
 def test_every_record_of_cloudtrail_is_in_one_variant(spark: Any, tmp_path: Path) -> None:
-    """The case of tests/unit/test_autoloader_real_data.py that only Spark can make: text that becomes a VARIANT (spec 1.4)."""
+    """The case of tests/unit/test_autoloader_real_values.py that only Spark can make: text that becomes a VARIANT (spec 1.4)."""
     with tarfile.open(DATA.parent / "cloudtrail" / "cloudtrail.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
     trail = tmp_path / "CloudTrail"
