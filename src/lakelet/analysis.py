@@ -379,6 +379,9 @@ class Analyzer:
         columns = frame.schema
         if changes is not None:
             check_changes(changes, frame)
+            if dataset.cluster_by:
+                text = "cluster_by has no effect on a change table here: its rows lie as the changes leave them"
+                self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:
             self._check_stream(flow, frame)

@@ -94,3 +94,12 @@ def test_lists_may_name_columns_that_are_left_out_and_expressions_use_them(proje
     p.run()
     assert p.rows("numbers") == [0, 1, 2]
     assert p.table("people").column_names == ["id", "op", "p", "__START_AT", "__END_AT"]
+
+
+def test_clustering_of_a_change_table_is_noticed_to_have_no_effect(project):
+    p = project(HEAD + pipeline("{}").replace("schema=None", 'cluster_by=["id"]'))
+    p.arrive("a.json", {"id": 1, "name": "ann", "seq": 1})
+    p.run()
+    told = [row["details"]["notice"]["text"] for row in p.logged(event_type="notice")]
+    assert [text for text in told if "cluster_by has no effect on a change table" in text]
+    assert p.rows("people", "id", "name") == [(1, "ann")]
