@@ -56,7 +56,8 @@ def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSp
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
     made_with = json.dumps([[k.lower() for k in shape.keys], spec.scd_type, shape.sequence.simpleString()])
-    properties = {**(wanted.properties or {}), _MADE_WITH: made_with}
+    # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
+    properties = {**(wanted.properties or {}), _MADE_WITH: made_with, "delta.enableExpiredLogCleanup": "false"}
     columns = T.StructType([*loose, *state])
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -104,14 +105,14 @@ def apply(
             return None
         fresh = transaction.read_version < 0 or transaction.outdated(made)
         if not fresh:
-            _same_state(transaction, made, wanted)
+            _same_state(transaction, made)
         events = changes.events(spec, batch, shape)
         events = (events if keeps_events(spec) else latest.folded(events, shape)).persist()
         try:
             seen = changes.look(spec, events, shape)
             kept, anything = measure()
-            if not seen.events:
-                if anything and not fresh:
+            if not seen.events and not (anything and fresh):
+                if anything:
                     transaction.commit([], user_metadata=kept, app=app)
                 result = Applied(0, 0, 0)
             elif fresh or transaction.is_empty():
@@ -134,7 +135,7 @@ def apply(
     return result
 
 
-def _same_state(transaction: tables.Transaction, made: TableSpec, wanted: TableSpec) -> None:
+def _same_state(transaction: tables.Transaction, made: TableSpec) -> None:
     found = transaction.properties.get(_MADE_WITH)
     now = (made.properties or {})[_MADE_WITH]
     if found != now:

@@ -42,7 +42,7 @@ def decide(run: FlowRun) -> Decision:
     """Whether the flow has something to do: `once` only until it was done, snapshots in every update."""
     spec = run.flow.flow.changes
     if spec is not None and spec.once:
-        if _applied(run):
+        if _newest(run) is not None:
             return Decision(Strategy.SKIP, "it runs once, and has run")
         return Decision(Strategy.STREAM, "it has not run yet")
     return Decision(Strategy.STREAM, "a snapshot is compared in every update")
@@ -132,7 +132,8 @@ def _or_null(frame: DataFrame, name: str) -> Any:
 
 def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any) -> None:
     """One batch, in one commit with its counts and the snapshot's version."""
-    number = len(_applied(run))
+    before = _newest(run)
+    number = 0 if before is None else before["batch_id"] + 1
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     rules = run.dataset.expectations
     facts: dict[str, Any] = {}
@@ -168,21 +169,20 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
         emit_batch(run.environment.emit, facts)
 
 
-def _applied(run: FlowRun) -> list[Mapping[str, Any]]:
-    """What the flow kept in each of its commits since the last reset, oldest first."""
+def _newest(run: FlowRun) -> Mapping[str, Any] | None:
+    """What the flow kept in its newest commit since the last reset; None if it has applied nothing."""
     log = TableLog(run.path() / INTERNAL)
-    found = []
-    for number in range(log.version() + 1):
+    for number in range(log.version(), -1, -1):
         commit = log.commit(number)
-        facts = (commit.user_metadata or {}).get("lakelet") if commit else None
+        facts: Mapping[str, Any] | None = (commit.user_metadata or {}).get("lakelet") if commit else None
         if facts and facts.get("flow") == run.name and facts.get("generation") == run.generation():
-            found.append(facts)
-    return found
+            return facts
+    return None
 
 
 def _last_version(run: FlowRun) -> Any:
-    applied = [facts["snapshot"] for facts in _applied(run) if facts.get("snapshot")]
-    return _version_of(applied[-1]) if applied else None
+    facts = _newest(run)
+    return _version_of(facts["snapshot"]) if facts and facts.get("snapshot") else None
 
 
 def _stored_version(version: Any) -> Mapping[str, str]:
