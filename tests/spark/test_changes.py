@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from lakelet.tables import TableLog
+
 PIPELINE = """
 import dlt
 from pyspark.sql.functions import col, expr
@@ -166,3 +168,13 @@ def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
     versions = p.versions()
     p.run()
     assert p.versions() == versions
+
+
+def test_a_first_batch_whose_rows_are_all_dropped_is_counted_in_the_table_s_log(project):
+    p = project(PIPELINE)
+    p.arrive("a.json", event(1, 1), event(2, 2))
+    p.run()
+    assert p.rows("current", "id") == []
+    assert p.quality("current") == {"named": (0, 2)}
+    kept = [(c.user_metadata or {}).get("lakelet") for c in TableLog(p.path("current")).commits(-1, p.version("current")) or []]
+    assert [facts["dropped"] for facts in kept if facts] == [2]
