@@ -73,6 +73,7 @@ CODES: dict[str, CodeInfo] = {
     "CDC_NULL_SEQUENCE": CodeInfo(_F, "a change event has no sequencing value"),
     "CDC_NO_SNAPSHOT": CodeInfo(_F, "a snapshot function gave no snapshot, and the table has no columns yet"),
     "CDC_SNAPSHOT_INVALID": CodeInfo(_F, "a snapshot's version does not ascend, or a key occurs twice in it"),
+    "CDC_LOG_GAP": CodeInfo(_F, "a version of a change table's internal log is gone"),
     "CDC_STATE_CHANGED": CodeInfo(_F, "keys, SCD type or sequencing type of a change table are not those it was made with"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage"),

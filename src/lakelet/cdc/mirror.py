@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
 from lakelet.places import Place, RemotePath
 from lakelet.tables import TableLog
@@ -19,10 +20,6 @@ _FILES = ("add", "remove", "cdc")
 _STATISTICS = ("minValues", "maxValues", "nullCount")
 
 
-class LogGap(Exception):
-    """The internal log no longer has a version that the target's log is missing."""
-
-
 def mirror(target: Place, hidden: Collection[str]) -> int:
     """Bring the target's log up to the internal one; returns the target's version, -1 while there is no table.
 
@@ -30,7 +27,7 @@ def mirror(target: Place, hidden: Collection[str]) -> int:
         target: folder of the change table.
         hidden: columns of the internal table that the target does not have, its part column among them.
 
-    Doing it again, or after dying half-way, changes nothing. Raises LogGap when a missing version was cleaned up.
+    Doing it again, or after dying half-way, changes nothing. Raises CDC_LOG_GAP when a missing version was removed.
     """
     inner, outer = target / INTERNAL, target / "_delta_log"
     newest, have = TableLog(inner).version(), TableLog(target).version()
@@ -39,7 +36,8 @@ def mirror(target: Place, hidden: Collection[str]) -> int:
         try:
             text = (inner / "_delta_log" / name).read_text()
         except FileNotFoundError:
-            raise LogGap(f"version {version} of {inner} was cleaned up before the target's log had it") from None
+            what = f"version {version} of {inner} was removed before the log of {target} had it"
+            raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.") from None
         _publish(outer, name, "".join(_translated(text, frozenset(hidden))))
         reached("changes.mirrored")
     return max(newest, have)

@@ -23,6 +23,7 @@ from lakelet.autoloader.formats.csv_forms import line_forms, spans, text_forms
 from lakelet.autoloader.formats.csv_records import Record, lines_of, record_of, records_of
 from lakelet.autoloader.formats.csv_rules import CsvRules
 from lakelet.autoloader.formats.csv_split import BLANKS, NONE
+from lakelet.autoloader.formats.values import is_utf8
 
 _BLANK_LINE = re.compile(rb"^[\x00-\x09\x0b-\x20]+$", re.MULTILINE)
 _FREE_BYTES = [bytes([n]) for n in range(1, 9)]
@@ -102,7 +103,7 @@ class BlockSplitter:
         if data is None:
             return Split([], list(records_of(block, self._rules, final=True)))
         quoted = bool(self._quote) and self._quote in data
-        if quoted or not _is_utf8(data):
+        if quoted or not is_utf8(data):
             return self._by_lines(data, quoted)
         found = self._parse(data, self._separator, escapes=False, quoted=False)
         return found if found is not None else Split([], self._one_by_one(data))
@@ -114,12 +115,12 @@ class BlockSplitter:
         if not self._fast:
             return False
         lines = block.replace(b"\r\n", b"\n").split(b"\n")
-        return b"\r" not in block.replace(b"\r\n", b"") and _is_utf8(block) and not self._unfit(lines)
+        return b"\r" not in block.replace(b"\r\n", b"") and is_utf8(block) and not self._unfit(lines)
 
     def spanning(self, data: bytes) -> Split | None:
         """The records of a text that begins and ends at a record, some of which span lines; None where it is not surely well formed."""
         mark = self._rules.comment
-        if not self._text_forms or not _is_utf8(data) or (mark is not None and mark.encode() in data):
+        if not self._text_forms or not is_utf8(data) or (mark is not None and mark.encode() in data):
             return None
         if (self._width == 1 or not self._rules.dialect.separator.strip(BLANKS)) and _BLANK_LINE.search(data):
             return None
@@ -178,8 +179,8 @@ class BlockSplitter:
         lines = data.split(b"\n")
         records: list[Record] = []
         valid = lines
-        if not _is_utf8(data):
-            bad = [at for at, line in enumerate(lines) if not _is_utf8(line)]
+        if not is_utf8(data):
+            bad = [at for at, line in enumerate(lines) if not is_utf8(line)]
             records, valid = self._take_out(lines, bad)
             data = b"\n".join(valid)
         if not quoted:
@@ -274,16 +275,6 @@ class BlockSplitter:
         found = trim(column, characters=BLANKS)
         nothing = pc.is_in(found, value_set=pa.array(self._null_values, pa.string()))
         return pc.if_else(nothing, pa.scalar(None, pa.string()), found)
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _kept(lines: list[bytes], mask: list[bool]) -> list[bytes]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from lakelet.autoloader.formats.csv_rules import CsvRules
 from lakelet.autoloader.formats.csv_split import BLANKS
+from lakelet.autoloader.formats.values import as_float
 from lakelet.autoloader.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
 from lakelet.autoloader.moments import date_days, timestamp_micros, timestamp_ntz_micros
 
@@ -44,7 +44,7 @@ def reader_of(data_type: Any, rules: CsvRules) -> Read:
         return lambda text: decimal_of(text, data_type.precision, data_type.scale)
     if name in ("double", "float"):
         number = _double(rules)
-        return number if name == "double" else lambda text: _as_float(number(text))
+        return number if name == "double" else lambda text: as_float(number(text))
     if name == "boolean":
         return lambda text: {"true": True, "false": False}.get(text.lower())
     if name == "date":
@@ -81,15 +81,6 @@ def _double(rules: CsvRules) -> Read:
         return None if math.isinf(number) else number
 
     return read
-
-
-def _as_float(number: float | None) -> float | None:
-    if number is None or math.isinf(number) or math.isnan(number):
-        return number
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return None
 
 
 def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from lakelet.autoloader.formats.json_depth import is_shallow
+from lakelet.autoloader.formats.values import is_utf8
 
 _SPACE = b" \t\r\n"
 _ROW = re.compile(r" in row (\d+)$")
@@ -296,15 +297,7 @@ def _well_shaped(data: bytes, count: int) -> bool:
 
 
 def _is_harmless(data: bytes) -> bool:
-    if b"\0" in data or not is_shallow(data):
-        return False
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return b"\0" not in data and is_shallow(data) and is_utf8(data)
 
 
 def _by_shape(lines: list[bytes]) -> tuple[list[int], list[int]]:

@@ -9,13 +9,13 @@ import base64
 import binascii
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from lakelet.autoloader.formats.json_text import Node, Num
+from lakelet.autoloader.formats.values import as_float
 from lakelet.autoloader.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
 from lakelet.autoloader.moments import date_days, timestamp_micros, timestamp_ntz_micros
 
@@ -121,13 +121,7 @@ def _double(value: Node) -> float | None:
 
 
 def _float(value: Node) -> float | None:
-    number = _double(value)
-    if number is None or math.isinf(number) or math.isnan(number):
-        return number
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:
-        return None
+    return as_float(_double(value))
 
 
 def _decimal(value: Node, precision: int, scale: int) -> Decimal | None:
