@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from lakelet import launch
 from lakelet.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.errors import LakeletError
+from lakelet.forks import python_executable
 from lakelet.objects import S3Settings
 
 if TYPE_CHECKING:
@@ -93,13 +94,13 @@ def start_session(
         running = _running_session()
         if running is not None:
             return running
-    # Workers must run the driver's version of Python; Spark reads these only here.
-    os.environ["PYSPARK_PYTHON"] = worker_python or sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     java, delta = require_java(), ensure_jars()
     more = ensure_s3_jars() if s3 else ()
     settings = session_settings(delta, app_name=app_name, master=master, conf=conf or {}, more=more)
     local = settings["spark.master"].startswith("local")
+    # Workers must run the driver's version of Python; Spark reads these only here, and Java the second one.
+    os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
     if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
         settings = {**_INTERPRETED, **settings}
     command = launch.java_command(java, delta, launch.tuning_options(java, delta, input_bytes), settings, more)

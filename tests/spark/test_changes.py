@@ -105,8 +105,6 @@ def test_another_key_set_is_refused_until_a_full_refresh(project):
     assert p.rows("current", "id", "name") == [(1, "ann"), (1, "anna")]
 
 
-
-
 def test_snapshots_one_per_update_and_one_by_one_from_a_function(project):
     p = project("""
     import dlt
