@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 
@@ -127,13 +127,24 @@ CODES: dict[str, CodeInfo] = {
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's sources: file as the user would name it, 1-based line."""
+    """A place in the user's sources: file as the user would name it, 1-based line; where it is known, 1-based column and the line's text."""
 
     file: str
     line: int
+    column: int | None = None
+    source: str | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return f"{self.file}, line {self.line}"
+        return f"{self.file}, line {self.line}" + (f", column {self.column}" if self.column else "")
+
+    def excerpt(self) -> list[str]:
+        """The line of the source and a caret under the column; nothing where either is not known. Long lines are cut around the column."""
+        if not self.source or not self.column:
+            return []
+        first = max(0, self.column - 81)
+        shown = self.source[first : first + 120].replace("\t", " ").rstrip()
+        gutter = f"{self.line} | "
+        return [gutter + shown, " " * (len(gutter) + self.column - 1 - first) + "^"]
 
 
 class LakeletError(Exception):
@@ -184,6 +195,7 @@ class LakeletError(Exception):
         body = []
         if self.where:
             body.append(str(self.where))
+            body.extend(self.where.excerpt())
         if self.why:
             body.extend(self.why.strip().splitlines())
         if self.nearest:
