@@ -9,7 +9,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from lakelet import schemas
 from lakelet.errors import CODES, LakeletError, Location
 from lakelet.loader import is_library
-from lakelet.registry import display_path
+from lakelet.registry import code_location
 
 _SOURCE_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _ANSI = (
@@ -111,4 +111,4 @@ def _told(text: str, code: str) -> str | None:
 def _worker_location(text: str) -> Location | None:
     """The innermost line of the user's files in the traceback of a worker."""
     lines = [(file, line) for file, line in _WORKER_LINE.findall(text) if not is_library(file)]
-    return Location(display_path(lines[-1][0]), int(lines[-1][1])) if lines else None
+    return code_location(lines[-1][0], int(lines[-1][1])) if lines else None

@@ -38,7 +38,14 @@ CODES: dict[str, CodeInfo] = {
     "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
     "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),
     "EMPTY_PIPELINE": CodeInfo(_I, "the sources define no table"),
+    "SOURCE_KIND": CodeInfo(_I, "a source is neither Python nor SQL nor a notebook in one of them"),
+    "NOTEBOOK_NOT_FOUND": CodeInfo(_I, "%run names a notebook that is not there, or one that is running"),
     "SOURCE_FAILED": CodeInfo(_I, "a source file could not be loaded: syntax error or exception at module level"),
+    "DBUTILS_UNKNOWN": CodeInfo(_I, "dbutils has no member of this name"),
+    "DBUTILS_REFUSED": CodeInfo(_I, "a call of dbutils that writes outside of the storage, or means nothing on this machine"),
+    "FILE_NOT_FOUND": CodeInfo(_I, "dbutils.fs was asked for a path that does not exist"),
+    "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),
+    "SECRET_MISSING": CodeInfo(_I, "the environment holds no variable for a secret"),
     "OUTSIDE_PIPELINE": CodeInfo(_I, "a dlt function was called while no pipeline was being loaded"),
     "ARGUMENT_INVALID": CodeInfo(_I, "a dlt function got an argument of a wrong type or value"),
     "DUPLICATE_DATASET": CodeInfo(_I, "two definitions carry the same dataset name"),
@@ -133,9 +140,11 @@ class Location:
     line: int
     column: int | None = None
     source: str | None = field(default=None, compare=False, repr=False)
+    cell: int | None = None  # of a Jupyter notebook, counted from 1 over all its cells; `line` is within it
 
     def __str__(self) -> str:
-        return f"{self.file}, line {self.line}" + (f", column {self.column}" if self.column else "")
+        file = self.file if self.cell is None else f"{self.file}, cell {self.cell}"
+        return f"{file}, line {self.line}" + (f", column {self.column}" if self.column else "")
 
     def excerpt(self) -> list[str]:
         """The line of the source and a caret under the column; nothing where either is not known. Long lines are cut around the column."""

@@ -72,7 +72,7 @@ def graph_text(graph: Graph) -> str:
             listed([*(short(str(i)) for i in node.inputs), *node.external], 4) or "-",
             str(len(node.columns)),
             str(len(node.expectations)),
-            f"{node.where.file}:{node.where.line}",
+            f"{node.where.file}{f' cell {node.where.cell}' if node.where.cell else ''}:{node.where.line}",
         )
         for node in graph.nodes
     ]
@@ -98,6 +98,7 @@ def _node_json(node: Node) -> dict[str, Any]:
         "expectations": [{"name": e.name, "constraint": e.text, "action": e.action.value} for e in node.expectations],
         "file": node.where.file,
         "line": node.where.line,
+        **({"cell": node.where.cell} if node.where.cell else {}),
     }
 
 

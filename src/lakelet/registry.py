@@ -7,6 +7,7 @@ pytest plugin and the tests each make one active for the time of a `with` block.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -241,7 +242,7 @@ def caller_location() -> Location:
         name = frame.f_code.co_filename
         foreign = name.startswith(_PACKAGE) or f"{os.sep}pyspark{os.sep}" in name or name.startswith("<frozen") or "functools" in name
         if not foreign:
-            return Location(display_path(name), frame.f_lineno)
+            return code_location(name, frame.f_lineno)
         frame = frame.f_back
     return Location("<unknown>", 0)
 
@@ -249,7 +250,21 @@ def caller_location() -> Location:
 def function_location(function: Callable[..., Any]) -> Location:
     """Where a function is defined, else where this was called from."""
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-    return Location(display_path(code.co_filename), code.co_firstlineno) if code else caller_location()
+    return code_location(code.co_filename, code.co_firstlineno) if code else caller_location()
+
+
+_CELL = re.compile(r"(?P<file>.+\.ipynb)#cell-(?P<cell>\d+)")
+
+
+def cell_filename(file: str, cell: int | None) -> str:
+    """The name under which the code of one cell of a Jupyter notebook is compiled; that of the file where it has no such cells."""
+    return file if cell is None else f"{file}#cell-{cell}"
+
+
+def code_location(filename: str, line: int) -> Location:
+    """The place that the file name and line of a frame or code object mean."""
+    match = _CELL.fullmatch(filename)
+    return Location(display_path(match["file"]), line, cell=int(match["cell"])) if match else Location(display_path(filename), line)
 
 
 def display_path(path: str) -> str:

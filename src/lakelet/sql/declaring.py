@@ -14,10 +14,14 @@ from lakelet.registry import display_path
 
 @dataclass(frozen=True)
 class Cell:
-    """A part of a source: its SQL text, and the line of the file on which it begins (1-based). Statements do not cross cells."""
+    """A part of a source: its SQL text, and the line of the file on which it begins (1-based). Statements do not cross cells.
+
+    `number`: the cell's position in a Jupyter notebook, where `line` is within the cell; it belongs into every location (`Location.cell`).
+    """
 
     text: str
     line: int = 1
+    number: int | None = None
 
 
 def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, str], session: Any) -> bool:
@@ -31,4 +35,4 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
 
     Mistakes are added to the registry's errors. Returns whether every statement was understood.
     """
-    unsupported("SQL", Location(display_path(str(file)), cells[0].line if cells else 1))
+    unsupported("SQL", Location(display_path(str(file)), cells[0].line if cells else 1, cell=cells[0].number if cells else None))
