@@ -1,6 +1,6 @@
 """Every error Lakelet raises: what, where, why, what to do, under a stable code.
 
-The table `CODES` is the single list of codes; `docs/error-codes.md` is checked against it. Layer 0: imports nothing of ours.
+The table `CODES` is the single list of codes; `docs/error-codes.md` is checked against it. Layer 0. Secrets are blotted out of every text.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+
+from lakelet.redaction import redacted
 
 
 class ExitCode(IntEnum):
@@ -134,7 +136,7 @@ CODES: dict[str, CodeInfo] = {
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's sources: file as the user would name it, 1-based line; where it is known, 1-based column and the line's text."""
+    """A place in the user's sources: file as the user would name it, 1-based line; where they are known, 1-based column and the line."""
 
     file: str
     line: int
@@ -184,9 +186,10 @@ class LakeletError(Exception):
     ) -> None:
         if code not in CODES:
             raise KeyError(f"error code {code!r} is not listed in lakelet.errors.CODES")
+        what = redacted(what)
         super().__init__(code, what)
         self.code, self.what, self.where, self.dataset = code, what, where, dataset
-        self.why, self.todo, self.nearest = why, todo, tuple(nearest)
+        self.why, self.todo, self.nearest = why and redacted(why), todo and redacted(todo), tuple(nearest)
 
     @property
     def exit_code(self) -> ExitCode:

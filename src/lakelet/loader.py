@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import inspect
 import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,13 @@ from types import ModuleType
 from typing import Any
 
 from lakelet import api
+from lakelet.dbutils import Injected
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Definitions, Kind
 from lakelet.names import Namespace
-from lakelet.registry import Notice, Registry, display_path, recording
+from lakelet.notebook import Source, Sources
+from lakelet.redaction import redacted
+from lakelet.registry import Notice, Registry, code_location, display_path, recording
 from lakelet.shim import dlt_modules
 
 
@@ -39,12 +41,20 @@ class Loaded:
 
 
 @contextmanager
-def loaded(files: Sequence[Path], *, import_roots: Sequence[Path], namespace: Namespace, injected: Mapping[str, Any]) -> Iterator[Loaded]:
+def loaded(
+    files: Sequence[Path],
+    *,
+    import_roots: Sequence[Path],
+    namespace: Namespace,
+    injected: Mapping[str, Any],
+    parameters: Mapping[str, str] | None = None,
+) -> Iterator[Loaded]:
     """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
 
     Args:
-        files: Python source files; `injected` names (such as `spark`) are their globals.
+        files: source files and notebooks in Python or SQL; `injected` names (such as `spark`) are their globals, beside `dbutils`.
         import_roots: folders from which the files import helper modules.
+        parameters: the pipeline's configuration, for widgets and for `${…}` in SQL.
 
     Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
     """
@@ -52,10 +62,12 @@ def loaded(files: Sequence[Path], *, import_roots: Sequence[Path], namespace: Na
         raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
     registry = Registry(namespace)
     before = set(sys.modules)
-    with dlt_modules(), _import_path(import_roots):
+    tools = Injected(injected, note=registry.notices.append, parameters=parameters or {})
+    with dlt_modules(), tools.importable(), _import_path(import_roots):
         try:
-            with recording(registry):
-                to_the_end = [_run(file, injected, registry) for file in files]
+            with recording(registry), tools.while_loading():
+                sources = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
+                to_the_end = [_run(file, sources, registry) for file in files]
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
@@ -76,27 +88,23 @@ def _empty(files: Sequence[Path]) -> LakeletError:
     )
 
 
-def _run(file: Path, injected: Mapping[str, Any], registry: Registry) -> bool:
+def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], bool]:
+    """What declares the SQL of a source: into the active registry, on this session."""
+
+    def declare(source: Source) -> bool:
+        from lakelet import sql  # here, because most pipelines hold none
+
+        cells = [sql.Cell(cell.text, cell.line, cell.number) for cell in source.own()]
+        return sql.declare(cells, source.file, configuration=parameters, session=session)
+
+    return declare
+
+
+def _run(file: Path, sources: Sources, registry: Registry) -> bool:
     """Run one file as `__main__`, as hosted source files are; collect what goes wrong. Returns whether it came to its end."""
     shown = display_path(str(file))
-    if file.suffix != ".py":
-        registry.errors.append(
-            LakeletError(
-                "NOT_SUPPORTED_YET",
-                f"{file.suffix or 'files without extension'} as pipeline source",
-                where=Location(shown, 1),
-                todo="This version loads Python files.",
-            )
-        )
-        return False
     try:
-        code = compile(file.read_bytes(), str(file), "exec")
-        # A real module: pickling by value and `inspect` look for one, and code under `if __name__ == "__main__"` runs as on the service.
-        module = ModuleType("__main__")
-        module.__file__ = str(file)
-        vars(module).update(injected, __builtins__=builtins)
-        exec(code, vars(module))
-        return True
+        return sources.run(file)[1]
     except LakeletError as error:
         registry.errors.append(error)
     except SyntaxError as error:
@@ -104,7 +112,7 @@ def _run(file: Path, injected: Mapping[str, Any], registry: Registry) -> bool:
             LakeletError(
                 "SOURCE_FAILED",
                 f"the file does not compile: {error.msg}",
-                where=Location(display_path(error.filename or str(file)), error.lineno or 1),
+                where=code_location(error.filename or str(file), error.lineno or 1),
                 why=(error.text or "").strip() or None,
                 todo="Correct the syntax.",
             )
@@ -123,14 +131,14 @@ def _run(file: Path, injected: Mapping[str, Any], registry: Registry) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [""])[0]
+    return (redacted(str(error)).strip().splitlines() or [""])[0]
 
 
 def _hint(error: BaseException) -> str:
     if isinstance(error, ModuleNotFoundError):
         return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
     if isinstance(error, NameError) and error.name == "dbutils":
-        return "dbutils is not here; read parameters with spark.conf.get(...) and set them with --param KEY=VALUE."
+        return "In a helper module: from databricks.sdk.runtime import dbutils"
     condition = error.getCondition() if hasattr(error, "getCondition") else None
     if condition == "SQL_CONF_NOT_FOUND":
         key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
@@ -161,7 +169,7 @@ def innermost_location(error: BaseException, roots: Sequence[Path]) -> Location 
     for frame in traceback.extract_tb(error.__traceback__):
         inside = any(str(frame.filename).startswith(str(root)) for root in roots)
         if inside and not is_library(frame.filename):
-            best = Location(display_path(frame.filename), frame.lineno or 1)
+            best = code_location(frame.filename, frame.lineno or 1)
     return best
 
 

@@ -124,7 +124,13 @@ class Pipeline:
             user_session(base, config.parameters) as spark,
             intercepted(),
             _importable_on_workers(spark, roots),
-            loaded(config.files, import_roots=roots, namespace=config.namespace, injected={"spark": spark}) as found,
+            loaded(
+                config.files,
+                import_roots=roots,
+                namespace=config.namespace,
+                injected={"spark": spark},
+                parameters=config.parameters,
+            ) as found,
         ):
             _pickle_by_value(found.helpers)
             paths = {key: str(storage.root / d.path) for key, d in registry.datasets.items()}

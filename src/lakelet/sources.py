@@ -17,13 +17,17 @@ SUFFIXES = (".py", ".sql", ".ipynb")
 
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
 _PYTHON = re.compile(
-    r"^[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+pyspark\s+import\s+.*\bpipelines\b|(import|from)\s+pyspark\.pipelines\b)", re.MULTILINE
+    r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+pyspark\s+import\s+.*\bpipelines\b|(import|from)\s+pyspark\.pipelines\b"
+    r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
+    re.MULTILINE,
 )
 _SQL = re.compile(
-    r"\bCREATE\s+(OR\s+REFRESH\s+)?(PRIVATE\s+|TEMPORARY\s+|TEMP\s+)?"
-    r"(STREAMING\s+(LIVE\s+)?(TABLE|VIEW)|MATERIALIZED\s+VIEW|(INCREMENTAL\s+)?LIVE\s+(TABLE|VIEW)|FLOW|VIEW)\b",
+    r"\bCREATE\s+(OR\s+(REFRESH|REPLACE)\s+)?(PRIVATE\s+|TEMPORARY\s+|TEMP\s+)?"
+    r"(STREAMING\s+(LIVE\s+)?(TABLE|VIEW)|MATERIALIZED\s+VIEW|(INCREMENTAL\s+)?LIVE\s+(TABLE|VIEW)|FLOW|VIEW)\b"
+    r"|\b(APPLY\s+CHANGES|AUTO\s+CDC)\s+(ONCE\s+)?INTO\b",
     re.IGNORECASE,
 )
+_SQL_NOTEBOOK = "-- Databricks notebook source"
 
 
 def speaks_pipeline(file: Path) -> bool:
@@ -35,7 +39,8 @@ def speaks_pipeline(file: Path) -> bool:
     if file.suffix == ".ipynb":
         text = text.replace("\\n", "\n").replace('"', "\n")
         return bool(_PYTHON.search(text) or _SQL.search(text))
-    return bool((_PYTHON if file.suffix == ".py" else _SQL).search(text))
+    python = file.suffix == ".py" and not text.lstrip("\ufeff \n").startswith(_SQL_NOTEBOOK)
+    return bool((_PYTHON if python else _SQL).search(text))
 
 
 def in_folder(folder: Path) -> list[Path]:

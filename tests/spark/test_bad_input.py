@@ -443,7 +443,7 @@ def test_broken_files_are_reported_together_and_cause_no_errors_elsewhere(projec
         typo="import dlt\n\n@dlt.tabel  #! SOURCE_FAILED\ndef t():\n    return 1\n",
         argument="import dlt\n\n@dlt.table(nme='x')  #! SOURCE_FAILED\ndef t():\n    return 1\n",
         imported="from dlt import tabel  #! SOURCE_FAILED\n",
-        notebook="x = dbutils.widgets.get('a')  #! SOURCE_FAILED\n",
+        notebook="x = dbutils.widgets.get('a')  #! WIDGET_UNKNOWN\n",
         module_read="x = spark.table('numbers')  #! SOURCE_FAILED\n",
         outside="import dlt\n\nx = dlt.read('numbers')  #! OUTSIDE_PIPELINE\n",
         parameter="x = spark.conf.get('no.such.key')  #! SOURCE_FAILED\n",

@@ -4,8 +4,8 @@ Cells that a pipeline does not execute are left out as on the service, each with
 """
 
 from __future__ import annotations
-
 import __future__ as futures
+
 import builtins
 import linecache
 import os

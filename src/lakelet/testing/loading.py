@@ -6,7 +6,6 @@ loads and while one of its functions runs.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from lakelet.dbutils import Injected
 from lakelet.errors import DefinitionErrors, LakeletError, nearest_names
+from lakelet.loader import sql_into
 from lakelet.model import Dataset, Expectation
 from lakelet.names import Namespace
+from lakelet.notebook import Sources
 from lakelet.registry import Registry, caller_location, reading, recording
 from lakelet.shim import dlt_modules
 from lakelet.sqltext import RelationRef, quoted, rewrite
@@ -66,6 +68,7 @@ def load_file(
     file = file.resolve()
     registry = Registry(Namespace())
     answers = Inputs(registry.namespace, inputs or {})
+    tools = Injected({"spark": spark}, note=registry.notices.append, parameters=conf or {})
 
     @contextmanager
     def pipeline() -> Iterator[None]:
@@ -73,6 +76,7 @@ def load_file(
             for part in (
                 importable(project_root(file)),
                 dlt_modules(),
+                tools.importable(),
                 recording(registry),
                 reading(answers),
                 answering(answers, conf or {}),
@@ -80,8 +84,8 @@ def load_file(
                 stack.enter_context(part)
             yield
 
-    with pipeline():
-        module = _run(file, {"spark": spark})
+    with pipeline(), tools.while_loading():
+        module, _ = Sources(tools.frame, sql_into(spark, conf or {}), [file]).run(file)
     if registry.errors:
         raise DefinitionErrors(registry.errors)
     # What this adds to `registry.errors` concerns all files together, e.g. a flow into a table that another file defines.
@@ -248,15 +252,6 @@ def _lies_below(module: ModuleType, root: Path) -> bool:
         except KeyError:  # its parent package is no longer loaded
             return False
     return bool(origin) and "site-packages" not in str(origin) and Path(str(origin)).resolve().is_relative_to(root)
-
-
-def _run(file: Path, names: Mapping[str, Any]) -> ModuleType:
-    """Run the file as `__main__`, as the service runs source files."""
-    module = ModuleType("__main__")
-    module.__file__ = str(file)
-    vars(module).update(names, __builtins__=builtins)
-    exec(compile(file.read_bytes(), str(file), "exec"), vars(module))
-    return module
 
 
 def _inside(pipeline: Callable[[], Any], query: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,24 @@
+"""Secret values that must not appear in messages. Layer 0.
+
+Whoever hands a secret to user code remembers it here; every error's text is passed through `redacted`.
+"""
+
+from __future__ import annotations
+
+REDACTED = "[REDACTED]"
+_SHORTEST = 4  # blotting out every "a" or "12" would tell more than it hides
+
+_values: set[str] = set()
+
+
+def remember(value: str) -> None:
+    """Blot out this value in messages from now on, for the life of the process."""
+    if len(value) >= _SHORTEST:
+        _values.add(value)
+
+
+def redacted(text: str) -> str:
+    """The text without remembered values."""
+    for value in sorted(_values, key=len, reverse=True):
+        text = text.replace(value, REDACTED)
+    return text
