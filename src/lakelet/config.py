@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet import sources as found
-from lakelet.bundle import PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
+from lakelet.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.names import Namespace
 from lakelet.objects import is_s3
 from lakelet.places import Place, place
+from lakelet.sparkfile import SPARK_FILES, Remark, load_spark_file, spark_file
 from lakelet.toolsettings import ToolSettings, read_tool_settings
 
 DEFAULT_STORAGE = ".lakelet"
@@ -33,7 +34,7 @@ class PipelineConfig:
 
     `files` are in load order; `import_roots` go on `sys.path` while they load; `namespace` is where unqualified names live;
     `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
-    interpreter on its workers, None for this process's own.
+    interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
     """
 
     name: str
@@ -47,6 +48,7 @@ class PipelineConfig:
     target: str | None = None
     master: str | None = None
     worker_python: str | None = None
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class _Found:
     pipeline: tuple[str, Node] | None
     files: tuple[Path, ...]
     label: str | None
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def load_config(
         target=bundle.target if bundle else None,
         master=master or environ.get("LAKELET_MASTER") or settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
+        remarks=place.remarks,
     )
 
 
@@ -140,6 +144,11 @@ def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Map
         files = _configured_files(settings, root)
     file = bundle_file(root)
     target = target or environ.get("LAKELET_TARGET") or settings.target
+    of_spark = None if file or target else spark_file(root)
+    if of_spark is not None:
+        bundle, remarks = load_spark_file(of_spark, cwd=cwd, environ=environ)
+        pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
+        return _Found(root, settings, bundle, pipeline, files, label, remarks)
     if file is None:
         if selection.names:
             raise _unknown_source(selection.names[0], (), cwd)
@@ -171,7 +180,9 @@ def _sort_out(sources: Sequence[str], cwd: Path) -> _Selection:
     folders: list[Path] = []
     for source in sources:
         path = Path(os.path.normpath(cwd / Path(source).expanduser()))
-        if path.is_file():
+        if path.name in (*BUNDLE_FILES, *SPARK_FILES) and _project_file(path.parent) == path:
+            projects.append(path.parent)
+        elif path.is_file():
             if path.suffix not in found.SUFFIXES:
                 raise LakeletError("USAGE", f"{source} is no source file", todo=f"Sources end in {', '.join(found.SUFFIXES)}.")
             files.append(path)
@@ -199,14 +210,19 @@ def _nothing_in(source: str, path: Path) -> LakeletError:
     return LakeletError("NO_SOURCES", what, todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.")
 
 
+def _project_file(folder: Path) -> Path | None:
+    """The bundle file of a folder, else the project file of Spark's own tool."""
+    return bundle_file(folder) or spark_file(folder)
+
+
 def _is_project(folder: Path) -> bool:
-    return bundle_file(folder) is not None or (folder / "pyproject.toml").is_file()
+    return _project_file(folder) is not None or (folder / "pyproject.toml").is_file()
 
 
 def _project_above(folder: Path) -> Path | None:
-    """The nearest folder from `folder` upwards that holds a bundle; else the nearest with a pyproject.toml."""
+    """The nearest folder from `folder` upwards that holds a bundle or Spark's project file; else the nearest with a pyproject.toml."""
     line = [folder, *folder.parents]
-    by_bundle = next((f for f in line if bundle_file(f)), None)
+    by_bundle = next((f for f in line if _project_file(f)), None)
     by_toml = next((f for f in line if (f / "pyproject.toml").is_file()), None)
     if by_bundle and by_toml and by_toml.is_relative_to(by_bundle) and by_toml != by_bundle:
         return by_toml if read_tool_settings(by_toml, folder).present else by_bundle

@@ -48,6 +48,7 @@ def loaded(
     namespace: Namespace,
     injected: Mapping[str, Any],
     parameters: Mapping[str, str] | None = None,
+    remarks: Sequence[Notice] = (),
 ) -> Iterator[Loaded]:
     """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
 
@@ -55,12 +56,14 @@ def loaded(
         files: source files and notebooks in Python or SQL; `injected` names (such as `spark`) are their globals, beside `dbutils`.
         import_roots: folders from which the files import helper modules.
         parameters: the pipeline's configuration, for widgets and for `${…}` in SQL.
+        remarks: notices that come before those of the files.
 
     Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
     """
     if not files:
         raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
     registry = Registry(namespace)
+    registry.notices += remarks
     before = set(sys.modules)
     tools = Injected(injected, note=registry.notices.append, parameters=parameters or {})
     with dlt_modules(), tools.importable(), _import_path(import_roots):

@@ -130,6 +130,7 @@ class Pipeline:
                 namespace=config.namespace,
                 injected={"spark": spark},
                 parameters=config.parameters,
+                remarks=[Notice(text, where) for text, where in config.remarks],
             ) as found,
         ):
             _pickle_by_value(found.helpers)

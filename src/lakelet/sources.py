@@ -93,7 +93,13 @@ def _root_name(node: ast.expr) -> str | None:
 
 
 def matching(pattern: str, base: Path) -> list[Path]:
-    """Source files that match the glob `pattern`, relative to `base`, sorted. A trailing `**` or `/` means everything below."""
+    """Source files that match the glob `pattern`, relative to `base`, sorted. A trailing `**` or `/` means everything below.
+
+    A pattern without wildcards names one file, which is taken whatever it is.
+    """
+    named = Path(os.path.normpath(base / pattern))
+    if not is_glob(pattern) and named.is_file():
+        return [named]
     if pattern.endswith("/"):
         pattern += "**"
     if pattern.endswith("**"):
