@@ -12,7 +12,7 @@ from typing import Any
 
 from lakelet.errors import LakeletError, Location
 from lakelet.later import unsupported
-from lakelet.model import ChangeSpec, ColumnPath, Flow, NullUpdates
+from lakelet.model import ChangeSpec, ColumnPath, Flow, NullUpdates, QueryFunction
 from lakelet.names import split_name
 from lakelet.registry import active_reader, active_registry, caller_location
 
@@ -45,7 +45,7 @@ def apply_changes(
     Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
     """
     given = dict(locals())
-    _declare(given, given.pop("target"), given.pop("flow_name"), caller_location())
+    declare_changes(given, given.pop("target"), given.pop("flow_name"), caller_location())
 
 
 def create_auto_cdc_flow(
@@ -77,7 +77,7 @@ def create_auto_cdc_flow(
     name, flow_name = given.pop("name"), given.pop("flow_name")
     if name is not None and flow_name is not None:
         raise _contradiction("name and flow_name are the same argument", where, "Give one of them.")
-    _declare(given, given.pop("target"), name if name is not None else flow_name, where)
+    declare_changes(given, given.pop("target"), name if name is not None else flow_name, where)
 
 
 def apply_changes_from_snapshot(
@@ -117,7 +117,20 @@ def create_auto_cdc_from_snapshot_flow(
 # ------------------------------------------------------------------------------------------------------- declarations
 
 
-def _declare(given: Mapping[str, Any], target: Any, name: Any, where: Location) -> None:
+def declare_changes(
+    given: Mapping[str, Any],
+    target: Any,
+    name: Any,
+    where: Location,
+    *,
+    query: QueryFunction | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+) -> None:
+    """Declare a change flow from the arguments of `apply_changes`, `given` by name.
+
+    `query` reads the source where a name is not enough. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    """
     nulls, null_columns = _null_updates(given, where)
     spec = ChangeSpec(
         source=_name("source", given["source"], where),
@@ -136,7 +149,7 @@ def _declare(given: Mapping[str, Any], target: Any, name: Any, where: Location) 
         where=_expression("where", given.get("where"), where),
         once=_switch("once", given["once"], where),
     )
-    _add(spec, target, name, where)
+    _add(spec, target, name, where, query, comment, spark_conf)
 
 
 def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, where: Location) -> None:
@@ -152,7 +165,15 @@ def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any,
     _add(spec, target, None, where)
 
 
-def _add(spec: ChangeSpec, target: Any, name: Any, where: Location) -> None:
+def _add(
+    spec: ChangeSpec,
+    target: Any,
+    name: Any,
+    where: Location,
+    query: QueryFunction | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, str] | None = None,
+) -> None:
     _check_together(spec, where)
     registry = active_registry()
     table = registry.resolve(_name("target", target, where), where)
@@ -160,7 +181,18 @@ def _add(spec: ChangeSpec, target: Any, name: Any, where: Location) -> None:
     if name is not None:
         text = _name("flow_name", name, where)
         flow = text if "." in text else str(registry.resolve(f"`{text}`", where))
-    registry.add_flow(Flow(name=flow, target=table, query=lambda: _rows(spec, where), where=where, default=False, changes=spec))
+    registry.add_flow(
+        Flow(
+            name=flow,
+            target=table,
+            query=query or (lambda: _rows(spec, where)),
+            where=where,
+            default=False,
+            comment=comment,
+            spark_conf=dict(spark_conf or {}),
+            changes=spec,
+        )
+    )
 
 
 def _rows(spec: ChangeSpec, where: Location) -> Any:

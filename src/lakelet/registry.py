@@ -195,6 +195,7 @@ def _state_of(flow: Flow) -> tuple[object, ...]:
 
 _registry: ContextVar[Registry | None] = ContextVar("lakelet_registry", default=None)
 _reader: ContextVar[Reader | None] = ContextVar("lakelet_reader", default=None)
+_names: ContextVar[Namespace | None] = ContextVar("lakelet_names", default=None)
 
 
 @contextmanager
@@ -215,6 +216,21 @@ def reading(reader: Reader) -> Iterator[None]:
         yield
     finally:
         _reader.reset(token)
+
+
+@contextmanager
+def names_in(namespace: Namespace | None) -> Iterator[None]:
+    """Complete the names that a query reads in this thread by `namespace`, which `USE` set; None: by the pipeline's own."""
+    token = _names.set(namespace)
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def names_used() -> Namespace | None:
+    """What `USE` said where the query stands that runs in this thread; None where it said nothing."""
+    return _names.get()
 
 
 def active_registry() -> Registry:

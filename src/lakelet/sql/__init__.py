@@ -3,6 +3,7 @@
 `declare` reads one source; the caller has cut it into cells, of which a plain file has one.
 """
 
-from lakelet.sql.declaring import Cell, declare
+from lakelet.sql.declaring import declare
+from lakelet.sql.text import Cell
 
 __all__ = ["Cell", "declare"]

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.errors import Location
-from lakelet.later import unsupported
-from lakelet.registry import display_path
+from sqlglot.errors import SqlglotError
 
+from lakelet.changes import declare_changes
+from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.model import Dataset, Expectation, Flow, Kind
+from lakelet.names import Namespace, TableName
+from lakelet.registry import Registry, active_registry, display_path
+from lakelet.sql.colons import json_paths, parameters
+from lakelet.sql.grammar import is_setting, statement
+from lakelet.sql.query import Query, Wanted
+from lakelet.sql.rules import columns_of, on_columns
+from lakelet.sql.text import Cell, CellText, StatementText, interpolated, statements
+from lakelet.sql.values import Changes, Column, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use, quoted
+from lakelet.sql.words import in_sql_words
 
-@dataclass(frozen=True)
-class Cell:
-    """A part of a source: its SQL text, and the line of the file on which it begins (1-based). Statements do not cross cells.
-
-    `number`: the cell's position in a Jupyter notebook, where `line` is within the cell; it belongs into every location (`Location.cell`).
-    """
-
-    text: str
-    line: int = 1
-    number: int | None = None
+_STREAM = Wanted(
+    True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
+)
+_BATCH = Wanted(
+    False, "a materialized view needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE STREAMING TABLE."
+)
+_VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
+_EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
+_ONCE = Wanted(False, "a change flow that runs ONCE reads a batch; its source is a stream", "Leave STREAM out, or leave ONCE out.")
 
 
 def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, str], session: Any) -> bool:
@@ -35,4 +44,251 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
 
     Mistakes are added to the registry's errors. Returns whether every statement was understood.
     """
-    unsupported("SQL", Location(display_path(str(file)), cells[0].line if cells else 1, cell=cells[0].number if cells else None))
+    registry = active_registry()
+    source = _Source(registry, file, configuration, session)
+    whole = True
+    for cell in cells:
+        text = CellText(cell, display_path(str(file)))
+        try:
+            for begin, end in statements(text):
+                whole &= source.declared(text, begin, end)
+        except LakeletError as error:  # a quote that is not closed: what follows cannot be told apart
+            registry.errors.append(error)
+            whole = False
+    return whole
+
+
+class _Source:
+    """One file while its statements are declared: what SET and USE said so far."""
+
+    def __init__(self, registry: Registry, file: Path, configuration: Mapping[str, str], session: Any) -> None:
+        self.registry, self.file, self.configuration, self.session = registry, file, configuration, session
+        self.settings: dict[str, str] = {}
+        self.confs: dict[str, str] = {}
+        self.namespace: Namespace | None = None
+
+    def declared(self, cell: CellText, begin: int, end: int) -> bool:
+        """Declare one statement; a mistake in it is kept. Returns whether there was none."""
+        try:
+            text = interpolated(cell, begin, end, self._value)
+            if not is_setting(text):
+                new, anchors = self._with_parameters(text)
+                text = text.edited(new, anchors)
+            remarks: list[Remark] = []
+            found = statement(text, remarks)
+            if isinstance(found, Setting):
+                self._set(found)
+            elif isinstance(found, Use):
+                self._use(found)
+            elif isinstance(found, CreateFlow):
+                self._flow(found, text)
+            else:
+                self._dataset(found, text)
+            for remark in remarks:
+                self.registry.note(remark.text, remark.where)
+        except LakeletError as error:
+            self.registry.errors.append(error)
+            return False
+        except RecursionError:
+            what = "the statement is nested too deeply"
+            self.registry.errors.append(LakeletError("SQL_SYNTAX", what, where=cell.location(begin), todo="Split it into views."))
+            return False
+        return True
+
+    # ---------------------------------------------------------------------------------------------- parameters, names
+
+    def _value(self, key: str, where: Location) -> str:
+        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (dlt-semantics 2.3)."""
+        for known in (self.settings, self.configuration):
+            if key in known:
+                return known[key]
+        raise LakeletError(
+            "SQL_PARAMETER_UNKNOWN",
+            f"nothing gives the parameter {key!r} a value",
+            where=where,
+            nearest=nearest_names(key, (*self.settings, *self.configuration)),
+            todo=f"Set it in the pipeline's configuration, with --param {key}=VALUE, or before this statement: SET {key} = VALUE.",
+        )
+
+    def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
+        try:
+            return parameters(text.text, lambda key, position: self._value(key, text.location(position)))
+        except SqlglotError:
+            return text.text, ()  # reading the statement says what is wrong with it
+
+    def _set(self, found: Setting) -> None:
+        self.settings[found.key] = found.value
+        if found.key.lower().startswith("spark.databricks."):
+            self.registry.note(f"SET {found.key} has no effect here: it belongs to Databricks", found.where)
+        else:
+            self.confs[found.key] = found.value
+
+    def _use(self, found: Use) -> None:
+        now = self.namespace or self.registry.namespace
+        self.namespace = Namespace(found.catalog or now.catalog, found.schema or now.schema)
+
+    def _full(self, name: Name, *, single: str = "") -> TableName:
+        """The full name; `single`: what has a name of one part, and lives where the pipeline does, whatever USE says."""
+        parts = name.parts
+        legacy = len(parts) > 1 and parts[0].lower() == "live"
+        parts = parts[1:] if legacy else parts
+        if single and len(parts) > 1:
+            raise LakeletError("SQL_SYNTAX", f"the name of {single} has one part", where=name.where, todo="Leave catalog and schema out.")
+        space = self.registry.namespace if legacy or single else self.namespace or self.registry.namespace
+        try:
+            return space.resolve(".".join(map(quoted, parts)))
+        except ValueError as problem:
+            raise LakeletError("SQL_SYNTAX", str(problem), where=name.where) from None
+
+    # --------------------------------------------------------------------------------------------------- declarations
+
+    def _dataset(self, found: CreateDataset, text: StatementText) -> None:
+        single = {"temporary": "a temporary view", "live": "a live view"}.get(found.view, "")
+        name = self._full(found.name, single=single)
+        columns, clauses = found.spec.columns, found.clauses
+        _check_columns(found)
+        if found.view and clauses.properties:
+            self.registry.note("TBLPROPERTIES of a view have no effect here: a view is not stored", found.where)
+        query = self._query(found, text) if found.query else None
+        self.registry.add_dataset(
+            Dataset(
+                name=name,
+                kind=found.kind,
+                where=found.where,
+                comment=clauses.comment,
+                spark_conf={} if found.view else dict(self.confs),
+                table_properties={} if found.view else clauses.properties,
+                partition_cols=clauses.partitioned_by,
+                cluster_by=clauses.cluster_by,
+                schema=_ddl(columns) if columns and columns[0].type else None,
+                private=found.private,
+                expectations=_rules(found),
+            )
+        )
+        if query is not None:
+            function = query.function(self.session, self.file, found.where)
+            self.registry.add_flow(Flow(name=str(name), target=name, query=function, where=found.where, default=True))
+        if found.changes is not None:
+            self._changes(found.changes, name, None, text, found.where)
+
+    def _query(self, found: CreateDataset, text: StatementText) -> Query:
+        assert found.query is not None
+        wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
+        wanted = _VIEW if found.view == "published" else wanted
+        columns = found.spec.columns
+        return Query(
+            found.query,
+            text,
+            self.namespace,
+            wanted,
+            names=tuple(column for column in columns if column.type is None),
+            filled=tuple(column for column in columns if column.filled is not None),
+        )
+
+    def _flow(self, found: CreateFlow, text: StatementText) -> None:
+        target = self._full(found.target)
+        name = self._full(found.name) if found.name else None
+        if found.changes is not None:
+            self._changes(found.changes, target, name, text, found.where, found.comment)
+            return
+        assert found.query is not None
+        query = Query(found.query, text, self.namespace, replace(_STREAM, what="an append flow needs a stream; its query reads a batch"))
+        self.registry.add_flow(
+            Flow(
+                name=str(name),
+                target=target,
+                query=query.function(self.session, self.file, found.where),
+                where=found.where,
+                default=False,
+                comment=found.comment,
+                spark_conf=dict(self.confs),
+            )
+        )
+
+    def _changes(
+        self, found: Changes, target: TableName, name: TableName | None, text: StatementText, where: Location, comment: str | None = None
+    ) -> None:
+        plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
+        prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
+        query = Query(found.source, text, self.namespace, _ONCE if found.once else _EVENTS, prefix)
+        with in_sql_words(where):
+            declare_changes(
+                _arguments(found),
+                str(target) if _is_plain(target) else ".".join(map(quoted, (target.catalog, target.schema, target.name))),
+                str(name) if name else None,
+                where,
+                query=query.function(self.session, self.file, where),
+                comment=comment,
+                spark_conf=dict(self.confs),
+            )
+
+
+def _is_plain(name: TableName) -> bool:
+    return not set(str(name)) & set("` ") and str(name).count(".") == 2
+
+
+def _check_columns(found: CreateDataset) -> None:
+    """Refuse column lists that say something the dataset cannot have."""
+    for column in found.spec.columns:
+        if found.view and (column.type or not column.nullable):
+            what = f"column {column.name!r} of a view has a type"
+            raise LakeletError("SQL_SYNTAX", what, where=column.where, todo="Cast it in the query.")
+        if not found.view and found.query is None and column.type is None:
+            raise LakeletError("SQL_SYNTAX", f"column {column.name!r} has no type", where=column.where, todo="Give it one.")
+        if found.query is None and column.filled is not None:
+            raise LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"column {column.name!r} is computed, and the table has no query of its own",
+                where=column.where,
+                todo="Compute it in the queries of the flows.",
+            )
+
+
+def _ddl(columns: Sequence[Column]) -> str:
+    parts = []
+    for column in columns:
+        null = "" if column.nullable else " NOT NULL"
+        comment = f" COMMENT {_string(column.comment)}" if column.comment is not None else ""
+        parts.append(f"{quoted(column.name)} {column.type}{null}{comment}")
+    return ", ".join(parts)
+
+
+def _string(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
+    """The rules of a dataset, on the columns that its query returns."""
+    named_apart = found.query is not None and any("." in rule.condition.text for rule in found.spec.rules)
+    columns = columns_of(found.query.text) if found.query is not None and named_apart else None
+    rules = []
+    for rule in found.spec.rules:
+        condition = json_paths(rule.condition.text)
+        rules.append(Expectation(rule.name, on_columns(condition, columns) if columns else condition, rule.action, rule.where))
+    return tuple(rules)
+
+
+def _arguments(found: Changes) -> dict[str, Any]:
+    """The clauses under the names that the Python functions give them."""
+
+    def text(fragment: Fragment | None) -> str | None:
+        return json_paths(fragment.text) if fragment is not None else None
+
+    return {
+        "source": found.source.text,
+        "keys": found.keys,
+        "sequence_by": text(found.sequence_by),
+        "stored_as_scd_type": found.scd_type,
+        "where": text(found.where),
+        "apply_as_deletes": text(found.deletes),
+        "apply_as_truncates": text(found.truncates),
+        "column_list": found.columns,
+        "except_column_list": found.except_columns,
+        "track_history_column_list": found.track,
+        "track_history_except_column_list": found.track_except,
+        "ignore_null_updates": found.ignore_nulls,
+        "ignore_null_updates_column_list": found.ignore_nulls_on,
+        "ignore_null_updates_except_column_list": found.ignore_nulls_except,
+        "columns_to_update": found.columns_to_update,
+        "once": found.once,
+    }
