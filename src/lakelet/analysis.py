@@ -602,7 +602,8 @@ def _user_location(error: BaseException, flow: Flow) -> Location:
     import os
     from pathlib import Path
 
-    return innermost_location(error, [Path(os.sep)]) or flow.where
+    place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
+    return place or innermost_location(error, [Path(os.sep)]) or flow.where
 
 
 def _unresolved_nearest(error: PySparkException, columns: list[str]) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ from lakelet.expectations.measure import judged
 from lakelet.filestates import STATES, checkpoint_states
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
-from lakelet.registry import Notice, active_reader, caller_location
+from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
+from lakelet.sql import colons
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
@@ -56,11 +57,22 @@ class Catalog:
         return cls(namespace, datasets, flows, {k: p for k, p in stored.items() if k not in datasets})
 
     def find(self, parts: Sequence[str]) -> TableName | None:
-        """The full name meant by the parts of a name, or None if they are too many."""
+        """The full name meant by the parts of a name, or None if they are too many.
+
+        Names are completed by what `USE` said in the source that reads them; views are the pipeline's, whatever it said.
+        """
+        text = ".".join(sqltext.quoted(p) for p in parts)
+        used = names_used()
         try:
-            return self.namespace.resolve(".".join(sqltext.quoted(p) for p in parts))
+            own = self.namespace.resolve(text)
+            if used is None or parts[0].lower() == "live" or (len(parts) == 1 and self._is_view(own)):
+                return own
+            return used.resolve(text)
         except ValueError:
             return None
+
+    def _is_view(self, name: TableName) -> bool:
+        return name.key in self.datasets and self.datasets[name.key].kind is Kind.VIEW
 
     def known_names(self) -> list[str]:
         return [str(d.name) for d in self.datasets.values()] + list(self.other_tables)
@@ -180,7 +192,8 @@ class QueryReader(ABC):
         self._scopes.append({})
         flow = self.catalog.flows[dataset.name.key][0]
         try:
-            frame = data_frame(flow.query(), flow)
+            with names_in(None):
+                frame = data_frame(flow.query(), flow)
         finally:
             reads = self._scopes.pop()
         self.entered_view(dataset, frame, reads)
@@ -232,7 +245,8 @@ class QueryReader(ABC):
                 raise _command_error(text)
             text = self._with_files(text, run, files)
             rewritten = sqltext.rewrite(self.spark, text, replacement)
-            return self._with_hidden(rewritten, files) if files and _METADATA.search(text) else run(rewritten)
+            hidden = files and _METADATA.search(text)
+            return _on_text_too(rewritten, lambda query: self._with_hidden(query, files) if hidden else run(query))
         except AnalysisException as problem:
             if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
                 name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")
@@ -304,6 +318,16 @@ class QueryReader(ABC):
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
         self.sources.append(spec)
         return self.open_source(spec, len(self.sources) - 1)
+
+
+def _on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
+    """Run a query; if it takes values out of JSON text by `column:path`, which Spark does for VARIANT only, run it in Spark's words."""
+    try:
+        return run(text)
+    except Exception as problem:
+        if colons.NOT_VARIANT not in str(problem):
+            raise
+        return run(colons.json_paths(text))
 
 
 def _parts(text: str) -> tuple[str, ...]:
