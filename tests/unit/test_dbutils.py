@@ -317,3 +317,9 @@ def test_errors_survive_a_pipe(run):
     error = run("dbutils.fs.ls('nowhere')").error
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), type(again)) == (str(error), type(error))
+
+
+def test_dbutils_does_not_travel_to_workers_and_says_so(run):
+    seen = values(run("seen['dbutils'] = dbutils"))
+    with pytest.raises(LakeletError, match="Spark's workers"):
+        pickle.dumps(seen["dbutils"])

@@ -16,6 +16,7 @@ from lakelet.errors import LakeletError
 from lakelet.loader import Loaded, loaded
 from lakelet.names import Namespace
 from lakelet.notebook import Cell, read_source
+from lakelet.testing.loading import load_file
 
 
 class Folder:
@@ -261,6 +262,8 @@ def test_notebooks_in_scala_are_refused_whatever_their_extension(folder):
         ('{"cells": [\n{]}', 2, "not valid JSON"),
         ('{"worksheets": []}', 1, "old format"),
         ('{"cells": [{"source": 3}], "nbformat": 4}', 1, "cell 1"),
+        ('{"cells": [3], "metadata": [], "nbformat": 4}', 1, "cell 1"),
+        ("[]", 1, "no list of cells"),
     ],
 )
 def test_a_jupyter_file_that_is_none_is_refused_with_its_line(folder, text, line, what):
@@ -339,3 +342,26 @@ def test_notebooks_are_found_in_a_folder_and_hidden_files_are_not(folder):
     folder.write("d/commented.sql", "-- CREATE MATERIALIZED VIEW x AS SELECT 1\n")
     found = [str(file.relative_to(folder.path)) for file in sources.in_folder(folder.path)]
     assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql"]
+
+
+def test_the_fixture_of_unit_tests_takes_notebooks_too(folder):
+    file = folder.jupyter(
+        "sales.ipynb", "import dlt\ndef plain():\n    return getArgument('day')", "@dlt.table\ndef t():\n    return plain()"
+    )
+    found = load_file(file, spark=None, conf={"day": "monday"})
+    assert (found.module.plain(), list(found.functions)) == ("monday", ["t"])
+    folder.write("totals.sql", "-- Databricks notebook source\n-- MAGIC %md x\n-- COMMAND ----------\nCREATE LIVE TABLE a AS SELECT 1\n")
+    assert list(load_file(folder.path / "totals.sql", spark=None).datasets) == ["a"]
+
+
+def test_sql_in_notebooks_is_declared_and_its_mistakes_are_told_with_cell_and_line(folder):
+    folder.jupyter("good.ipynb", ("markdown", "x"), "SET level = gold", "CREATE LIVE TABLE ${level}_a AS SELECT 1", language="sql")
+    folder.write("b.sql", SQL_CELLS.partition("    -- MAGIC %sql")[0] + "    CREATE MATERIALIZED VIEW b AS SELECT 2\n")
+    assert folder.names() == ["gold_a", "a", "b"]
+    assert [str(d.where).split(", column")[0] for d in folder.found.definitions.datasets] == [
+        "good.ipynb, cell 3, line 1",
+        "b.sql, line 9",
+        "b.sql, line 18",
+    ]
+    folder.jupyter("bad.ipynb", "CREATE LIVE TABLE c AS SELECT 1", "-- words\nCREATE LIVE TABEL d AS SELECT 1", language="sql")
+    assert str(folder.error().where) == "bad.ipynb, cell 2, line 2, column 13"

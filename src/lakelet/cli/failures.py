@@ -13,6 +13,7 @@ from lakelet import __version__
 from lakelet.cli.console import error_lines, write_lines
 from lakelet.cli.summary import Line
 from lakelet.errors import ExitCode, LakeletError
+from lakelet.redaction import redacted
 
 
 def guarded(action: Callable[[], int], *, debug: bool) -> int:
@@ -23,7 +24,7 @@ def guarded(action: Callable[[], int], *, debug: bool) -> int:
         return action()
     except LakeletError as error:
         if debug:
-            traceback.print_exc()
+            sys.stderr.write(redacted(traceback.format_exc()))
         write_lines(error_lines(error), sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
@@ -34,7 +35,7 @@ def guarded(action: Callable[[], int], *, debug: bool) -> int:
         return int(ExitCode.COMPLETED)
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            sys.stderr.write(redacted(traceback.format_exc()))
         write_lines(_internal(error, debug), sys.stderr)
         return int(ExitCode.FAILED)
 

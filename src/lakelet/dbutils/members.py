@@ -35,6 +35,14 @@ class Group:
             todo=f"Here it has {', '.join(known)}.",
         )
 
+    def __reduce__(self) -> Any:
+        raise LakeletError(
+            "DBUTILS_REFUSED",
+            f"{self._name} is used in a function that runs on Spark's workers",
+            why="It is there where the files are loaded only.",
+            todo="Ask outside of the function and use the value in it.",
+        )
+
     def help(self, *_: Any) -> None:
         """Shows nothing in a pipeline."""
         self._without_effect("help")

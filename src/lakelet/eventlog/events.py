@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lakelet.errors import LakeletError
+from lakelet.redaction import redacted
 
 INFO, WARN, ERROR, METRICS = "INFO", "WARN", "ERROR", "METRICS"
 TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELED"})
@@ -87,6 +88,6 @@ def error_struct(error: BaseException | None) -> dict[str, Any] | None:
             {"declaring_class": None, "method_name": f.name, "file_name": f.filename, "line_number": f.lineno}
             for f in traceback.extract_tb(current.__traceback__)[-20:]
         ]
-        exceptions.append({"class_name": name, "message": str(current), "stack": frames})
+        exceptions.append({"class_name": name, "message": redacted(str(current)), "stack": frames})
         current = current.__cause__
     return {"fatal": True, "exceptions": exceptions}

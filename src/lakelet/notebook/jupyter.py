@@ -31,7 +31,7 @@ def read_jupyter(file: Path) -> Source:
     if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
         old = isinstance(content, dict) and "worksheets" in content
         raise _broken("it was saved in an old format" if old else "it holds no list of cells", where, None)
-    language = _language(content.get("metadata") or {})
+    language = _language(content.get("metadata"))
     if language not in (PYTHON, SQL):
         raise other_language(file, language)
     cells = [_cell(cell, number, language, where) for number, cell in enumerate(content["cells"], 1)]
@@ -43,11 +43,11 @@ def _broken(what: str, where: Location, why: str | None) -> LakeletError:
     return LakeletError("SOURCE_FAILED", f"the notebook cannot be loaded: {what}", where=where, why=why, todo=todo)
 
 
-def _language(metadata: Mapping[str, Any]) -> str:
+def _language(metadata: Any) -> str:
     """What Databricks, the kernel or the editor noted, in this order; Python where nothing is noted."""
     places = (("application/vnd.databricks.v1+notebook", "language"), ("kernelspec", "language"), ("language_info", "name"))
     for section, key in places:
-        noted = (metadata.get(section) or {}).get(key)
+        noted = _mapping(_mapping(metadata).get(section)).get(key)
         if isinstance(noted, str) and noted:
             return _LANGUAGES.get(noted.lower(), noted)
     return PYTHON
@@ -67,5 +67,8 @@ def _cell(cell: Any, number: int, language: str, where: Location) -> Cell:
 
 def _of_editor(cell: Mapping[str, Any]) -> str:
     """The language that VS Code keeps per cell."""
-    metadata = cell.get("metadata") or {}
-    return str((metadata.get("vscode") or {}).get("languageId", "")).lower()
+    return str(_mapping(_mapping(cell.get("metadata")).get("vscode")).get("languageId", "")).lower()
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
