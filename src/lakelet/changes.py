@@ -12,7 +12,7 @@ from typing import Any
 
 from lakelet.errors import LakeletError, Location
 from lakelet.later import unsupported
-from lakelet.model import ChangeSpec, ColumnPath, Flow, NullUpdates, QueryFunction
+from lakelet.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.names import split_name
 from lakelet.registry import active_reader, active_registry, caller_location
 
@@ -117,19 +117,11 @@ def create_auto_cdc_from_snapshot_flow(
 # ------------------------------------------------------------------------------------------------------- declarations
 
 
-def declare_changes(
-    given: Mapping[str, Any],
-    target: Any,
-    name: Any,
-    where: Location,
-    *,
-    query: QueryFunction | None = None,
-    comment: str | None = None,
-    spark_conf: Mapping[str, str] | None = None,
-) -> None:
+def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Location, **of_flow: Any) -> None:
     """Declare a change flow from the arguments of `apply_changes`, `given` by name.
 
-    `query` reads the source where a name is not enough. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    `of_flow`: other fields of the flow; its `query`, where the source is more than a name.
+    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
     """
     nulls, null_columns = _null_updates(given, where)
     spec = ChangeSpec(
@@ -149,7 +141,7 @@ def declare_changes(
         where=_expression("where", given.get("where"), where),
         once=_switch("once", given["once"], where),
     )
-    _add(spec, target, name, where, query, comment, spark_conf)
+    _add(spec, target, name, where, **of_flow)
 
 
 def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, where: Location) -> None:
@@ -165,15 +157,7 @@ def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any,
     _add(spec, target, None, where)
 
 
-def _add(
-    spec: ChangeSpec,
-    target: Any,
-    name: Any,
-    where: Location,
-    query: QueryFunction | None = None,
-    comment: str | None = None,
-    spark_conf: Mapping[str, str] | None = None,
-) -> None:
+def _add(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: Any) -> None:
     _check_together(spec, where)
     registry = active_registry()
     table = registry.resolve(_name("target", target, where), where)
@@ -181,18 +165,8 @@ def _add(
     if name is not None:
         text = _name("flow_name", name, where)
         flow = text if "." in text else str(registry.resolve(f"`{text}`", where))
-    registry.add_flow(
-        Flow(
-            name=flow,
-            target=table,
-            query=query or (lambda: _rows(spec, where)),
-            where=where,
-            default=False,
-            comment=comment,
-            spark_conf=dict(spark_conf or {}),
-            changes=spec,
-        )
-    )
+    of_flow = {"query": lambda: _rows(spec, where), **of_flow}
+    registry.add_flow(Flow(name=flow, target=table, where=where, default=False, changes=spec, **of_flow))
 
 
 def _rows(spec: ChangeSpec, where: Location) -> Any:

@@ -122,7 +122,7 @@ class ChangeSpec:
 class Flow:
     """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
 
-    `changes`: how its rows change the target; None for a flow that appends or replaces.
+    `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source.
     """
 
     name: str
@@ -133,6 +133,7 @@ class Flow:
     comment: str | None = None
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     changes: ChangeSpec | None = None
+    language: Literal["PYTHON", "SQL"] = "PYTHON"
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ class Update:
                     "is_streaming": work.flow.streaming,
                     "comment": work.flow.flow.comment or dataset.comment or "",
                     "spark_conf": {**dataset.spark_conf, **work.flow.flow.spark_conf},
-                    "language": "PYTHON",
+                    "language": work.flow.flow.language,
                     "once": work.flow.flow.changes is not None and work.flow.flow.changes.once,
                     "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in schema.fields],
                     "schema_json": schema.json(),

@@ -167,7 +167,7 @@ class _Source:
         )
         if query is not None:
             function = query.function(self.session, self.file, found.where)
-            self.registry.add_flow(Flow(name=str(name), target=name, query=function, where=found.where, default=True))
+            self.registry.add_flow(Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL"))
         if found.changes is not None:
             self._changes(found.changes, name, None, text, found.where)
 
@@ -202,6 +202,7 @@ class _Source:
                 default=False,
                 comment=found.comment,
                 spark_conf=dict(self.confs),
+                language="SQL",
             )
         )
 
@@ -220,6 +221,7 @@ class _Source:
                 query=query.function(self.session, self.file, where),
                 comment=comment,
                 spark_conf=dict(self.confs),
+                language="SQL",
             )
 
 

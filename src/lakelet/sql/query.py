@@ -91,11 +91,11 @@ class Query:
                 where=self.names[0].where,
                 why=f"it returns {', '.join(frame.columns)}",
             )
-        frame = frame.toDF(*(column.name for column in self.names))
-        for column in self.names:
-            if column.comment:
-                frame = frame.withMetadata(quoted(column.name), {"comment": column.comment})
-        return frame
+        if not any(column.comment for column in self.names):
+            return frame.toDF(*(column.name for column in self.names))
+        frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))  # the query's own names may be twice the same
+        told = [{"metadata": {"comment": column.comment}} if column.comment else {} for column in self.names]
+        return frame.select(*(frame[f"c{at}"].alias(column.name, **told[at]) for at, column in enumerate(self.names)))
 
     # ---------------------------------------------------------------------------------------------------- locations
 

@@ -1,0 +1,113 @@
+"""Pipelines written in SQL files: tables of the language as people use it, run for real (dlt-semantics section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SHOP = """\
+-- A shop: orders arrive as files, customers as changes.
+SET shop.floor = 10;
+
+CREATE OR REFRESH STREAMING TABLE raw_orders
+COMMENT 'as they came'
+AS SELECT *, _metadata.file_name AS file FROM STREAM read_files('${landing}/orders', format => 'json');
+
+CREATE STREAMING TABLE orders (
+  CONSTRAINT `has id` EXPECT (id IS NOT NULL) ON VIOLATION DROP ROW,
+  CONSTRAINT large EXPECT (o.amount >= ${shop.floor}),
+  CONSTRAINT known EXPECT (c.name != "nobody"))
+TBLPROPERTIES (quality = 'silver')
+AS SELECT o.id, o.amount AS paid, c.name, o.info:city.name AS city, o.info:zip::int
+   FROM STREAM(LIVE.raw_orders) o LEFT JOIN LIVE.customers c ON o.customer = c.id;
+
+CREATE OR REFRESH STREAMING TABLE customers;
+CREATE TEMPORARY VIEW customer_events AS SELECT * FROM STREAM read_files(:landing || '/customers', format => 'json');
+CREATE FLOW customers_flow AS AUTO CDC INTO customers FROM STREAM(customer_events)
+  KEYS (id) APPLY AS DELETE WHEN op = "D" SEQUENCE BY n COLUMNS * EXCEPT (op, n, _rescued_data) STORED AS SCD TYPE 1;
+
+CREATE STREAMING TABLE customers_history;
+APPLY CHANGES INTO LIVE.customers_history FROM STREAM(LIVE.customer_events)
+  KEYS (id) APPLY AS DELETE WHEN op = "D" SEQUENCE BY n COLUMNS * EXCEPT (op, n, _rescued_data) STORED AS SCD TYPE 2;
+
+CREATE STREAMING TABLE everything (id BIGINT, kind STRING COMMENT 'of what');
+CREATE FLOW of_orders AS INSERT INTO everything BY NAME SELECT id, 'order' AS kind FROM STREAM raw_orders WHERE id IS NOT NULL;
+CREATE FLOW of_customers AS INSERT INTO everything BY NAME SELECT 'customer' AS kind, id FROM STREAM customer_events;
+
+CREATE OR REFRESH LIVE VIEW paid_orders (CONSTRAINT paid EXPECT (paid > 0) ON VIOLATION DROP ROW) AS SELECT * FROM LIVE.orders;
+CREATE MATERIALIZED VIEW by_city (city COMMENT 'where', total) CLUSTER BY (city)
+AS SELECT city, sum(paid) FROM paid_orders GROUP BY ALL;
+
+USE CATALOG other; USE SCHEMA reports;
+CREATE MATERIALIZED VIEW top AS SELECT max(total) AS total FROM main.default.by_city;
+CREATE MATERIALIZED VIEW again AS SELECT total, (SELECT count(*) FROM paid_orders) AS orders FROM top
+"""
+
+
+def order(id: Any, amount: float, customer: int, city: str, zip: str) -> dict[str, Any]:
+    return {"id": id, "amount": amount, "customer": customer, "info": f'{{"city":{{"name":"{city}"}},"zip":"{zip}"}}'}
+
+
+def test_a_shop_in_one_sql_file(project):
+    p = project().write(SHOP, "shop.sql")
+    p.arrive("a.json", {"id": 1, "name": "Ada", "op": "I", "n": 1}, {"id": 2, "name": "nobody", "op": "I", "n": 1}, folder="customers")
+    p.arrive(
+        "a.json",
+        order(1, 20.0, 1, "Rome", "100"),
+        order(2, 5.0, 2, "Rome", "100"),
+        order(None, 7.0, 1, "Oslo", "1"),
+        order(3, -1.0, 1, "Oslo", "1"),
+        folder="orders",
+    )
+    p.run()
+    assert p.rows("orders", "id", "paid", "name", "city", "zip") == [
+        (1, 20.0, "Ada", "Rome", 100),
+        (2, 5.0, "nobody", "Rome", 100),
+        (3, -1.0, "Ada", "Oslo", 1),
+    ]
+    assert p.quality("orders") == {"has id": (3, 1), "large": (1, 3), "known": (3, 1)}
+    assert p.rows("raw_orders", "id", "file") == [(1, "a.json"), (2, "a.json"), (3, "a.json"), (None, "a.json")]
+    assert p.rows("customers") == [(1, "Ada"), (2, "nobody")]
+    assert p.rows("everything") == [(1, "customer"), (1, "order"), (2, "customer"), (2, "order"), (3, "order")]
+    assert p.rows("by_city") == [("Rome", 25.0)]
+    assert p.rows("other.reports.again") == [(25.0, 2)]
+
+    p.arrive("b.json", {"id": 1, "name": "Ada", "op": "D", "n": 3}, {"id": 2, "name": "Bob", "op": "U", "n": 2}, folder="customers")
+    p.run()
+    assert p.rows("customers") == [(2, "Bob")]
+    assert p.rows("customers_history") == [(1, "Ada", 1, 3), (2, "Bob", 2, None), (2, "nobody", 1, 2)]
+    assert (len(p.rows("everything")), len(p.rows("orders"))) == (7, 3)
+    details = [row["details"]["flow_definition"] for row in p.logged(event_type="flow_definition")]
+    assert {d["language"] for d in details} == {"SQL"}
+
+
+def test_mistakes_of_queries_are_shown_at_their_line_and_column(project):
+    p = project().write(
+        """\
+        CREATE MATERIALIZED VIEW good AS SELECT 1 AS id;
+
+        CREATE MATERIALIZED VIEW column AS
+        SELECT id,
+               nope
+        FROM good;
+        CREATE MATERIALIZED VIEW syntax AS
+        SELECT id
+        FRM good x y;
+        CREATE MATERIALIZED VIEW name AS SELECT *
+        FROM   goood;
+        CREATE STREAMING TABLE kind AS SELECT * FROM good;
+        CREATE LIVE TABLE rule (CONSTRAINT r EXPECT (id + 1)) AS SELECT * FROM good
+        """,
+        "bad.sql",
+    )
+    found = {str(error.dataset).rsplit(".", 1)[-1]: error for error in p.refused()}
+    places = {name: (error.code, error.where.line, error.where.column) for name, error in found.items()}
+    assert places == {
+        "column": ("QUERY_FAILED_ANALYSIS", 5, 8),
+        "syntax": ("QUERY_FAILED_ANALYSIS", 9, 5),
+        "name": ("UNKNOWN_DATASET", 11, 8),
+        "kind": ("QUERY_KIND", 12, 32),
+        "rule": ("EXPECTATION_INVALID", 13, 36),
+    }
+    assert all(error.where.file.endswith("bad.sql") for error in found.values())
+    assert found["column"].lines()[2:4] == ["  5 |        nope", "             ^"]
+    assert found["name"].nearest == ("main.default.good",)
