@@ -468,8 +468,8 @@ def test_other_kinds_of_source_files_and_pipelines_without_tables_are_refused(pr
     p = project("import dlt\n\n@dlt.view\ndef only_a_view():\n    return spark.range(1)\n")
     (error,) = p.refused()
     assert (error.code, error.why.startswith("looked at "), "pipeline.py" in error.why) == ("EMPTY_PIPELINE", True, True)
-    p.write("CREATE MATERIALIZED VIEW x AS SELECT 1", "tables.sql")
-    assert [e.code for e in p.refused()] == ["NOT_SUPPORTED_YET"]
+    p.write("val x = 1", "tables.scala")
+    assert [e.code for e in p.refused()] == ["SOURCE_KIND"]
     p.files = []
     assert [e.code for e in p.refused()] == ["NO_SOURCES"]
 
