@@ -142,15 +142,20 @@ def test_a_jupyter_notebook_runs_its_cells_in_one_module_and_future_imports_hold
         "from __future__ import annotations\nimport dlt\nfactor = 2",
         "%md nothing to run",
         "%%sql\nSELECT 1",
-        "!ls\n%matplotlib inline\nrest = 7 % factor\ntext = '''\n%pip is text here\n'''",
-        "@dlt.table\ndef sums(x: Unknown = rest):\n    return factor + 1",
+        "pip install a\n!ls\n%matplotlib inline\nrest = 7 % factor\ntext = '''\n%pip is text here\n'''",
+        "%%sparksql\nSELECT 1",
+        "%%time\nmore = 1",
+        "@dlt.table\ndef sums(x: Unknown = rest + more):\n    return factor + 1",
     )
     assert folder.names() == ["sums"]
-    assert str(folder.found.definitions.datasets[0].where) == "sales.ipynb, cell 6, line 1"
+    assert str(folder.found.definitions.datasets[0].where) == "sales.ipynb, cell 8, line 1"
     assert folder.notices() == [
         "sales.ipynb, cell 4, line 1: %sql: the cell is left out; of this notebook a pipeline executes the Python cells only",
-        "sales.ipynb, cell 5, line 1: !ls: shell commands are left out",
-        "sales.ipynb, cell 5, line 2: %matplotlib: the command is left out",
+        "sales.ipynb, cell 6, line 1: %sparksql: the cell is left out; of this notebook a pipeline executes the Python cells only",
+        "sales.ipynb, cell 5, line 1: %pip install a: packages come from this environment; the notebook asks for a",
+        "sales.ipynb, cell 5, line 2: !ls: shell commands are left out",
+        "sales.ipynb, cell 5, line 3: %matplotlib: the command is left out",
+        "sales.ipynb, cell 7, line 1: %time: the command is left out",
     ]
     assert "return factor + 1" in inspect.getsource(inspect.unwrap(folder.found.definitions.flows[0].query))
 
@@ -175,6 +180,7 @@ def test_a_syntax_error_in_a_notebook_names_the_line_of_the_file_and_no_cell_run
     error = folder.error()
     assert (error.code, error.where.line) == ("SOURCE_FAILED", line)
     assert "does not compile" in error.what
+    assert error.why == "def (:"
 
 
 def test_run_executes_a_notebook_in_the_module_of_the_one_that_names_it(folder):

@@ -21,7 +21,8 @@ _COMMENTS = {PYTHON: "#", SQL: "--", "scala": "//"}
 _HEADER = re.compile(r"^(#|--|//) Databricks notebook source\s*$")
 _LANGUAGES = {"py": PYTHON, "python": PYTHON, "sql": SQL, "scala": "scala", "r": "r"}
 _WHOLE_CELL = frozenset({*_LANGUAGES, "md", "md-sandbox", "sh", "bash", "fs", "environment", "html", "javascript", "writefile", "skip"})
-_MAGIC = re.compile(r"^%{1,2}(?P<name>[A-Za-z][\w-]*)(?P<rest>.*)$")
+_OF_PYTHON = frozenset({"time", "timeit", "capture", "prun"})  # cell commands whose cell is Python all the same
+_MAGIC = re.compile(r"^(?P<sign>%{1,2})(?P<name>[A-Za-z][\w-]*)(?P<rest>.*)$")
 
 
 @dataclass(frozen=True)
@@ -155,8 +156,13 @@ def magic_cell(text: str, language: str, line: int, *, number: int | None = None
     lines = text.split("\n")
     told = next((i for i, one in enumerate(lines) if one.strip() and not one.lstrip().startswith(_COMMENTS[language])), None)
     found = _MAGIC.match(lines[told].strip()) if told is not None else None
-    if told is None or not found or (language == PYTHON and found["name"].lower() not in _WHOLE_CELL):
-        return Cell(language, text, line, number, uncommented)  # Python's other commands take a line, not the cell
+    if told is None or not found or (language == PYTHON and not _takes_cell(found["sign"], found["name"].lower())):
+        return Cell(language, text, line, number, uncommented)
     name = found["name"].lower()
     rest = found["rest"].strip() if name in _LANGUAGES else ""
     return Cell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[told + 1 :]]), line + told, number, uncommented)
+
+
+def _takes_cell(sign: str, name: str) -> bool:
+    """Whether a command of a Python notebook concerns its whole cell, and not its line only."""
+    return name in _WHOLE_CELL or (sign == "%%" and name not in _OF_PYTHON)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_COMMAND = re.compile(r"^\s*(?:%{1,2}(?P<name>[A-Za-z]\w*)|(?P<shell>!))(?P<rest>.*)$", re.DOTALL)
+_COMMAND = re.compile(r"^\s*(?:%{1,2}(?P<name>[A-Za-z]\w*)|(?P<bare>pip)(?= install )|!)(?P<rest>.*)$", re.DOTALL)
 _RUN = re.compile(r"""^\s*(?P<path>"[^"]*"|'[^']*'|[^\s$"']+)\s*(?P<arguments>.*)$""", re.DOTALL)
 _ARGUMENT = re.compile(r"""\$(?P<name>[\w.-]+)\s*=\s*(?P<value>"[^"]*"|'[^']*'|\S+)""")
 _OPTION_VALUES = frozenset({"-r", "--requirement", "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links"})
@@ -32,7 +32,8 @@ class Code:
 def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
     """Cut the text of a Python cell where commands stand, in order. Only `%run` interrupts the code; the others take no part in it.
 
-    A line is a command where Python cannot read it: `%` and `!` within expressions and strings stay what they are. Raises SyntaxError.
+    A line is a command where Python cannot read it: `%` and `!` within expressions and strings stay what they are. `pip install` needs no
+    `%`, as on the service. Raises SyntaxError.
     """
     lines = text.split("\n")
     found: list[Magic] = []
@@ -65,7 +66,7 @@ def _magic_at(lines: list[str], at: int) -> Magic | None:
         rest = rest[:-1] + lines[last]
         lines[last] = ""
     lines[at] = lines[at][: len(lines[at]) - len(lines[at].lstrip())] + "pass"
-    return Magic(match["name"] or "!", rest.strip(), at + 1)
+    return Magic(match["name"] or match["bare"] or "!", rest.strip(), at + 1)
 
 
 def packages(rest: str) -> list[str]:

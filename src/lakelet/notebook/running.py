@@ -159,6 +159,8 @@ def _pieces(source: Source, cell: Cell, filename: str) -> Iterator[Code | Magic]
     try:
         yield from pieces(cell.text, filename)
     except SyntaxError as error:
+        lines = cell.text.split("\n")
+        error.text = lines[min(error.lineno or 1, len(lines)) - 1]  # Python looks into the file, whose lines are others
         error.lineno = (error.lineno or 1) + cell.line - 1
         raise
 
