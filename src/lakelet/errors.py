@@ -156,7 +156,7 @@ class Location:
         """The line of the source and a caret under the column; nothing where either is not known. Long lines are cut around the column."""
         if not self.source or not self.column:
             return []
-        first = max(0, self.column - 81)
+        first = self.column - 81 if self.column > 120 else 0
         shown = self.source[first : first + 120].replace("\t", " ").rstrip()
         gutter = f"{self.line} | "
         return [gutter + shown, " " * (len(gutter) + self.column - 1 - first) + "^"]
@@ -254,12 +254,12 @@ class DefinitionErrors(LakeletError):
         return [line for error in self.errors for line in error.lines()]
 
 
-def nearest_names(name: str, known: Iterable[str], limit: int = 2) -> tuple[str, ...]:
+def nearest_names(name: str, known: Iterable[str], limit: int = 2, cutoff: float = 0.6) -> tuple[str, ...]:
     """Known names that look like `name`, best first. Compares without case, and on the last part of dotted names too."""
     candidates: dict[str, str] = {}
     for full in known:
         candidates.setdefault(full.lower(), full)
         candidates.setdefault(full.rsplit(".", 1)[-1].lower(), full)
-    hits = difflib.get_close_matches(name.lower(), candidates, n=limit + 2, cutoff=0.6)
-    short = difflib.get_close_matches(name.rsplit(".", 1)[-1].lower(), candidates, n=limit + 2, cutoff=0.6)
+    hits = difflib.get_close_matches(name.lower(), candidates, n=limit + 2, cutoff=cutoff)
+    short = difflib.get_close_matches(name.rsplit(".", 1)[-1].lower(), candidates, n=limit + 2, cutoff=cutoff)
     return tuple(dict.fromkeys(candidates[h] for h in [*hits, *short]))[:limit]

@@ -132,7 +132,7 @@ class Registry:
                         f"flow {flow.name!r} writes to {flow.target}, which no file defines",
                         where=flow.where,
                         nearest=nearest_names(str(flow.target), known),
-                        todo="Define it with create_streaming_table(...).",
+                        todo="Define it: create_streaming_table(...), in SQL CREATE STREAMING TABLE.",
                     )
                 )
             elif target is not None and not flow.default and target.kind in (Kind.MATERIALIZED_VIEW, Kind.VIEW):
@@ -154,7 +154,7 @@ class Registry:
                         "the streaming table has no query and no flow writes to it",
                         where=dataset.where,
                         dataset=str(dataset.name),
-                        todo=f'Add a flow: @dlt.append_flow(target="{dataset.name.name}").',
+                        todo=f'Add a flow: @dlt.append_flow(target="{dataset.name.name}"), in SQL CREATE FLOW … AS INSERT INTO ….',
                     )
                 )
         return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lakelet.errors import LakeletError
+from lakelet.errors import LakeletError, nearest_names
 from lakelet.later import unsupported
 from lakelet.sql.cursor import Cursor
 from lakelet.sql.values import Changes, Fragment
@@ -30,7 +30,8 @@ def changes(cursor: Cursor, *, once: bool) -> Changes:
     cursor.expect("FROM", purpose=" before the source of the changes")
     source, streams = _source(cursor)
     cursor.expect("KEYS", purpose=" behind the source of the changes")
-    found: dict[str, Any] = {"keys": cursor.listed(cursor.column)}
+    keys_at = cursor.where()
+    found: dict[str, Any] = {"keys": cursor.listed(cursor.column), "places": {"keys": keys_at}}
     while not cursor.ended:
         _clause(cursor, found)
     if "sequence_by" not in found:
@@ -53,16 +54,16 @@ def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
             if key in found:
                 raise LakeletError("SQL_SYNTAX", "this clause is given twice", where=where, todo="Keep one of them.")
             found[key] = value
+            found["places"][key] = where
 
     if cursor.skip("IGNORE", "NULL"):
         cursor.expect("UPDATES")
         if cursor.skip("ON"):
             listed, left_out = _columns(cursor)
-            put(ignore_nulls=False, ignore_nulls_on=listed, ignore_nulls_except=left_out)
-            if listed is None and left_out is None:
-                found["ignore_nulls"] = True
+            put(ignore_null_updates_column_list=listed, ignore_null_updates_except_column_list=left_out)
+            put(ignore_null_updates=listed is None and left_out is None)
         else:
-            put(ignore_nulls=True)
+            put(ignore_null_updates=True)
     elif cursor.skip("WHERE"):
         put(where=cursor.until("a condition", _ends(cursor)))
     elif cursor.skip("APPLY", "AS"):
@@ -76,13 +77,13 @@ def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
         put(columns_to_update=cursor.column())
     elif cursor.skip("COLUMNS"):
         listed, left_out = _columns(cursor)
-        put(columns=listed, except_columns=left_out)
+        put(column_list=listed, except_column_list=left_out)
     elif cursor.skip("STORED", "AS"):
-        put(scd_type=_scd_type(cursor))
+        put(stored_as_scd_type=_scd_type(cursor))
     elif cursor.skip("TRACK", "HISTORY"):
         cursor.expect("ON")
         listed, left_out = _columns(cursor)
-        put(track=listed, track_except=left_out)
+        put(track_history_column_list=listed, track_history_except_column_list=left_out)
     else:
         cursor.fail("a clause of the change flow is expected", _WORDS, todo=f"The clauses are {', '.join(map(' '.join, _CLAUSES))} ….")
 
@@ -93,7 +94,7 @@ def _apply_as(cursor: Cursor, put: Callable[..., None]) -> None:
         cursor.fail("DELETE or TRUNCATE is expected", ("DELETE", "TRUNCATE"))
     cursor.expect("WHEN")
     condition = cursor.until("a condition", _ends(cursor))
-    put(**{"deletes" if deletes else "truncates": condition})
+    put(**{"apply_as_deletes" if deletes else "apply_as_truncates": condition})
 
 
 def _scd_type(cursor: Cursor) -> str:
@@ -101,7 +102,8 @@ def _scd_type(cursor: Cursor) -> str:
     if cursor.skip("BITEMPORAL"):
         unsupported("STORED AS BITEMPORAL", where)
     cursor.expect("SCD", "TYPE")
-    if not (cursor.sees("1") or cursor.sees("2")) and not (cursor.word() and cursor.word().value in ("1", "2")):  # type: ignore[union-attr]
+    found = cursor.word()
+    if found is None or found.value not in ("1", "2"):
         cursor.fail("1 or 2 is expected", todo="Type 1 keeps current rows, type 2 keeps history.")
     return cursor.take().value
 
@@ -118,12 +120,25 @@ def _columns(cursor: Cursor) -> tuple[tuple[str, ...] | None, tuple[str, ...] | 
     return tuple(found), None
 
 
+def _refuse_misspelt(cursor: Cursor) -> None:
+    """Raise SQL_SYNTAX for `STOERD AS`: almost the first word of a clause, and its second one behind it."""
+    word, after = cursor.word(), cursor.word(1)
+    if word is None or after is None or word.kind != "word":
+        return
+    near = [clause for clause in _CLAUSES if len(clause) > 1 and clause[1] == after.upper and clause[0] != word.upper]
+    if nearest_names(word.upper, [clause[0] for clause in near], cutoff=0.7):
+        cursor.fail("a clause of the change flow is expected", [clause[0] for clause in near])
+
+
 def _ends(cursor: Cursor) -> Callable[[], bool]:
     """Whether the next words begin another clause: not right at the beginning of an expression, and not behind a dot or operator."""
     begin = cursor.at
 
     def ends() -> bool:
-        if cursor.at == begin or not any(cursor.sees(*clause) for clause in _CLAUSES):
+        if cursor.at == begin:
+            return False
+        if not any(cursor.sees(*clause) for clause in _CLAUSES):
+            _refuse_misspelt(cursor)
             return False
         before = cursor.words[cursor.at - 1]
         return before.kind != "word" or before.is_name or before.upper in (")", "]")

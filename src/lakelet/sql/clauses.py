@@ -171,7 +171,8 @@ def _every(cursor: Cursor) -> None:
             cursor.expect("TIME", "ZONE")
             cursor.string("a string with the time zone")
         return
-    cursor.expect("EVERY", purpose=" or CRON")
+    if not cursor.skip("EVERY"):
+        cursor.fail("EVERY or CRON is expected", ("EVERY", "CRON"))
     _interval(cursor)
 
 

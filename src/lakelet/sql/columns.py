@@ -13,6 +13,7 @@ from lakelet.sql.values import Column, Remark, Rule, Spec
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")
+_IN_TYPE = ("COLLATE", "WITH", "WITHOUT", "LOCAL", "TIME", "ZONE", "TO", "YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "PRECISION")
 _OPTIONS = ("NOT NULL", "COMMENT", "GENERATED", "DEFAULT", "PRIMARY KEY", "MASK")
 
 
@@ -73,7 +74,7 @@ def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
 def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
     """A key constraint, up to the comma or parenthesis behind it."""
     where = cursor.where()
-    kind = " ".join(word.upper for word in cursor.words[cursor.at : cursor.at + 2] if word.upper != "(")
+    kind = next(" ".join(words) for words in _CONSTRAINTS if cursor.sees(*words))
     cursor.until("a key", lambda: False)
     remarks.append(Remark(f"{kind} has no effect here: keys are informational, nothing checks them", where))
 
@@ -89,18 +90,21 @@ def _column(cursor: Cursor, remarks: list[Remark]) -> Column:
 def _type(cursor: Cursor) -> str | None:
     """The text of a type, without comments; None if there is none."""
     begin, depth = cursor.at, 0
-    while not cursor.ended:
-        word = cursor.take()
-        if depth == 0 and (word.upper in (",", ")") or word.upper in _AFTER_TYPE):
-            cursor.at -= 1
+    while (word := cursor.word()) is not None:
+        opens = word.upper in ("(", "<")
+        of_name = word.is_name and (cursor.at == begin or word.upper in _IN_TYPE or cursor.words[cursor.at - 1].upper == "COLLATE")
+        if depth == 0 and (word.upper in _AFTER_TYPE or not (of_name or (opens and cursor.at > begin))):
             break
-        depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(word.upper, 0)
-    taken = cursor.words[begin : cursor.at]
-    if taken and not taken[0].is_name:
-        cursor.at = begin
+        depth += 1 if opens else -1 if word.upper in (")", ">") else 0
+        cursor.at += 1
+    if cursor.at == begin and not cursor.ended and not any(cursor.sees(word) for word in (",", ")", *_AFTER_TYPE)):
         cursor.fail("a type is expected")
-    text = cursor.statement.text
-    return " ".join(text[word.start : word.stop] for word in taken) or None
+    if cursor.at == begin:
+        return None
+    text = cursor.fragment(begin, cursor.at).text
+    if "--" in text or "/*" in text:
+        text = " ".join(word.value for word in cursor.words[begin : cursor.at])
+    return text
 
 
 def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from lakelet.sql.values import Fragment, Name, quoted
 
 T = TypeVar("T")
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
+_CREATED = ("OR", "STREAMING", "MATERIALIZED", "LIVE", "INCREMENTAL", "TEMPORARY", "TEMP", "PRIVATE", "VIEW", "FLOW")
 _OPEN, _CLOSE = "([{", ")]}"
 
 
@@ -165,6 +166,7 @@ class Cursor:
             self.fail("a query is expected", QUERY_WORDS[:-1], todo="A query begins with SELECT, WITH, FROM, VALUES or TABLE.")
         begin = self.at
         self._check_balance()
+        self._check_end()
         self.at = len(self.words)
         return self.fragment(begin, self.at)
 
@@ -181,6 +183,14 @@ class Cursor:
         if opened:
             raise self.error("this parenthesis is not closed", where=self.where(opened[-1]))
 
+    def _check_end(self) -> None:
+        """Raise SQL_SYNTAX where another statement begins in the rest."""
+        for at in range(self.at, len(self.words) - 1):
+            first, second = self.words[at].upper, self.words[at + 1].upper
+            if (first == "CREATE" and second in _CREATED) or (first, second) in (("APPLY", "CHANGES"), ("AUTO", "CDC")):
+                self.at = at
+                self.end()
+
     def end(self) -> None:
         """Raise SQL_SYNTAX unless the statement ends here."""
         if not self.ended:
@@ -192,7 +202,7 @@ class Cursor:
         """Raise SQL_SYNTAX at the next word; among `expected` the nearest keyword is named."""
         found = self.word()
         got = f"found {found.value!r}" if found else "the statement ends here"
-        nearest = nearest_names(found.value.upper(), expected) if found else ()
+        nearest = nearest_names(found.upper, expected) if found and len(found.upper) > 2 else ()
         raise self.error(f"{what}, {got}", nearest=nearest, todo=todo)
 
     def error(self, what: str, *, where: Location | None = None, nearest: Sequence[str] = (), todo: str | None = None) -> LakeletError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ class _Source:
                 self._use(found)
             elif isinstance(found, CreateFlow):
                 self._flow(found, text)
-            else:
+            elif found is not None:
                 self._dataset(found, text)
             for remark in remarks:
                 self.registry.note(remark.text, remark.where)
@@ -212,7 +212,7 @@ class _Source:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
         prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
         query = Query(found.source, text, self.namespace, _ONCE if found.once else _EVENTS, prefix)
-        with in_sql_words(where):
+        with in_sql_words(where, found.places):
             declare_changes(
                 _arguments(found),
                 str(target) if _is_plain(target) else ".".join(map(quoted, (target.catalog, target.schema, target.name))),
@@ -271,26 +271,7 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
 
 
 def _arguments(found: Changes) -> dict[str, Any]:
-    """The clauses under the names that the Python functions give them."""
-
-    def text(fragment: Fragment | None) -> str | None:
-        return json_paths(fragment.text) if fragment is not None else None
-
-    return {
-        "source": found.source.text,
-        "keys": found.keys,
-        "sequence_by": text(found.sequence_by),
-        "stored_as_scd_type": found.scd_type,
-        "where": text(found.where),
-        "apply_as_deletes": text(found.deletes),
-        "apply_as_truncates": text(found.truncates),
-        "column_list": found.columns,
-        "except_column_list": found.except_columns,
-        "track_history_column_list": found.track,
-        "track_history_except_column_list": found.track_except,
-        "ignore_null_updates": found.ignore_nulls,
-        "ignore_null_updates_column_list": found.ignore_nulls_on,
-        "ignore_null_updates_except_column_list": found.ignore_nulls_except,
-        "columns_to_update": found.columns_to_update,
-        "once": found.once,
-    }
+    """The clauses as arguments of `apply_changes`."""
+    given = {field.name: getattr(found, field.name) for field in fields(found) if field.name not in ("source_streams", "places")}
+    texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}
+    return {**given, **texts, "source": found.source.text}

@@ -13,6 +13,7 @@ from lakelet.sql.values import CreateFlow, Remark, Setting, Statement, Use
 
 _BEGINNINGS = ("CREATE", "SET", "USE", "APPLY", "AUTO")
 _SET = re.compile(r"SET\s+(?:`(?P<quoted>[^`]+)`|(?P<key>[\w.\-]+))\s*=\s*(?P<value>.*)", re.IGNORECASE | re.DOTALL)
+_SHOWN = re.compile(r"SET\s+(?:`[^`]+`|[\w.\-]+)\s*\Z", re.IGNORECASE)
 _COMMENT = re.compile(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 _TRAILING = re.compile(r"(?:(?:^|\s)--[^\n]*|/\*.*?\*/|\s)+\Z", re.DOTALL | re.MULTILINE)
 
@@ -38,6 +39,10 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "ANALYZE": ("maintenance is no part of a pipeline", _OUTSIDE),
     "REFRESH": ("an update brings all datasets up to date", "Leave it out; lakelet run --select NAME updates one of them."),
     "DECLARE": ("a pipeline has no variables", "Write SET key = value and ${key}, or a parameter :key."),
+    **dict.fromkeys(
+        ("GRANT", "REVOKE", "CALL", "EXECUTE", "COMMENT", "MSCK", "CACHE", "UNCACHE", "CLEAR", "RESET", "RESTORE", "UNDROP", "SYNC", "ADD"),
+        ("a pipeline source declares datasets and flows only", _OUTSIDE),
+    ),
     "BEGIN": ("a pipeline has no scripts, it declares datasets", "Write one statement for each dataset."),
 }
 _CREATED: dict[str, tuple[str, str]] = {
@@ -47,8 +52,8 @@ _CREATED: dict[str, tuple[str, str]] = {
 _SEVERAL = ("a pipeline source declares datasets and flows only", _OUTSIDE)
 
 
-def statement(text: StatementText, remarks: list[Remark]) -> Statement:
-    """Read one statement. What has no effect here is added to `remarks`.
+def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
+    """Read one statement; None if it does nothing. What has no effect here is added to `remarks`.
 
     Raises SQL_SYNTAX where it is not understood, SQL_STATEMENT_REFUSED for a statement that declares nothing, and the refusals of clauses.
     """
@@ -57,6 +62,9 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement:
     setting = _setting(text, begin)
     if setting is not None:
         return setting
+    if _SHOWN.match(text.text, begin):
+        remarks.append(Remark("SET without a value has no effect here: it only shows one", text.location(begin)))
+        return None
     cursor = Cursor(text)
     where = cursor.where()
     if cursor.skip("CREATE"):

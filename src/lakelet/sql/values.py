@@ -96,25 +96,29 @@ Columns = tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Changes:
-    """FROM source KEYS (…) … of AUTO CDC and APPLY CHANGES (dlt-semantics 6)."""
+    """FROM source KEYS (…) … of AUTO CDC and APPLY CHANGES, each clause under the name that it has as an argument (dlt-semantics 6).
+
+    `places`: where each clause stands.
+    """
 
     source: Fragment
     source_streams: bool
     keys: tuple[str, ...]
     sequence_by: Fragment
-    scd_type: str = "1"
+    stored_as_scd_type: str = "1"
     where: Fragment | None = None
-    deletes: Fragment | None = None
-    truncates: Fragment | None = None
-    columns: Columns = None
-    except_columns: Columns = None
-    track: Columns = None
-    track_except: Columns = None
-    ignore_nulls: bool = False
-    ignore_nulls_on: Columns = None
-    ignore_nulls_except: Columns = None
+    apply_as_deletes: Fragment | None = None
+    apply_as_truncates: Fragment | None = None
+    column_list: Columns = None
+    except_column_list: Columns = None
+    track_history_column_list: Columns = None
+    track_history_except_column_list: Columns = None
+    ignore_null_updates: bool = False
+    ignore_null_updates_column_list: Columns = None
+    ignore_null_updates_except_column_list: Columns = None
     columns_to_update: str | None = None
     once: bool = False
+    places: Mapping[str, Location] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from lakelet.errors import LakeletError, Location
@@ -29,10 +29,13 @@ _ARGUMENT = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?!\w)" for name in
 
 
 @contextmanager
-def in_sql_words(where: Location) -> Iterator[None]:
-    """Say the errors that leave the block in SQL's words; they are about the statement at `where`."""
+def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[None]:
+    """Say the errors that leave the block in SQL's words. They are about the statement at `where`, or one of its clauses."""
     try:
         yield
     except LakeletError as error:
+        named = _ARGUMENT.search(error.what)
+        stem = named[0].rstrip("*") if named else ""
+        place = next((place for name, place in places.items() if stem and name.startswith(stem)), where)
         what, todo = (None if text is None else _ARGUMENT.sub(lambda m: _WORDS[m[0]], text) for text in (error.what, error.todo))
-        raise LakeletError(error.code, str(what), where=error.where or where, why=error.why, todo=todo, nearest=error.nearest) from None
+        raise LakeletError(error.code, str(what), where=place, why=error.why, todo=todo, nearest=error.nearest) from None
