@@ -127,6 +127,15 @@ def test_a_python_notebook_runs_its_python_cells_and_tells_which_others_it_leave
     ]
 
 
+def test_cells_of_one_kind_that_are_left_out_are_one_notice(folder):
+    folder.write("a.py", "# Databricks notebook source\n# MAGIC %sql a\n# COMMAND ----------\n# MAGIC %sql b\n" + TABLE.format("t"))
+    folder.jupyter("b.ipynb", "%sh a", ("markdown", "x"), "%sh b", "%sh c")
+    assert [text.partition(";")[0] for text in folder.notices()] == [
+        "a.py, line 2: %sql: 2 cells are left out, the others at line 4",
+        "b.ipynb, cell 1, line 1: %sh: 3 cells are left out, the others at cell 3, cell 4",
+    ]
+
+
 def test_source_and_place_of_functions_are_those_of_the_notebook(folder):
     folder.write("sales.py", NOTEBOOK)
     places = {d.name.name: str(d.where) for d in folder.load().definitions.datasets}

@@ -101,11 +101,16 @@ class Sources:
 
     @staticmethod
     def _note_others(source: Source) -> None:
+        """One notice for each kind of cell that is left out, at the first of them."""
+        own = {PYTHON: "Python", SQL: "SQL"}[source.language]
+        others: dict[str, list[Cell]] = {}
         for cell in source.cells:
             if cell.language not in (source.language, *_QUIET):
-                own = {PYTHON: "Python", SQL: "SQL"}[source.language]
-                text = f"%{cell.language}: the cell is left out; of this notebook a pipeline executes the {own} cells only"
-                active_registry().note(text, source.where(cell))
+                others.setdefault(cell.language, []).append(cell)
+        for language, (first, *more) in others.items():
+            rest = ", ".join(f"cell {cell.number}" if cell.number else f"line {cell.line}" for cell in more)
+            which = f"{len(more) + 1} cells are left out, the others at {rest}" if more else "the cell is left out"
+            active_registry().note(f"%{language}: {which}; of this notebook a pipeline executes the {own} cells only", source.where(first))
 
 
 def _named(source: Path, path: str, where: Location) -> Path:
