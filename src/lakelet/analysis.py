@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, NullType, StructType
 
-from lakelet import __version__, schemas
+from lakelet import __version__, changefeed, schemas
 from lakelet.cdc.changes import END, START, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.versions import copy_of, sequence_of
@@ -115,8 +115,11 @@ class _Reader(QueryReader):
     flow: Flow | None = None
     opened: dict[str, int] = field(default_factory=dict)
 
-    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.analyzer.table_schema(dataset)
+        if feed:
+            self.catalog.feeds.add(dataset.name.key)
+            schema = StructType([*schema.fields, *changefeed.COLUMNS])
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
         return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 

@@ -49,6 +49,8 @@ class Catalog:
     datasets: Mapping[str, Dataset]
     flows: Mapping[str, tuple[Flow, ...]]
     other_tables: Mapping[str, str]
+    feeds: set[str] = field(default_factory=set)
+    """Keys of the datasets whose change feed the pipeline reads; analysis finds them."""
 
     @classmethod
     def of(cls, definitions: Definitions, namespace: Namespace, stored: Mapping[str, str]) -> Catalog:
@@ -108,8 +110,8 @@ class QueryReader(ABC):
     # ------------------------------------------------------------------------ to be answered by sub-classes
 
     @abstractmethod
-    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
-        """A stored dataset. `jreader`: the JVM reader with the user's options, or None."""
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
+        """A stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: its change feed is asked for."""
 
     @abstractmethod
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
@@ -153,12 +155,14 @@ class QueryReader(ABC):
 
     # -------------------------------------------------------------------------------------------- spark.table and co
 
-    def relation(self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame]) -> DataFrame:
-        """The table called `text`: of the pipeline first, then of the storage, then whatever Spark knows."""
+    def relation(
+        self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], feed: bool = False
+    ) -> DataFrame:
+        """The table called `text`, or its change `feed`: of the pipeline first, then of the storage, then whatever Spark knows."""
         parts = _parts(text)
         found = self.catalog.find(parts)
         if found and found.key in self.catalog.datasets:
-            return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader)
+            return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader, feed=feed)
         if parts[0].lower() == "live":
             raise self._unknown(text)
         if found and found.key in self.catalog.other_tables:
@@ -172,15 +176,20 @@ class QueryReader(ABC):
                 raise self._unknown(text) from None
             raise
 
-    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None) -> DataFrame:
-        """DataFrame of a dataset of the pipeline."""
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, feed: bool = False) -> DataFrame:
+        """DataFrame of a dataset of the pipeline, or of its change feed."""
+        if feed and dataset.kind is Kind.VIEW:
+            raise _kind_error(f"{dataset.name} is a view, which has no change feed", "Read the change feed of a streaming table.")
+        if feed and dataset.table_properties.get("delta.enableChangeDataFeed", "true").lower() == "false":
+            what = f"{dataset.name} keeps no change feed: its property delta.enableChangeDataFeed is false"
+            raise _kind_error(what, "Take the property away; it is set where a change feed is read.")
         scope = self._scopes[-1] if self._scopes else self.reads
         scope.setdefault((dataset.name.key, streaming), dataset.name)
         with self.resolving(dataset):
             if dataset.kind is Kind.VIEW:
                 frame = self.look_through(dataset)
             else:
-                frame = self.open_table(dataset, streaming=streaming, jreader=jreader)
+                frame = self.open_table(dataset, streaming=streaming, jreader=jreader, feed=feed)
         if streaming and not frame.isStreaming:
             raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
         if not streaming and frame.isStreaming:
@@ -392,7 +401,8 @@ def intercepted() -> Iterator[None]:
     wrap(DataFrameReader, "load", _batch_load)
     for name in ("format", "schema", "option", "options"):
         wrap(DataStreamReader, name, remembering(name))
-    wrap(DataFrameReader, "format", remembering("format"))
+    for name in ("format", "option", "options"):
+        wrap(DataFrameReader, name, remembering(name))
     wrap(DataStreamReader, "load", _stream_load)
     try:
         yield
@@ -401,21 +411,22 @@ def intercepted() -> Iterator[None]:
             setattr(owner, name, original)
 
 
-def _table(session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame]) -> DataFrame:
+def _table(
+    session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], *, feed: bool = False
+) -> DataFrame:
     reader = active_reader()
     if not isinstance(reader, QueryReader) or not isinstance(name, str):
         return otherwise()
-    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise)
+    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise, feed=feed)
 
 
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
-            asked = {key.lower() for key in said_to(self).get("options", {})}
-            if asked & _CHANGE_FEED and isinstance(active_reader(), QueryReader):
-                raise LakeletError("NOT_SUPPORTED_YET", "reading a table's change feed inside a pipeline", where=caller_location())
+            asked = said_to(self).get("options", {})
+            feed = any(key.lower() in _CHANGE_FEED and value.lower() == "true" for key, value in asked.items())
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
-            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName))
+            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), feed=feed)
 
         return table
 

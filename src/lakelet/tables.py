@@ -243,6 +243,15 @@ class Transaction:
             self._option(created),
         )
 
+    def spec(self) -> TableSpec:
+        """The stored table as it is described."""
+        current = self._txn.metadata()
+        return TableSpec(self.schema, tuple(_strings(current.partitionColumns())), (), self.properties, current.description())
+
+    def rows(self) -> DataFrame:
+        """The table's rows in the version the transaction started from, with all its columns."""
+        return self._spark.read.format("delta").option("versionAsOf", str(self.read_version)).load(str(self.path))
+
     def write(self, rows: DataFrame) -> list[Any]:
         """Write the rows' files; they become visible with `commit`. Returns Delta's file actions."""
         files = self._txn.writeFiles(rows._jdf)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
 from lakelet.cdc.mirror import PART, ROWS, STATE
 
 ACTION = "__lakelet_action"
+_FRESH = "__lakelet_fresh"
 UPSERT, DELETE, BURY, CLEAR, TRUNCATE = "upsert", "delete", "bury", "clear", "truncate"
 
 
@@ -43,6 +44,37 @@ def first_rows(events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
     return placed if truncate is None else placed.unionByName(mark(placed, truncate, shape))
+
+
+def refolded(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, counted: Observation, *, marks: bool) -> DataFrame:
+    """All rows of the internal table after a batch, in one pass: the latest event of each key, stored or new.
+
+    For a table so small that writing it anew costs less than looking for the files to change.
+
+    Args:
+        events: of the batch, not folded.
+        truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
+        counted: gets `upserted` and `deleted`, rows of the target, and `written`, rows of the internal table.
+        marks: the truncate is of this batch and replaces what was remembered of earlier ones.
+    """
+    live, fresh = ~F.col(DELETED), F.col(_FRESH)
+    keyed = col(shape.keys[0]).isNotNull()
+    stored = inner.where(keyed).drop(PART).withColumn(_FRESH, F.lit(False))
+    both = stored.unionByName(winners(events).withColumn(_FRESH, F.lit(True)), allowMissingColumns=True)
+    others = [n for n in both.columns if n not in shape.keys]
+    latest = F.max_by(F.struct(*map(col, others)), F.struct(F.col(SEQ), live.alias("live"), fresh))
+    found = both.groupBy(*map(col, shape.keys)).agg(latest.alias("__latest"), F.max(~fresh & live).alias("__had"))
+    found = found.select(*map(col, shape.keys), *(F.col("__latest")[n].alias(n) for n in others), "__had")
+    gone = F.lit(False) if truncate is None else live & _before(F.col(SEQ), truncate, shape)
+    placed = found.withColumns({PART: F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)), "__gone": gone})
+    lost, kept = F.col("__had") & (F.col("__gone") | (fresh & F.col(DELETED))), ~F.col("__gone")
+    told = {"upserted": fresh & live & kept, "deleted": lost, "written": kept}
+    observed = placed.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
+    rows = observed.where(kept).drop(_FRESH, "__had", "__gone")
+    if truncate is None:
+        return rows
+    known = mark(rows, truncate, shape) if marks else inner.where(~keyed)
+    return rows.unionByName(known, allowMissingColumns=True)
 
 
 def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *, buries: bool, marks: bool) -> DataFrame:

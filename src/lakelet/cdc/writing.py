@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from delta.tables import DeltaTable
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -26,8 +26,10 @@ from lakelet.tables import TableLog, TableSpec
 
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
+_SMALL = 32 << 20  # bytes; up to it a table of latest events is written anew, which costs less than to look for what to change
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
 _VECTORS = "delta.enableDeletionVectors"
+_FEEDS = "delta.enableChangeDataFeed"  # as in `changefeed`, which is above
 _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
 _TXN = "spark.databricks.delta.write"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
@@ -106,8 +108,9 @@ def apply(
         fresh = transaction.read_version < 0 or transaction.outdated(made)
         if not fresh:
             _same_state(transaction, made)
+        at_once = not fresh and _at_once(spec, transaction)
         events = changes.events(spec, batch, shape)
-        events = (events if keeps_events(spec) else latest.folded(events, shape)).persist()
+        events = (events if keeps_events(spec) or at_once else latest.folded(events, shape)).persist()
         try:
             seen = changes.look(spec, events, shape)
             kept, anything = measure()
@@ -119,13 +122,14 @@ def apply(
                 rows = _first(spec, events, shape, seen.truncate)
                 result = _load(transaction, rows, made, app, kept, truncate=transaction.read_version >= 0 and transaction.outdated(made))
             else:
-                made = replace(made, schema=schemas.merge(transaction.schema, made.schema))
-                if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
-                    made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
-                if not transaction.described(made, replace=False):
-                    transaction.describe(made, replace=False)
-                    transaction.commit([], user_metadata={})
-                result = _merge(spec, session, inner, events, shape, seen, app, kept)
+                made = _grown(transaction, made)
+                if at_once:
+                    result = _refold(spec, transaction, events, shape, seen, made, app, kept)
+                else:
+                    if not transaction.described(made, replace=False):
+                        transaction.describe(made, replace=False)
+                        transaction.commit([], user_metadata={})
+                    result = _merge(spec, session, inner, events, shape, seen, app, kept)
         finally:
             events.unpersist()
     reached("changes.merged")
@@ -146,6 +150,20 @@ def _same_state(transaction: tables.Transaction, made: TableSpec) -> None:
         )
 
 
+def _at_once(spec: ChangeSpec, transaction: tables.Transaction) -> bool:
+    """Whether all rows are written anew in one pass. A change feed tells of changed rows, so its table is merged."""
+    feeds = transaction.properties.get(_FEEDS, "false").lower() == "true"
+    return not keeps_events(spec) and not feeds and transaction.size <= _SMALL
+
+
+def _grown(transaction: tables.Transaction, made: TableSpec) -> TableSpec:
+    """The internal table with what it has and what it is to have."""
+    made = replace(made, schema=schemas.merge(transaction.schema, made.schema))
+    if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
+        made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
+    return made
+
+
 def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
     if keeps_events(spec):
         return history.actions(spec, events, None, shape, truncate, marks=truncate is not None).drop(ACTION)
@@ -160,11 +178,49 @@ def _load(
     transaction.describe(made, replace=truncate)
     files = transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
-    visible = sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS)
-    told = {"rows": int(visible), "upserted": int(visible), "deleted": 0, "rewritten": int(visible)}
-    kept = {"lakelet": {**kept.get("lakelet", {}), **told}}
-    transaction.commit([*removed, *files], user_metadata=kept, app=app, replace=truncate)
-    return Applied(int(visible), 0, int(visible))
+    visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
+    done = Applied(visible, 0, visible)
+    transaction.commit([*removed, *files], user_metadata=_telling(kept, done), app=app, replace=truncate)
+    return done
+
+
+def _refold(
+    spec: ChangeSpec,
+    transaction: tables.Transaction,
+    events: DataFrame,
+    shape: Layout,
+    seen: Seen,
+    made: TableSpec,
+    app: tuple[str, int],
+    kept: Mapping[str, Any],
+) -> Applied:
+    """A batch into a small table of latest events: every row is written anew, with one look at the table instead of MERGE's two."""
+    stored = transaction.rows()
+    truncate, marks = _truncation(spec, stored, shape, seen)
+    counted = Observation()
+    rows = latest.refolded(events, stored, shape, truncate, counted, marks=marks)
+    transaction.describe(made, replace=False)
+    removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
+    reached("batch.files_written")
+    found = {name: int(count or 0) for name, count in counted.get.items()}
+    done = Applied(found["upserted"], found["deleted"], found["written"])
+    transaction.commit([*removed, *files], user_metadata=_telling(kept, done), app=app)
+    return done
+
+
+def _telling(kept: Mapping[str, Any], done: Applied) -> dict[str, Any]:
+    """What a commit keeps, with what the batch did: the next update tells of it when this one dies before it can."""
+    told = {"rows": done.upserted, "upserted": done.upserted, "deleted": done.deleted, "rewritten": done.rewritten}
+    return {"lakelet": {**kept.get("lakelet", {}), **told}}
+
+
+def _truncation(spec: ChangeSpec, stored: DataFrame, shape: Layout, seen: Seen) -> tuple[Any, bool]:
+    """The highest truncate's sequence so far, None if there was none, and whether it is of this batch."""
+    if spec.apply_as_truncates is None:
+        return None, False
+    before = latest.last_truncate(stored, shape)
+    marks = seen.truncate is not None and (before is None or seen.truncate > before)
+    return (seen.truncate if marks else before), marks
 
 
 def _merge(
@@ -179,12 +235,7 @@ def _merge(
 ) -> Applied:
     table = DeltaTable.forPath(session, str(inner))
     stored = table.toDF()
-    truncate = seen.truncate
-    marks = truncate is not None
-    if spec.apply_as_truncates is not None:
-        before = latest.last_truncate(stored, shape)
-        marks = marks and (before is None or truncate > before)
-        truncate = before if truncate is None else truncate if before is None else max(before, truncate)
+    truncate, marks = _truncation(spec, stored, shape, seen)
     buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
     if keeps_events(spec):
         source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).localCheckpoint()

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet import schemas
+from lakelet import changefeed, schemas
 from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
@@ -150,11 +150,12 @@ class FlowRun:
         """How the table is made, with the columns `schema` has (or the declared ones)."""
         declared = self.analyzed.schema if self.dataset.schema is not None else None
         epoch = self.stored().epoch
+        feed = {changefeed.PROPERTY: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
         return TableSpec(
             schema=declared or schemas.storable(schema),
             partition_cols=self.dataset.partition_cols,
             cluster_by=self.dataset.cluster_by,
-            properties={**self.dataset.table_properties, **({EPOCH: str(epoch)} if epoch else {})},
+            properties={**self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})},
             comment=self.dataset.comment,
         )
 
@@ -169,8 +170,10 @@ class RunReader(QueryReader):
     opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
 
-    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any) -> DataFrame:
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         path = self.environment.storage.table_path(dataset.name)
+        if feed:
+            changefeed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
         return self._stored(str(path), streaming, jreader)

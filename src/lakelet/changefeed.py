@@ -1,0 +1,41 @@
+"""A table's change feed: which columns it has, and that the table keeps one (dlt-semantics 6.2). Layer 4.
+
+Delta keeps a feed from the commit on that sets a property. Lakelet sets it for every table whose feed the pipeline reads, before the reader
+starts: its stream begins with the table as it is, told as inserts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from lakelet.cdc.changes import HIDDEN
+from lakelet.cdc.mirror import INTERNAL, mirror
+from lakelet.places import Place
+from lakelet.tables import TableLog, Transaction, lock_of
+
+PROPERTY = "delta.enableChangeDataFeed"
+COLUMNS = (
+    T.StructField("_change_type", T.StringType()),
+    T.StructField("_commit_version", T.LongType()),
+    T.StructField("_commit_timestamp", T.TimestampType()),
+)
+"""What a row of the feed has beside the table's columns: insert, delete, update_preimage or update_postimage, and of which commit."""
+
+
+def keep_feed(spark: SparkSession, path: Place) -> None:
+    """Make a stored table keep its change feed; nothing happens if it does. Change tables keep it in their internal log (decision 0012)."""
+    inner = path / INTERNAL
+    is_change_table = TableLog(inner).version() >= 0
+    log = inner if is_change_table else path
+    with lock_of(log).alone():
+        transaction = Transaction(spark, log)
+        if transaction.read_version < 0 or transaction.properties.get(PROPERTY) == "true":
+            return
+        stored = transaction.spec()
+        transaction.describe(replace(stored, properties={**(stored.properties or {}), PROPERTY: "true"}), replace=False)
+        transaction.commit([], user_metadata={})
+    if is_change_table:
+        mirror(path, HIDDEN)

@@ -1,0 +1,66 @@
+"""The change feed of a table, read inside the pipeline (dlt-semantics 6.2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.errors import DefinitionErrors
+
+PEOPLE = """
+import dlt
+
+@dlt.view
+def events():
+    reader = spark.readStream.schema("id INT, seq INT, name STRING, gone BOOLEAN")
+    return reader.json(spark.conf.get("landing"))
+
+dlt.create_streaming_table("people")
+dlt.apply_changes(
+    target="people", source="events", keys=["id"], sequence_by="seq", apply_as_deletes="gone", except_column_list=["seq", "gone"]
+)
+"""
+FEED = """
+@dlt.table
+def told():
+    changes = spark.readStream.option("readChangeFeed", "true").table("people")
+    return changes.select("id", "name", "_change_type", "_commit_version")
+"""
+
+
+def event(id: int, seq: int, name: str | None = None, gone: bool = False) -> dict[str, object]:
+    return {"id": id, "seq": seq, "name": name, "gone": gone}
+
+
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_stream_reads_inserts_updates_and_deletes_of_a_change_table(project, from_the_start):
+    p = project(PEOPLE + (FEED if from_the_start else ""))
+    p.arrive("a.json", event(1, 1, "ann"), event(2, 1, "bob"))
+    p.run()
+    p.write(PEOPLE + FEED).run()  # a table that was there before its first reader begins to keep a feed now
+    assert p.rows("told", "id", "name", "_change_type") == [(1, "ann", "insert"), (2, "bob", "insert")]
+
+    p.arrive("b.json", event(1, 5, "anna"), event(2, 5, gone=True), event(3, 5, "cy"), event(2, 3, "late"))
+    p.run()
+    assert p.rows("people", "id", "name") == [(1, "anna"), (3, "cy")]
+    told = sorted(p.rows("told", "id", "name", "_change_type"))
+    assert told == [
+        (1, "ann", "insert"),
+        (1, "ann", "update_preimage"),
+        (1, "anna", "update_postimage"),
+        (2, "bob", "delete"),
+        (2, "bob", "insert"),
+        (3, "cy", "insert"),
+    ]
+    versions = p.versions()
+    p.run()
+    assert p.versions() == versions
+
+
+def test_a_view_and_a_table_that_keeps_none_have_no_change_feed(project):
+    refused = PEOPLE.replace('"people")', '"people", table_properties={"delta.enableChangeDataFeed": "false"})', 1) + FEED
+    p = project(refused)
+    p.arrive("a.json", event(1, 1, "ann"))
+    for source, why in ((refused, "is false"), (PEOPLE + FEED.replace('table("people")', 'table("events")'), "is a view")):
+        with pytest.raises(DefinitionErrors) as caught:
+            p.write(source).run()
+        assert [(e.code, why in e.what) for e in caught.value.errors] == [("QUERY_KIND", True)]
