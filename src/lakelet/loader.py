@@ -74,19 +74,21 @@ def loaded(
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
-                registry.errors.append(_empty(files))
+                registry.errors.append(_empty(files, registry.notices))
             yield Loaded(definitions, tuple(registry.notices), _helpers(before, import_roots), tuple(registry.errors), complete)
         finally:
             for module in _helpers(before, import_roots):
                 sys.modules.pop(module.__name__, None)
 
 
-def _empty(files: Sequence[Path]) -> LakeletError:
+def _empty(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
+    """The error for sources without a table; what was left out of them may be the reason."""
     shown = [display_path(str(file)) for file in files]
+    looked = "looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
     return LakeletError(
         "EMPTY_PIPELINE",
         "the sources define no table",
-        why="looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else ""),
+        why="\n".join([looked, *(f"{notice.where}: {notice.text}" for notice in notices[:3])]),
         todo="Define at least one with @dlt.table; views alone are never stored.",
     )
 

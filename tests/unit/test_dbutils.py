@@ -323,3 +323,22 @@ def test_dbutils_does_not_travel_to_workers_and_says_so(run):
     seen = values(run("seen['dbutils'] = dbutils"))
     with pytest.raises(LakeletError, match="Spark's workers"):
         pickle.dumps(seen["dbutils"])
+
+
+def test_an_object_store_is_listed_and_read_as_a_folder_is(run, s3):
+    s3.put("raw/a.csv", "id\n1\n")
+    s3.put("raw/sub/b.csv", "x")
+    seen = values(
+        run(
+            f"""
+            seen["listed"] = [(f.path, f.name, f.size, f.modificationTime > 0) for f in dbutils.fs.ls("{s3.uri("raw")}")]
+            seen["one"] = [f.path for f in dbutils.fs.ls("{s3.uri("raw/a.csv")}")]
+            seen["head"] = dbutils.fs.head("{s3.uri("raw/a.csv")}", 2)
+            seen["gone"] = dbutils.fs.rm("{s3.uri("gone")}")
+            """
+        )
+    )
+    assert [entry[1:3] for entry in seen["listed"]] == [("a.csv", 5), ("sub/", 0)]
+    assert seen["listed"][0][::3] == (s3.uri("raw/a.csv"), True)
+    assert (seen["one"], seen["head"], seen["gone"]) == ([s3.uri("raw/a.csv")], "id", False)
+    assert run(f"dbutils.fs.ls('{s3.uri('nothing')}')").error.code == "FILE_NOT_FOUND"

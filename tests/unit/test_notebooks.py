@@ -136,6 +136,13 @@ def test_cells_of_one_kind_that_are_left_out_are_one_notice(folder):
     ]
 
 
+def test_a_notebook_whose_tables_stand_in_cells_of_another_language_defines_none_and_says_why(folder):
+    folder.write("a.py", "# Databricks notebook source\n# MAGIC %sql\n# MAGIC CREATE LIVE TABLE t AS SELECT 1")
+    error = folder.error()
+    assert error.code == "EMPTY_PIPELINE"
+    assert "a.py, line 2: %sql: the cell is left out" in error.why.splitlines()[1]
+
+
 def test_source_and_place_of_functions_are_those_of_the_notebook(folder):
     folder.write("sales.py", NOTEBOOK)
     places = {d.name.name: str(d.where) for d in folder.load().definitions.datasets}
