@@ -13,7 +13,6 @@ from lakelet.errors import LakeletError
 from lakelet.inspect import run_sql
 
 A = {"id": 1, "o": {"k": 1}}
-SQL_FILES = pytest.mark.xfail(strict=True, reason="SQL front end (language issue)")
 
 
 def columns(project: Any, name: str) -> dict[str, str]:
@@ -170,7 +169,6 @@ def test_what_only_the_files_tell_fails_its_own_branch(pipeline: Callable[..., A
         pytest.param('SELECT *, _metadata.file_name f FROM cloud_files("${landing}","json")', id="S07"),
     ],
 )
-@SQL_FILES
 def test_a_sql_file_reads_files(project: Callable[..., Any], sql: str) -> None:
     made = project()
     made.arrive("a.json", A)
@@ -178,7 +176,6 @@ def test_a_sql_file_reads_files(project: Callable[..., Any], sql: str) -> None:
     assert len(made.rows("t", "id")) == 1
 
 
-@SQL_FILES
 def test_S08_a_sql_file_reads_the_state_of_a_stream(project: Callable[..., Any]) -> None:
     made = project()
     made.arrive("a.json", A)

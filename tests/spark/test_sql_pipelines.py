@@ -80,6 +80,46 @@ def test_a_shop_in_one_sql_file(project):
     assert {d["language"] for d in details} == {"SQL"}
 
 
+COLUMNS = """\
+CREATE OR REFRESH STREAMING TABLE IDENTIFIER(:target || '.numbers') (
+  id BIGINT NOT NULL COMMENT 'the key', twice BIGINT GENERATED ALWAYS AS (id * 2), kind STRING DEFAULT 'plain', missing DATE,
+  CONSTRAINT pk PRIMARY KEY (id), CONSTRAINT even EXPECT (twice % 2 = 0) ON VIOLATION FAIL UPDATE)
+USING DELTA PARTITIONED BY (kind) COMMENT "it's typed" TBLPROPERTIES ('quality' = 'bronze')
+FLOW INSERT BY NAME SELECT id FROM STREAM read_files('${landing}', format => 'json', schemaEvolutionMode => 'none');
+
+CREATE STREAMING TABLE latest FLOW AUTO CDC FROM numbers KEYS (id) SEQUENCE BY id IGNORE NULL UPDATES COLUMNS (id, twice);
+CREATE FLOW before AS AUTO CDC ONCE INTO latest FROM (SELECT 7L AS id, 0L AS twice UNION ALL SELECT 1L, 0L) KEYS (id) SEQUENCE BY id - 1
+  COLUMNS id, twice IGNORE NULL UPDATES;
+CREATE MATERIALIZED VIEW paths AS
+SELECT v:a.b, v:a.b[0]::int AS first, t:`x y`::string AS xy, upper(t:k) AS k
+FROM (SELECT parse_json('{"a": {"b": [4]}}')::string AS v, '{"x y": 1, "k": "up"}' AS t);
+CREATE MATERIALIZED VIEW variants AS SELECT v:a::int, v:list FROM (SELECT parse_json('{"a": 3, "list": [1]}') AS v);
+CREATE OR REPLACE MATERIALIZED VIEW joined AS
+SELECT * EXCEPT (b.kind, a.missing, b.missing, b.twice, a.id), 1 AS one FROM numbers a JOIN LIVE.numbers b ON a.id = b.id;
+CREATE TEMPORARY VIEW few (n COMMENT 'how many', n2) AS SELECT count(*), count(*) FROM read_files('${landing}', format => 'json');
+SET spark.sql.session.timeZone = Asia/Tokyo;
+CREATE PRIVATE MATERIALIZED VIEW zone AS SELECT current_timezone() AS zone, n FROM few
+"""
+
+
+def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
+    p = project().write(COLUMNS, "columns.sql")
+    p.parameters["target"] = "main.default"
+    p.arrive("a.json", {"id": 1}, {"id": 2})
+    p.run()
+    assert p.rows("numbers") == [(1, 2, "plain", None), (2, 4, "plain", None)]
+    assert p.rows("latest") == [(1, 2), (2, 4), (7, 0)]
+    assert p.rows("paths", "b", "first", "xy", "k") == [("[4]", 4, "1", "UP")]
+    assert p.rows("variants", "a") == [3]
+    assert p.table("joined").column_names == ["twice", "kind", "id", "one"]
+    assert p.rows("zone") == [("Asia/Tokyo", 2)]
+    p.arrive("b.json", {"id": 3})
+    p.run()
+    assert p.rows("latest") == [(1, 2), (2, 4), (3, 6), (7, 0)]
+    notes = {notice.text.split(" has no effect")[0] for notice in p.pipeline.check().notices}
+    assert notes == {"PRIMARY KEY", "OR REPLACE"}
+
+
 def test_mistakes_of_queries_are_shown_at_their_line_and_column(project):
     p = project().write(
         """\
