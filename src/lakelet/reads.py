@@ -33,11 +33,11 @@ from lakelet.filestates import STATES, checkpoint_states
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
-from lakelet.sql import colons
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
 _METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
+_NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"  # in the message of the error that Spark raises for a path into text
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
 
 
@@ -334,9 +334,11 @@ def _on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
     try:
         return run(text)
     except Exception as problem:
-        if colons.NOT_VARIANT not in str(problem):
+        if _NOT_VARIANT not in str(problem):
             raise
-        return run(colons.json_paths(text))
+        from lakelet.sql.colons import json_paths  # here, because it loads sqlglot
+
+        return run(json_paths(text))
 
 
 def _parts(text: str) -> tuple[str, ...]:

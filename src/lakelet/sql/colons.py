@@ -14,9 +14,6 @@ from sqlglot.errors import SqlglotError
 from lakelet.sql.dialect import Word, words_of
 from lakelet.sql.values import quoted
 
-NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"
-"""In the message of the error that Spark raises for a path into text."""
-
 _PLAIN = re.compile(r"\w+")
 _OPENING = {")": "(", "]": "["}
 _LIST_ENDS = frozenset(
