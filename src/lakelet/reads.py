@@ -238,14 +238,21 @@ class QueryReader(ABC):
                 return None
             found = self.catalog.find(ref.parts)
             key = found.key if found else ""
+            folder = None
             if key not in self.catalog.datasets and key not in self.catalog.other_tables:
                 if ref.parts[0].lower() == "live":
                     raise self._unknown(".".join(ref.parts))
-                unknown.append(".".join(ref.parts))
-                return None
+                folder = _streamed_folder(ref)
+                if folder is None:
+                    unknown.append(".".join(ref.parts))
+                    return None
             if (key, ref.streaming) not in opened:
                 name = ".".join(sqltext.quoted(p) for p in ref.parts)
-                frame = self.relation(name, streaming=ref.streaming, jreader=None, otherwise=lambda: self.spark.table(name))
+                if folder is None:
+                    frame = self.relation(name, streaming=ref.streaming, jreader=None, otherwise=lambda: self.spark.table(name))
+                else:
+                    self.external[name] = None
+                    frame = self._stored(folder, True, None)
                 opened[key, ref.streaming] = self._view(frame)
             return opened[key, ref.streaming]
 
@@ -327,6 +334,11 @@ class QueryReader(ABC):
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
         self.sources.append(spec)
         return self.open_source(spec, len(self.sources) - 1)
+
+
+def _streamed_folder(ref: sqltext.RelationRef) -> str | None:
+    """The folder of `STREAM delta.`folder``, which Spark itself reads as a batch only; None for anything else."""
+    return ref.parts[1] if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
 
 
 def _on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
+from deltalake import write_deltalake
+
 SHOP = """\
 -- A shop: orders arrive as files, customers as changes.
 SET shop.floor = 10;
@@ -96,6 +99,7 @@ FROM (SELECT parse_json('{"a": {"b": [4]}}')::string AS v, '{"x y": 1, "k": "up"
 CREATE MATERIALIZED VIEW variants AS SELECT v:a::int, v:list FROM (SELECT parse_json('{"a": 3, "list": [1]}') AS v);
 CREATE OR REPLACE MATERIALIZED VIEW joined AS
 SELECT * EXCEPT (b.kind, a.missing, b.missing, b.twice, a.id), 1 AS one FROM numbers a JOIN LIVE.numbers b ON a.id = b.id;
+CREATE STREAMING TABLE folder AS SELECT d.x FROM STREAM delta.`${landing}_delta` d;
 CREATE TEMPORARY VIEW few (n COMMENT 'how many', n2) AS SELECT count(*), count(*) FROM read_files('${landing}', format => 'json');
 SET spark.sql.session.timeZone = Asia/Tokyo;
 CREATE PRIVATE MATERIALIZED VIEW zone AS SELECT current_timezone() AS zone, n FROM few
@@ -105,6 +109,7 @@ CREATE PRIVATE MATERIALIZED VIEW zone AS SELECT current_timezone() AS zone, n FR
 def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     p = project().write(COLUMNS, "columns.sql")
     p.parameters["target"] = "main.default"
+    write_deltalake(f"{p.landing}_delta", pa.table({"x": [1, 2]}))
     p.arrive("a.json", {"id": 1}, {"id": 2})
     p.run()
     assert p.rows("numbers") == [(1, 2, "plain", None), (2, 4, "plain", None)]
@@ -113,9 +118,11 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert p.rows("variants", "a") == [3]
     assert p.table("joined").column_names == ["twice", "kind", "id", "one"]
     assert p.rows("zone") == [("Asia/Tokyo", 2)]
+    write_deltalake(f"{p.landing}_delta", pa.table({"x": [3]}), mode="append")
     p.arrive("b.json", {"id": 3})
     p.run()
     assert p.rows("latest") == [(1, 2), (2, 4), (3, 6), (7, 0)]
+    assert p.rows("folder") == [1, 2, 3]
     notes = {notice.text.split(" has no effect")[0] for notice in p.pipeline.check().notices}
     assert notes == {"PRIMARY KEY", "OR REPLACE"}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -138,3 +140,8 @@ def test_a_query_runs_in_the_line_and_column_that_it_has_in_the_file():
         query()
     assert str(caught.value) == "\n" * 6 + "  SELECT 7,\n b"
     assert (query.__code__.co_filename, query.__code__.co_firstlineno) == ("shop.sql", 6)
+
+
+def test_sqlglot_is_not_loaded_for_pipelines_without_sql():
+    code = "import sys, lakelet.loader, lakelet.reads, lakelet.pipeline; assert 'sqlglot' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
