@@ -245,7 +245,7 @@ class QueryReader(ABC):
                 folder = _streamed_folder(ref)
                 if folder is None:
                     unknown.append(".".join(ref.parts))
-                    return None
+                    return self._completed(ref.parts)
             if (key, ref.streaming) not in opened:
                 name = ".".join(sqltext.quoted(p) for p in ref.parts)
                 if folder is None:
@@ -271,6 +271,16 @@ class QueryReader(ABC):
         finally:
             for view in (*opened.values(), *files):
                 self.spark._jsparkSession.catalog().dropTempView(view)
+
+    def _completed(self, parts: Sequence[str]) -> str | None:
+        """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
+        used, own = names_used(), self.catalog.namespace
+        if used is None or len(parts) == 3 or "/" in parts[-1]:
+            return None
+        if len(parts) == 1 and self.spark._jsparkSession.sessionState().catalog().getTempView(parts[0]).isDefined():
+            return None
+        full = (used.catalog, used.schema, *parts) if len(parts) == 1 else (used.catalog, *parts)
+        return ".".join(map(sqltext.quoted, full if used.catalog != own.catalog else full[1:]))
 
     def _view(self, frame: DataFrame) -> str:
         """A temporary view of a frame; its name."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 SHOP = """\
@@ -127,6 +129,15 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert notes == {"PRIMARY KEY", "OR REPLACE"}
 
 
+@pytest.fixture
+def table_of_spark(spark: Any) -> Iterator[None]:
+    """A table in Spark's own schema `default`."""
+    spark.range(1).write.format("parquet").mode("overwrite").saveAsTable("a_table_of_spark")
+    yield
+    spark.sql("DROP TABLE a_table_of_spark")
+
+
+@pytest.mark.usefixtures("table_of_spark")
 def test_mistakes_of_queries_are_shown_at_their_line_and_column(project):
     p = project().write(
         """\
@@ -142,7 +153,9 @@ def test_mistakes_of_queries_are_shown_at_their_line_and_column(project):
         CREATE MATERIALIZED VIEW name AS SELECT *
         FROM   goood;
         CREATE STREAMING TABLE kind AS SELECT * FROM good;
-        CREATE LIVE TABLE rule (CONSTRAINT r EXPECT (id + 1)) AS SELECT * FROM good
+        CREATE LIVE TABLE rule (CONSTRAINT r EXPECT (id + 1)) AS SELECT * FROM good;
+        USE SCHEMA elsewhere;
+        CREATE MATERIALIZED VIEW used AS SELECT * FROM a_table_of_spark
         """,
         "bad.sql",
     )
@@ -154,6 +167,7 @@ def test_mistakes_of_queries_are_shown_at_their_line_and_column(project):
         "name": ("UNKNOWN_DATASET", 11, 8),
         "kind": ("QUERY_KIND", 12, 32),
         "rule": ("EXPECTATION_INVALID", 13, 36),
+        "used": ("UNKNOWN_DATASET", 15, 48),
     }
     assert all(error.where.file.endswith("bad.sql") for error in found.values())
     assert found["column"].lines()[2:4] == ["  5 |        nope", "             ^"]

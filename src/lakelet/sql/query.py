@@ -120,8 +120,12 @@ class Query:
         if error.where is not None and (error.where.column is not None or error.where.file != self.text.where.file):
             return error.where
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
-        found = re.search(r"[\s`]*\.[\s`]*".join(map(re.escape, name[1].split("."))), self.text.text, re.IGNORECASE) if name else None
-        return self.statement.location(self.text.start + found.start()) if found else self.text.where
+        parts = name[1].split(".") if name else []
+        for first in range(len(parts)):  # what USE added stands nowhere
+            found = re.search(r"\b" + r"[\s`]*\.[\s`]*".join(map(re.escape, parts[first:])), self.text.text, re.IGNORECASE)
+            if found:
+                return self.statement.location(self.text.start + found.start())
+        return self.text.where
 
 
 def _fragments(error: BaseException) -> list[str]:
