@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -145,3 +146,12 @@ def test_a_query_runs_in_the_line_and_column_that_it_has_in_the_file():
 def test_sqlglot_is_not_loaded_for_pipelines_without_sql():
     code = "import sys, lakelet.loader, lakelet.reads, lakelet.pipeline; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_examples_of_the_reference_page_are_understood():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "sql.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sql\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    assert [str(e) for block in blocks for e in declared(block)[0].errors] == []
+    (shown,) = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    errors = declared(blocks[0].replace("DROP ROW", "DORP ROW"))[0].errors
+    assert "\n".join(errors[0].lines()) + "\n" == shown.replace("pipelines/shop.sql", "shop.sql")
