@@ -19,13 +19,13 @@ test: setup
 	@.venv/bin/python -m pytest
 
 test-crash: setup
-	@.venv/bin/python -m pytest -m crash tests/crash
+	@.venv/bin/python -m pytest -x -m crash tests/crash
 
 test-slow: setup
-	@.venv/bin/python -m pytest -m slow
+	@.venv/bin/python -m pytest -x -m slow --timeout 3000
 
 test-cloud: setup
-	@.venv/bin/python -m pytest -m cloud tests/cloud
+	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
 
 lint: setup
 	@.venv/bin/ruff check

@@ -70,6 +70,7 @@ def read_back(folder: Path) -> Counter[frozenset[tuple[str, str]]]:
     return records
 
 
+@pytest.mark.slow
 def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) -> None:
     landing, staged = tmp_path / "in", tmp_path / "staged"
     landing.mkdir()

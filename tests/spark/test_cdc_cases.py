@@ -335,7 +335,7 @@ dlt.create_streaming_table("copied")
 # -------------------------------------------------------------------------------------------------------- convergence
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))])
 def test_random_feeds_converge_to_the_stated_tables(project, seed):
     rng = random.Random(seed)
     feeds = {"latest": (PAIRS, 3), "nulls": (NULLS, 3), "history": (PAIRS, 0), "history_nulls": (NULLS, 0)}

@@ -153,6 +153,7 @@ def test_every_value_of_cloudtrail_is_in_one_variant(trail: Path, tmp_path: Path
     assert not expected_of(trail) - by_event(documents)
 
 
+@pytest.mark.slow
 def test_files_of_cloudtrail_that_come_one_after_the_other_grow_the_schema(trail: Path, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     one = Program(tmp_path / "in", tmp_path, {**INFER, "multiLine": "true"})
