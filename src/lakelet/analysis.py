@@ -31,8 +31,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, LongType, NullType, StructType
 
 from lakelet import __version__, changefeed, schemas
-from lakelet.cdc.changes import END, START, layout
+from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
+from lakelet.cdc.retention import PROPERTY as RETENTION
+from lakelet.cdc.retention import Retention
 from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import UpdateSession, flow_session
 from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
@@ -384,6 +386,9 @@ class Analyzer:
             check_changes(changes, frame)
             if dataset.cluster_by:
                 text = "cluster_by has no effect on a change table here: its rows lie as the changes leave them"
+                self.notices[flow.name].append(Notice(text, dataset.where))
+            if Retention.of(dataset.table_properties) is not None and keeps_events(changes):
+                text = f"{RETENTION} has no effect here: the table is computed from all events of a key, which are kept"
                 self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:

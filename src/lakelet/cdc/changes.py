@@ -13,15 +13,16 @@ from pyspark.sql import types as T
 
 from lakelet.cdc.mirror import PART
 from lakelet.errors import LakeletError, nearest_names
-from lakelet.model import ChangeSpec, ColumnPath
+from lakelet.model import ChangeSpec, ColumnPath, NullUpdates
 
 SEQ = "__lakelet_seq"
 DELETED = "__lakelet_deleted"
 TRUNCATES = "__lakelet_truncates"
 AUTHORED = "__lakelet_authored"
+BURIED = "__lakelet_buried"
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
 START, END = "__START_AT", "__END_AT"
-HIDDEN = (SEQ, DELETED, AUTHORED, PART)
+HIDDEN = (SEQ, DELETED, AUTHORED, BURIED, PART)
 """Columns of the internal table that readers of the target do not see."""
 
 
@@ -43,6 +44,11 @@ class Layout:
         """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT)."""
         more = [T.StructField(START, self.sequence), T.StructField(END, self.sequence)] if self.history else []
         return T.StructType([*self.columns.fields, *more])
+
+
+def keeps_events(spec: ChangeSpec) -> bool:
+    """Whether the target is computed from all events of a key, rather than from the latest one."""
+    return spec.scd_type == 2 or spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
 
 
 def quoted(name: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakelet.cdc.changes import DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
+from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
 from lakelet.cdc.mirror import PART, ROWS, STATE
+from lakelet.cdc.retention import Retention, dated
 
 ACTION = "__lakelet_action"
 _FRESH = "__lakelet_fresh"
@@ -37,16 +38,18 @@ def winners(events: DataFrame) -> DataFrame:
     return events.where(~F.col(TRUNCATES)).drop(TRUNCATES)
 
 
-def first_rows(events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
+def first_rows(events: DataFrame, shape: Layout, truncate: Any, retention: Retention | None) -> DataFrame:
     """Rows of an empty internal table after its first batch, of which `events` are folded."""
-    won = winners(events)
+    won = dated(winners(events), retention)
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
     return placed if truncate is None else placed.unionByName(mark(placed, truncate, shape))
 
 
-def refolded(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, counted: Observation, *, marks: bool) -> DataFrame:
+def refolded(
+    events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, retention: Retention | None, counted: Observation, *, marks: bool
+) -> DataFrame:
     """All rows of the internal table after a batch, in one pass: the latest event of each key, stored or new.
 
     For a table so small that writing it anew costs less than looking for the files to change.
@@ -55,12 +58,14 @@ def refolded(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, 
         events: of the batch, not folded.
         truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
         counted: gets `upserted` and `deleted`, rows of the target, and `written`, rows of the internal table.
+        retention: how long tombstones count; None for ever.
         marks: the truncate is of this batch and replaces what was remembered of earlier ones.
     """
     live, fresh = ~F.col(DELETED), F.col(_FRESH)
     keyed = col(shape.keys[0]).isNotNull()
-    stored = inner.where(keyed).drop(PART).withColumn(_FRESH, F.lit(False))
-    both = stored.unionByName(winners(events).withColumn(_FRESH, F.lit(True)), allowMissingColumns=True)
+    kept_ones = inner.where(keyed if retention is None or BURIED not in inner.columns else keyed & ~retention.expired())
+    stored, new = kept_ones.drop(PART).withColumn(_FRESH, F.lit(False)), dated(winners(events), retention).withColumn(_FRESH, F.lit(True))
+    both = stored.unionByName(new, allowMissingColumns=True)
     others = [n for n in both.columns if n not in shape.keys]
     latest = F.max_by(F.struct(*map(col, others)), F.struct(F.col(SEQ), live.alias("live"), fresh))
     found = both.groupBy(*map(col, shape.keys)).agg(latest.alias("__latest"), F.max(~fresh & live).alias("__had"))
@@ -77,24 +82,29 @@ def refolded(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, 
     return rows.unionByName(known, allowMissingColumns=True)
 
 
-def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *, buries: bool, marks: bool) -> DataFrame:
+def actions(
+    events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, retention: Retention | None, *, buries: bool, marks: bool
+) -> DataFrame:
     """What a batch does to the internal table: its columns and ACTION.
 
     Args:
         events: of the batch, folded.
         truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
+        retention: how long tombstones count; None for ever.
         buries: the flow can delete, so there may be tombstones.
         marks: the truncate is of this batch and must be remembered.
     """
-    won = winners(events)
+    won = dated(winners(events), retention)
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     if not buries:
         found = won.select("*", F.lit(ROWS).alias(PART), F.lit(UPSERT).alias(ACTION))
     else:
         keys = list(shape.keys)
-        graves = inner.where((F.col(PART) == STATE) & col(keys[0]).isNotNull()).select(*map(col, keys), F.col(SEQ).alias("__grave"))
-        grave, columns = F.col("__grave"), [col(n) for n in (*shape.columns.fieldNames(), SEQ, DELETED)]
+        stored = inner.where((F.col(PART) == STATE) & col(keys[0]).isNotNull())
+        old = F.lit(False) if retention is None else retention.expired()
+        graves = stored.where(~old).select(*map(col, keys), F.col(SEQ).alias("__grave"))
+        grave, columns = F.col("__grave"), [col(n) for n in won.columns]
         steps = (
             F.when(F.col(DELETED) & (grave.isNull() | (F.col(SEQ) > grave)), _steps((ROWS, DELETE), (STATE, BURY)))
             .when(F.col(DELETED), _steps())
@@ -103,6 +113,9 @@ def actions(events: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, *
         )
         each = won.join(graves, keys, "left").select(*columns, F.explode(steps).alias("__step"))
         found = each.select(*columns, F.col("__step")[PART].alias(PART), F.col("__step")[ACTION].alias(ACTION))
+        if retention is not None:
+            forgotten = stored.where(old).select(*map(col, keys), PART).join(won, keys, "left_anti")
+            found = found.unionByName(forgotten.withColumn(ACTION, F.lit(CLEAR)), allowMissingColumns=True)
     if truncate is None or not marks:
         return found
     return found.unionByName(mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE)))
@@ -120,20 +133,22 @@ def last_truncate(inner: DataFrame, shape: Layout) -> Any:
     return found[0] if found is not None else None
 
 
-def merge(table: Any, source: DataFrame, shape: Layout, *, condition: Column, truncate: Any) -> Any:
+def merge(table: Any, source: DataFrame, shape: Layout, retention: Retention | None, *, condition: Column, truncate: Any) -> Any:
     """The MERGE, ready to be executed. `condition`: when a row of the table (`t`) and an action (`s`) belong together."""
     seq, old = F.col(f"s.{SEQ}"), F.col(f"t.{SEQ}")
     action = F.col(f"s.{ACTION}")
     dead = seq > old
     if truncate is not None:
         dead = dead | _before(old, truncate, shape)
+    digs = seq > old if retention is None else (seq > old) | retention.expired("t.")
+    grave = {n: F.col(f"s.`{n}`") for n in (SEQ, BURIED) if n in source.columns}
     values = {n: F.col(f"s.`{n}`") for n in (*shape.columns.fieldNames(), *(h for h in HIDDEN if h in source.columns))}
     built = (
         table.alias("t")
         .merge(source.alias("s"), condition)
         .whenMatchedDelete((action == CLEAR) | ((action == DELETE) & dead))
         .whenMatchedUpdate((action == UPSERT) & (seq >= old), values)
-        .whenMatchedUpdate((action == BURY) & (seq > old), {SEQ: seq})
+        .whenMatchedUpdate((action == BURY) & digs, grave)
         .whenNotMatchedInsert(action.isin(UPSERT, BURY, TRUNCATE), values)
     )
     if truncate is None:

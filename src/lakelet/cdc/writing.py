@@ -15,12 +15,13 @@ from pyspark.sql import types as T
 
 from lakelet import schemas, tables
 from lakelet.cdc import changes, history, latest
-from lakelet.cdc.changes import AUTHORED, DELETED, HIDDEN, SEQ, START, Layout, Seen, col
+from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, SEQ, START, Layout, Seen, col, keeps_events
 from lakelet.cdc.latest import ACTION, BURY, CLEAR, DELETE, TRUNCATE, UPSERT
 from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror
+from lakelet.cdc.retention import Retention
 from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
-from lakelet.model import ChangeSpec, NullUpdates
+from lakelet.model import ChangeSpec
 from lakelet.places import Place
 from lakelet.tables import TableLog, TableSpec
 
@@ -45,16 +46,12 @@ class Applied:
     rewritten: int
 
 
-def keeps_events(spec: ChangeSpec) -> bool:
-    """Whether the target is computed from all events of a key, rather than from the latest one."""
-    return spec.scd_type == 2 or spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
-
-
 def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSpec:
     """The internal table of a target that is wanted like `wanted`."""
     authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if spec.columns_to_update is not None else []
     marks = [T.StructField(SEQ, shape.sequence), T.StructField(DELETED, T.BooleanType())]
-    state = [*marks, *authored, T.StructField(PART, T.StringType())]
+    dates = [T.StructField(BURIED, T.TimestampType())] if not keeps_events(spec) and Retention.of(wanted.properties or {}) else []
+    state = [*marks, *authored, *dates, T.StructField(PART, T.StringType())]
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
     made_with = json.dumps([[k.lower() for k in shape.keys], spec.scd_type, shape.sequence.simpleString()])
@@ -109,6 +106,7 @@ def apply(
         if not fresh:
             _same_state(transaction, made)
         at_once = not fresh and _at_once(spec, transaction)
+        retention = None if keeps_events(spec) else Retention.of(wanted.properties or {})
         events = changes.events(spec, batch, shape)
         events = (events if keeps_events(spec) or at_once else latest.folded(events, shape)).persist()
         try:
@@ -119,17 +117,17 @@ def apply(
                     transaction.commit([], user_metadata=kept, app=app)
                 result = Applied(0, 0, 0)
             elif fresh or transaction.is_empty():
-                rows = _first(spec, events, shape, seen.truncate)
+                rows = _first(spec, events, shape, seen.truncate, retention)
                 result = _load(transaction, rows, made, app, kept, truncate=transaction.read_version >= 0 and transaction.outdated(made))
             else:
                 made = _grown(transaction, made)
                 if at_once:
-                    result = _refold(spec, transaction, events, shape, seen, made, app, kept)
+                    result = _refold(spec, transaction, events, shape, seen, retention, made, app, kept)
                 else:
                     if not transaction.described(made, replace=False):
                         transaction.describe(made, replace=False)
                         transaction.commit([], user_metadata={})
-                    result = _merge(spec, session, inner, events, shape, seen, app, kept)
+                    result = _merge(spec, session, inner, events, shape, seen, retention, app, kept)
         finally:
             events.unpersist()
     reached("changes.merged")
@@ -164,10 +162,10 @@ def _grown(transaction: tables.Transaction, made: TableSpec) -> TableSpec:
     return made
 
 
-def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any) -> DataFrame:
+def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any, retention: Retention | None) -> DataFrame:
     if keeps_events(spec):
         return history.actions(spec, events, None, shape, truncate, marks=truncate is not None).drop(ACTION)
-    return latest.first_rows(events, shape, truncate)
+    return latest.first_rows(events, shape, truncate, retention)
 
 
 def _load(
@@ -190,6 +188,7 @@ def _refold(
     events: DataFrame,
     shape: Layout,
     seen: Seen,
+    retention: Retention | None,
     made: TableSpec,
     app: tuple[str, int],
     kept: Mapping[str, Any],
@@ -198,7 +197,7 @@ def _refold(
     stored = transaction.rows()
     truncate, marks = _truncation(spec, stored, shape, seen)
     counted = Observation()
-    rows = latest.refolded(events, stored, shape, truncate, counted, marks=marks)
+    rows = latest.refolded(events, stored, shape, truncate, retention, counted, marks=marks)
     transaction.describe(made, replace=False)
     removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
@@ -230,6 +229,7 @@ def _merge(
     events: DataFrame,
     shape: Layout,
     seen: Seen,
+    retention: Retention | None,
     app: tuple[str, int],
     kept: Mapping[str, Any],
 ) -> Applied:
@@ -241,9 +241,10 @@ def _merge(
         source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).localCheckpoint()
         built = _merge_history(table, source, shape, _together(shape, seen, both=True, ranged=not marks))
     else:
-        source = _with_columns(latest.actions(events, stored, shape, truncate, buries=buries, marks=marks), stored).localCheckpoint()
+        found = latest.actions(events, stored, shape, truncate, retention, buries=buries, marks=marks)
+        source = _with_columns(found, stored).localCheckpoint()
         together = _together(shape, seen, both=buries, ranged=not marks)
-        built = latest.merge(table, source, shape, condition=together, truncate=truncate if marks else None)
+        built = latest.merge(table, source, shape, retention, condition=together, truncate=truncate if marks else None)
     conf = session.conf
     settings = {f"{_TXN}.txnAppId": app[0], f"{_TXN}.txnVersion": str(app[1]), _USER_METADATA: json.dumps(kept)}
     if session.sparkContext.master.startswith("local"):
@@ -317,4 +318,4 @@ def _checkpoint(session: SparkSession, target: Place) -> None:
     log.checkpoint(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()))
 
 
-__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec", "keeps_events"]
+__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec"]

@@ -1,0 +1,51 @@
+"""How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (dlt-semantics 6.2). Layer 4.
+
+A tombstone is dated when it is written. Once it is older than the property says it counts no more, and the next batch removes it: an upsert
+that comes later than that and is older than the delete brings its row back, as on the service.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from lakelet.cdc.changes import BURIED, DELETED
+from lakelet.errors import LakeletError
+
+PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+
+
+@dataclass(frozen=True)
+class Retention:
+    """Tombstones live for `seconds`; `now` (seconds since the epoch) is the date of this batch's."""
+
+    seconds: int
+    now: float
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Retention | None:
+        """What a table's properties say, None if nothing. Raises ARGUMENT_INVALID for what is no number of seconds."""
+        given = next((value for name, value in properties.items() if name.lower() == PROPERTY.lower()), None)
+        if given is None:
+            return None
+        if not given.strip().isdigit():
+            raise LakeletError("ARGUMENT_INVALID", f"{PROPERTY} is {given!r}", todo="Give a whole number of seconds, such as 172800.")
+        return cls(int(given), time.time())
+
+    def dated(self, rows: DataFrame) -> DataFrame:
+        """The rows with the date of this batch on those that are deletes."""
+        return rows.withColumn(BURIED, F.when(F.col(DELETED), F.timestamp_seconds(F.lit(self.now))))
+
+    def expired(self, table: str = "") -> Column:
+        """Whether a stored row is a tombstone that counts no more. Those from before the property have no date, and are kept."""
+        date = F.col(f"{table}{BURIED}")
+        return F.coalesce(F.col(f"{table}{DELETED}") & (date < F.timestamp_seconds(F.lit(self.now - self.seconds))), F.lit(False))
+
+
+def dated(rows: DataFrame, retention: Retention | None) -> DataFrame:
+    """The rows, dated where tombstones expire."""
+    return rows if retention is None else retention.dated(rows)
