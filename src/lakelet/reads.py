@@ -229,7 +229,7 @@ class QueryReader(ABC):
 
     def sql(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
         """Run SQL text with the pipeline's names: each becomes a temporary view of the flow's own session."""
-        opened: dict[tuple[str, bool], str] = {}
+        opened: dict[tuple[object, ...], str] = {}
         files: dict[str, DataFrame] = {}
         unknown: list[str] = []
 
@@ -246,15 +246,10 @@ class QueryReader(ABC):
                 if folder is None:
                     unknown.append(".".join(ref.parts))
                     return self._completed(ref.parts)
-            if (key, ref.streaming) not in opened:
-                name = ".".join(sqltext.quoted(p) for p in ref.parts)
-                if folder is None:
-                    frame = self.relation(name, streaming=ref.streaming, jreader=None, otherwise=lambda: self.spark.table(name))
-                else:
-                    self.external[name] = None
-                    frame = self._stored(folder, True, None)
-                opened[key, ref.streaming] = self._view(frame)
-            return opened[key, ref.streaming]
+            asked = (".".join(sqltext.quoted(p) for p in ref.parts), ref.streaming, *sorted(ref.options.items()))
+            if asked not in opened:
+                opened[asked] = self._view(self._referred(ref, folder))
+            return opened[asked]
 
         try:
             if not sqltext.is_query(self.spark, text) and not _HARMLESS.match(text):
@@ -271,6 +266,20 @@ class QueryReader(ABC):
         finally:
             for view in (*opened.values(), *files):
                 self.spark._jsparkSession.catalog().dropTempView(view)
+
+    def _referred(self, ref: sqltext.RelationRef, folder: str | None) -> DataFrame:
+        """The table that SQL text names, or the Delta `folder`, read with the options of `WITH (…)`."""
+        session = self.spark._jsparkSession
+        reader: Any = session.readStream() if ref.streaming else session.read()
+        for key, value in ref.options.items():
+            reader.option(key, value)
+        jreader = reader if ref.options else None
+        name = ".".join(sqltext.quoted(p) for p in ref.parts)
+        if folder is not None:
+            self.external[name] = None
+            return self._stored(folder, ref.streaming, jreader)
+        feed, otherwise = _feed_asked(ref.options), lambda: self.spark.table(name)
+        return self.relation(name, streaming=ref.streaming, jreader=jreader, otherwise=otherwise, feed=feed)
 
     def _completed(self, parts: Sequence[str]) -> str | None:
         """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
@@ -344,6 +353,10 @@ class QueryReader(ABC):
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
         self.sources.append(spec)
         return self.open_source(spec, len(self.sources) - 1)
+
+
+def _feed_asked(options: Mapping[str, str]) -> bool:
+    return any(key.lower() in _CHANGE_FEED and value.lower() == "true" for key, value in options.items())
 
 
 def _streamed_folder(ref: sqltext.RelationRef) -> str | None:
@@ -448,7 +461,7 @@ def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
             asked = said_to(self).get("options", {})
-            feed = any(key.lower() in _CHANGE_FEED and value.lower() == "true" for key, value in asked.items())
+            feed = _feed_asked(asked)
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
             return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), feed=feed)
 

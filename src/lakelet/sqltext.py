@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lakelet.names import split_name
@@ -40,7 +40,7 @@ class RelationRef:
 
     `parts` is the name without quotes, `LIVE` included. `text[start:stop]` is the name as written (or the whole `IDENTIFIER(…)`), never
     the word STREAM or its parentheses. `streaming`: it stands in `STREAM(name)` or `STREAM name`. `has_alias`: the reference has an alias,
-    or cannot take one (`TABLE name`). `alias_at`: where an alias may be inserted; None when `has_alias`.
+    or cannot take one (`TABLE name`). `alias_at`: where an alias may be inserted; None when `has_alias`. `options`: those of `WITH (…)`.
     """
 
     parts: tuple[str, ...]
@@ -49,6 +49,7 @@ class RelationRef:
     streaming: bool
     has_alias: bool
     alias_at: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -225,17 +226,19 @@ class _Walk:
         start, end = _span(node)
         streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
         start, stop = _name_span(self.text, start) if streaming else (start, end)
+        options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
             parts = tuple(str(part) for part in _items(node.multipartIdentifier()))
+            options = dict(node.options().asCaseSensitiveMap())
         else:
             parts = self._evaluated(self.text[start:stop])
         if len(parts) == 1 and parts[0].lower() in above.ctes:
             return
         if above.aliased or _TABLE_WORD.search(self.text, 0, start):
-            yield RelationRef(parts, start, stop, streaming, has_alias=True)
+            yield RelationRef(parts, start, stop, streaming, has_alias=True, options=options)
             return
         after = max(above.end, end if streaming else _after_options(self.text, end))
-        yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after)
+        yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after, options=options)
 
     def _call(self, node: Any, name: str) -> CallRef:
         start, _ = _span(node)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 SHOP = """\
 -- A shop: orders arrive as files, customers as changes.
@@ -127,6 +127,28 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert p.rows("folder") == [1, 2, 3]
     notes = {notice.text.split(" has no effect")[0] for notice in p.pipeline.check().notices}
     assert notes == {"PRIMARY KEY", "OR REPLACE"}
+
+
+def test_options_behind_with_reach_the_table_that_is_read(project):
+    p = project().write(
+        """\
+        CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('${landing}', format => 'json');
+        CREATE STREAMING TABLE kept AS SELECT x.id FROM STREAM t WITH (skipChangeCommits = true) x;
+        CREATE STREAMING TABLE changes AS SELECT id, _change_type FROM STREAM(t) WITH (readChangeFeed = true);
+        CREATE STREAMING TABLE minutes AS SELECT window(at, '1 minute').start AS start, count(*) AS n
+        FROM STREAM timed WATERMARK at DELAY OF INTERVAL 1 MINUTE GROUP BY window(at, '1 minute');
+        CREATE TEMPORARY VIEW timed AS SELECT timestamp_seconds(id) AS at FROM STREAM t WITH (skipChangeCommits = true)
+        """,
+        "with.sql",
+    )
+    p.arrive("a.json", {"id": 1}, {"id": 2})
+    p.run()
+    DeltaTable(str(p.path("t"))).delete("id = 1")
+    p.arrive("b.json", {"id": 300})
+    p.run()
+    assert (p.rows("t", "id"), p.rows("kept")) == ([2, 300], [1, 2, 300])
+    assert p.rows("changes") == [(1, "delete"), (1, "insert"), (2, "insert"), (300, "insert")]
+    assert p.rows("minutes", "n") == [2]
 
 
 @pytest.fixture
