@@ -106,6 +106,16 @@ def test_places_are_those_of_the_file_when_a_cell_begins_further_down():
     assert str(registry.errors[0].where) == "shop.sql, line 43, column 8"
 
 
+def test_places_in_a_jupyter_notebook_name_the_cell():
+    registry = Registry(Namespace())
+    with recording(registry):
+        cells = [sql.Cell("CREATE MATERIALIZED VIEW a AS SELECT 1", 1, 2), sql.Cell("\nCREATE X", 1, 3)]
+        sql.declare(cells, Path("shop.ipynb"), configuration={}, session=None)
+    assert str(registry.errors[0].where) == "shop.ipynb, cell 3, line 2, column 8"
+    flow = registry.definitions().flows[0]
+    assert (str(flow.where), flow.query.__code__.co_filename) == ("shop.ipynb, cell 2, line 1, column 1", "shop.ipynb#cell-2")
+
+
 def test_one_mistake_does_not_hide_the_next_and_says_that_the_rest_may_be_missing():
     registry, found, whole = declared("CREATE X; CREATE MATERIALIZED VIEW a AS SELECT 1; CREATE Y")
     assert ([error.where.column for error in registry.errors], len(found.datasets), whole) == (

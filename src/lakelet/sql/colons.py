@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot.errors import SqlglotError
 
 from lakelet.sql.dialect import Word, words_of
-from lakelet.sql.values import quoted
+from lakelet.sqltext import quoted
 
 _PLAIN = re.compile(r"\w+")
 _OPENING = {")": "(", "]": "["}

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn, TypeVar
 
 from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.names import split_name
 from lakelet.sql.dialect import Word, words
 from lakelet.sql.text import StatementText
-from lakelet.sql.values import Fragment, Name, quoted
+from lakelet.sql.values import Fragment, Name
 
 T = TypeVar("T")
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -90,8 +91,6 @@ class Cursor:
         return Name(tuple(parts), where)
 
     def _split(self, text: str, where: Location) -> tuple[str, ...]:
-        from lakelet.names import split_name
-
         try:
             return split_name(text)
         except ValueError as problem:
@@ -211,6 +210,3 @@ class Cursor:
 
 def _depth(word: Word) -> int:
     return 1 if word.upper and word.upper in _OPEN else -1 if word.upper and word.upper in _CLOSE else 0
-
-
-__all__ = ["QUERY_WORDS", "Cursor", "quoted"]

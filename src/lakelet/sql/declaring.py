@@ -14,13 +14,14 @@ from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Dataset, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName
 from lakelet.registry import Registry, active_registry, display_path
-from lakelet.sql.colons import json_paths, parameters
+from lakelet.sql.colons import json_paths, literal, parameters
 from lakelet.sql.grammar import is_setting, statement
 from lakelet.sql.query import Query, Wanted
 from lakelet.sql.rules import columns_of, on_columns
 from lakelet.sql.text import Cell, CellText, StatementText, interpolated, statements
-from lakelet.sql.values import Changes, Column, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use, quoted
+from lakelet.sql.values import Changes, Column, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
 from lakelet.sql.words import in_sql_words
+from lakelet.sqltext import quoted
 
 _STREAM = Wanted(
     True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
@@ -250,13 +251,9 @@ def _ddl(columns: Sequence[Column]) -> str:
     parts = []
     for column in columns:
         null = "" if column.nullable else " NOT NULL"
-        comment = f" COMMENT {_string(column.comment)}" if column.comment is not None else ""
+        comment = f" COMMENT {literal(column.comment)}" if column.comment is not None else ""
         parts.append(f"{quoted(column.name)} {column.type}{null}{comment}")
     return ", ".join(parts)
-
-
-def _string(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _rules(found: CreateDataset) -> tuple[Expectation, ...]:

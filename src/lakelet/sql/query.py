@@ -17,7 +17,8 @@ from lakelet.model import QueryFunction
 from lakelet.names import Namespace
 from lakelet.registry import cell_filename, names_in
 from lakelet.sql.text import StatementText
-from lakelet.sql.values import Column, Fragment, quoted
+from lakelet.sql.values import Column, Fragment
+from lakelet.sqltext import quoted
 
 _POSITION = re.compile(r"\bline (\d+),? pos (\d+)")
 

@@ -13,7 +13,7 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
 from lakelet.sql.dialect import Pipelines, Word, words_of
-from lakelet.sql.values import quoted
+from lakelet.sqltext import quoted
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from lakelet.errors import Location
 from lakelet.model import Action, Kind
+from lakelet.sqltext import quoted
 
 
 @dataclass(frozen=True)
@@ -167,8 +168,3 @@ class Use:
 
 
 Statement = CreateDataset | CreateFlow | Setting | Use
-
-
-def quoted(name: str) -> str:
-    """The name in back quotes."""
-    return "`" + name.replace("`", "``") + "`"
