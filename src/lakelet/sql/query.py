@@ -67,7 +67,7 @@ class Query:
         except Exception as error:
             place = self._place_of(error)
             if place is not None:
-                vars(error)["lakelet_where"] = place
+                vars(error).setdefault("lakelet_where", place)  # that of an inner query stays
             raise
         if self.wanted is not None and bool(frame.isStreaming) is not self.wanted.streaming:
             raise LakeletError("QUERY_KIND", self.wanted.what, where=self.text.where, todo=self.wanted.todo)
