@@ -104,12 +104,22 @@ SELECT * EXCEPT (b.kind, a.missing, b.missing, b.twice, a.id), 1 AS one FROM num
 CREATE STREAMING TABLE folder AS SELECT d.x FROM STREAM delta.`${landing}_delta` d;
 CREATE TEMPORARY VIEW few (n COMMENT 'how many', n2) AS SELECT count(*), count(*) FROM read_files('${landing}', format => 'json');
 SET spark.sql.session.timeZone = Asia/Tokyo;
-CREATE PRIVATE MATERIALIZED VIEW zone AS SELECT current_timezone() AS zone, n FROM few
+CREATE PRIVATE MATERIALIZED VIEW zone AS SELECT current_timezone() AS zone, n FROM few;
+USE other;
+CREATE MATERIALIZED VIEW numbers AS SELECT 'another table of that name' AS id;
+CREATE MATERIALIZED VIEW through AS SELECT max(v.id) AS n, max(n.id) AS other FROM of_python v, numbers n
 """
 
 
 def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
-    p = project().write(COLUMNS, "columns.sql")
+    view = """
+    import dlt
+
+    @dlt.view
+    def of_python():
+        return spark.read.table("numbers")
+    """
+    p = project(view).write(COLUMNS, "columns.sql")
     p.parameters["target"] = "main.default"
     write_deltalake(f"{p.landing}_delta", pa.table({"x": [1, 2]}))
     p.arrive("a.json", {"id": 1}, {"id": 2})
@@ -121,6 +131,7 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert p.table("joined").column_names == ["twice", "kind", "id", "one"]
     assert p.rows("zone") == [("Asia/Tokyo", 2)]
     write_deltalake(f"{p.landing}_delta", pa.table({"x": [3]}), mode="append")
+    assert p.rows("main.other.through") == [(2, "another table of that name")]
     p.arrive("b.json", {"id": 3})
     p.run()
     assert p.rows("latest") == [(1, 2), (2, 4), (3, 6), (7, 0)]
