@@ -173,6 +173,12 @@ class Transaction:
         """Bytes of the table's files."""
         return 0 if self.read_version < 0 else int(self._txn.snapshot().sizeInBytes())
 
+    def records(self) -> int:
+        """Rows of the table, from the statistics of its files (a small table's: each file is asked)."""
+        files = self._txn.filterFiles()
+        counts = (files.apply(i).numLogicalRecords() for i in range(files.size()))
+        return sum(int(count.get()) for count in counts if count.isDefined())
+
     def outdated(self, spec: TableSpec) -> bool:
         """Whether the table's rows are from before the reset that `spec` belongs to."""
         found = _mapping(self._txn.metadata().configuration()).get(EPOCH, "0")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
@@ -58,6 +58,35 @@ def actions(
     return found.unionByName(mark(fresh.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(BURY)), True) if marks else found
 
 
+def rewritten(
+    spec: ChangeSpec, batch: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, counted: Observation, *, marks: bool
+) -> DataFrame:
+    """All rows of the internal table after a batch, in one pass; for small tables.
+
+    Args: as of `actions`. counted: gets `upserted` and `deleted`, rows of the target.
+    """
+    new = batch.where(~F.col(TRUNCATES)).drop(TRUNCATES).withColumn("__fresh", F.lit(True))
+    keys = list(shape.keys)
+    touched = new.select(*map(col, keys)).distinct()
+    keyed = inner.where(col(keys[0]).isNotNull())
+    known = keyed if marks else keyed.join(touched, keys, "left_semi")
+    old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
+    held = distinct(old_events.unionByName(new, allowMissingColumns=True), shape)
+    events = held
+    if truncate is not None:
+        events = distinct(_truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
+    before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
+    joined = _compared(before, rows(spec, events, shape), shape)
+    told = {"upserted": F.col("__new").isNotNull() & F.col("__differs"), "deleted": F.col("__new").isNull()}
+    observed = joined.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
+    visible = observed.where(F.col("__new").isNotNull()).select(F.col("__new.*"), F.lit(ROWS).alias(PART))
+    found = visible.unionByName(held.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
+    if marks:
+        return found.unionByName(mark(found, truncate, shape))
+    rest = inner.where(col(keys[0]).isNull()).unionByName(keyed.join(touched, keys, "left_anti"))
+    return found.unionByName(rest, allowMissingColumns=True)
+
+
 def _truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
     """The events with a delete of each key at the highest truncate; those before it matter no more (6.1)."""
     if truncate is None:
@@ -71,16 +100,21 @@ def _tagged(rows: DataFrame, part: str, action: str) -> DataFrame:
 
 
 def _changed(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
-    """Upserts for rows that are new or differ, deletes for rows that are no more; a row is its key and __START_AT."""
+    """Upserts for rows that are new or differ, deletes for rows that are no more."""
+    kept = F.when(F.col("__new").isNotNull(), F.col("__new")).otherwise(F.col("__old"))
+    action = F.when(F.col("__new").isNull(), F.lit(DELETE)).otherwise(F.lit(UPSERT))
+    found = _compared(before, now, shape).where("__differs").select(kept.alias("__row"), action.alias(ACTION))
+    return found.select(*(F.col("__row")[n].alias(n) for n in shape.visible.fieldNames()), F.lit(ROWS).alias(PART), ACTION)
+
+
+def _compared(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
+    """The rows of both side by side, as structs `__old` and `__new` (NULL: absent), and `__differs`; a row is its key and __START_AT."""
     identity = [*shape.keys, *([START] if shape.history else [])]
     columns = shape.visible.fieldNames()
     packed = [d.select(*map(col, identity), F.struct(*map(col, columns)).alias(a)) for d, a in ((before, "__old"), (now, "__new"))]
     joined = packed[0].join(packed[1], identity, "full_outer")
-    kept = F.when(F.col("__new").isNotNull(), F.col("__new")).otherwise(F.col("__old"))
     differs = F.col("__new").isNull() | F.col("__old").isNull() | ~same_values("__new").eqNullSafe(same_values("__old"))
-    action = F.when(F.col("__new").isNull(), F.lit(DELETE)).otherwise(F.lit(UPSERT))
-    found = joined.where(differs).select(kept.alias("__row"), action.alias(ACTION))
-    return found.select(*(F.col("__row")[n].alias(n) for n in columns), F.lit(ROWS).alias(PART), ACTION)
+    return joined.withColumn("__differs", differs)
 
 
 def rows(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:

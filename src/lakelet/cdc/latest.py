@@ -57,13 +57,13 @@ def refolded(
     Args:
         events: of the batch, not folded.
         truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
-        counted: gets `upserted` and `deleted`, rows of the target, and `written`, rows of the internal table.
+        counted: gets `upserted` and `deleted`, rows of the target.
         retention: how long tombstones count; None for ever.
         marks: the truncate is of this batch and replaces what was remembered of earlier ones.
     """
     live, fresh = ~F.col(DELETED), F.col(_FRESH)
     keyed = col(shape.keys[0]).isNotNull()
-    kept_ones = inner.where(keyed if retention is None or BURIED not in inner.columns else keyed & ~retention.expired())
+    kept_ones = inner.where(keyed if retention is None else keyed & ~retention.expired())
     stored, new = kept_ones.drop(PART).withColumn(_FRESH, F.lit(False)), dated(winners(events), retention).withColumn(_FRESH, F.lit(True))
     both = stored.unionByName(new, allowMissingColumns=True)
     others = [n for n in both.columns if n not in shape.keys]
@@ -73,7 +73,7 @@ def refolded(
     gone = F.lit(False) if truncate is None else live & _before(F.col(SEQ), truncate, shape)
     placed = found.withColumns({PART: F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)), "__gone": gone})
     lost, kept = F.col("__had") & (F.col("__gone") | (fresh & F.col(DELETED))), ~F.col("__gone")
-    told = {"upserted": fresh & live & kept, "deleted": lost, "written": kept}
+    told = {"upserted": fresh & live & kept, "deleted": lost}
     observed = placed.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
     rows = observed.where(kept).drop(_FRESH, "__had", "__gone")
     if truncate is None:

@@ -27,7 +27,7 @@ from lakelet.tables import TableLog, TableSpec
 
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
-_SMALL = 32 << 20  # bytes; up to it a table of latest events is written anew, which costs less than to look for what to change
+_TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
 _VECTORS = "delta.enableDeletionVectors"
 _FEEDS = "delta.enableChangeDataFeed"  # as in `changefeed`, which is above
@@ -44,6 +44,32 @@ class Applied:
     upserted: int
     deleted: int
     rewritten: int
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """One micro-batch on its way: events as they came, what a look at them told, and the mark and counts that its commit keeps."""
+
+    spec: ChangeSpec
+    shape: Layout
+    events: DataFrame
+    seen: Seen
+    retention: Retention | None
+    app: tuple[str, int]
+    kept: Mapping[str, Any]
+
+    @property
+    def folded(self) -> DataFrame:
+        """Of each key the event that counts, for tables of latest events."""
+        return latest.folded(self.events, self.shape)
+
+    def truncation(self, stored: DataFrame) -> tuple[Any, bool]:
+        """The highest truncate's sequence so far, None if there was none, and whether it is of this batch."""
+        if self.spec.apply_as_truncates is None:
+            return None, False
+        before, now = latest.last_truncate(stored, self.shape), self.seen.truncate
+        marks = now is not None and (before is None or now > before)
+        return (now if marks else before), marks
 
 
 def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSpec:
@@ -105,29 +131,26 @@ def apply(
         fresh = transaction.read_version < 0 or transaction.outdated(made)
         if not fresh:
             _same_state(transaction, made)
-        at_once = not fresh and _at_once(spec, transaction)
         retention = None if keeps_events(spec) else Retention.of(wanted.properties or {})
-        events = changes.events(spec, batch, shape)
-        events = (events if keeps_events(spec) or at_once else latest.folded(events, shape)).persist()
+        events = changes.events(spec, batch, shape).persist()
         try:
             seen = changes.look(spec, events, shape)
             kept, anything = measure()
+            now = _Batch(spec, shape, events, seen, retention, app, kept)
             if not seen.events and not (anything and fresh):
                 if anything:
                     transaction.commit([], user_metadata=kept, app=app)
                 result = Applied(0, 0, 0)
             elif fresh or transaction.is_empty():
-                rows = _first(spec, events, shape, seen.truncate, retention)
-                result = _load(transaction, rows, made, app, kept, truncate=transaction.read_version >= 0 and transaction.outdated(made))
+                result = _load(transaction, now, made, truncate=transaction.read_version >= 0 and transaction.outdated(made))
+            elif _small(transaction, seen):
+                result = _rewrite(transaction, now, _grown(transaction, made))
             else:
                 made = _grown(transaction, made)
-                if at_once:
-                    result = _refold(spec, transaction, events, shape, seen, retention, made, app, kept)
-                else:
-                    if not transaction.described(made, replace=False):
-                        transaction.describe(made, replace=False)
-                        transaction.commit([], user_metadata={})
-                    result = _merge(spec, session, inner, events, shape, seen, retention, app, kept)
+                if not transaction.described(made, replace=False):
+                    transaction.describe(made, replace=False)
+                    transaction.commit([], user_metadata={})
+                result = _merge(session, inner, now)
         finally:
             events.unpersist()
     reached("changes.merged")
@@ -148,10 +171,15 @@ def _same_state(transaction: tables.Transaction, made: TableSpec) -> None:
         )
 
 
-def _at_once(spec: ChangeSpec, transaction: tables.Transaction) -> bool:
-    """Whether all rows are written anew in one pass. A change feed tells of changed rows, so its table is merged."""
+def _small(transaction: tables.Transaction, seen: Seen) -> bool:
+    """Whether all rows are written anew in one pass, which costs less than to look for what to change where that is much of the table.
+
+    A change feed tells of changed rows, so its table is merged.
+    """
     feeds = transaction.properties.get(_FEEDS, "false").lower() == "true"
-    return not keeps_events(spec) and not feeds and transaction.size <= _SMALL
+    if feeds or transaction.size > _SMALL:
+        return False
+    return transaction.size <= _TINY or seen.events * _SHARE >= transaction.records()
 
 
 def _grown(transaction: tables.Transaction, made: TableSpec) -> TableSpec:
@@ -162,48 +190,38 @@ def _grown(transaction: tables.Transaction, made: TableSpec) -> TableSpec:
     return made
 
 
-def _first(spec: ChangeSpec, events: DataFrame, shape: Layout, truncate: Any, retention: Retention | None) -> DataFrame:
-    if keeps_events(spec):
-        return history.actions(spec, events, None, shape, truncate, marks=truncate is not None).drop(ACTION)
-    return latest.first_rows(events, shape, truncate, retention)
-
-
-def _load(
-    transaction: tables.Transaction, rows: DataFrame, made: TableSpec, app: tuple[str, int], kept: Mapping[str, Any], *, truncate: bool
-) -> Applied:
+def _load(transaction: tables.Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> Applied:
     """The first batch of a table: there is nothing to merge with."""
+    highest = now.seen.truncate
+    if keeps_events(now.spec):
+        rows = history.actions(now.spec, now.events, None, now.shape, highest, marks=highest is not None).drop(ACTION)
+    else:
+        rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
     files = transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = Applied(visible, 0, visible)
-    transaction.commit([*removed, *files], user_metadata=_telling(kept, done), app=app, replace=truncate)
+    transaction.commit([*removed, *files], user_metadata=_telling(now.kept, done), app=now.app, replace=truncate)
     return done
 
 
-def _refold(
-    spec: ChangeSpec,
-    transaction: tables.Transaction,
-    events: DataFrame,
-    shape: Layout,
-    seen: Seen,
-    retention: Retention | None,
-    made: TableSpec,
-    app: tuple[str, int],
-    kept: Mapping[str, Any],
-) -> Applied:
-    """A batch into a small table of latest events: every row is written anew, with one look at the table instead of MERGE's two."""
-    stored = transaction.rows()
-    truncate, marks = _truncation(spec, stored, shape, seen)
+def _rewrite(transaction: tables.Transaction, now: _Batch, made: TableSpec) -> Applied:
+    """A batch into a small table: every row is written anew, with one look at the table instead of MERGE's two."""
+    stored = _completed(transaction.rows(), made.schema)
+    truncate, marks = now.truncation(stored)
     counted = Observation()
-    rows = latest.refolded(events, stored, shape, truncate, retention, counted, marks=marks)
+    if keeps_events(now.spec):
+        rows = history.rewritten(now.spec, now.events, stored, now.shape, truncate, counted, marks=marks)
+    else:
+        rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, counted, marks=marks)
     transaction.describe(made, replace=False)
     removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
     found = {name: int(count or 0) for name, count in counted.get.items()}
-    done = Applied(found["upserted"], found["deleted"], found["written"])
-    transaction.commit([*removed, *files], user_metadata=_telling(kept, done), app=app)
+    done = Applied(found["upserted"], found["deleted"], int(sum(f.numLogicalRecords().get() for f in files)))
+    transaction.commit([*removed, *files], user_metadata=_telling(now.kept, done), app=now.app)
     return done
 
 
@@ -213,40 +231,24 @@ def _telling(kept: Mapping[str, Any], done: Applied) -> dict[str, Any]:
     return {"lakelet": {**kept.get("lakelet", {}), **told}}
 
 
-def _truncation(spec: ChangeSpec, stored: DataFrame, shape: Layout, seen: Seen) -> tuple[Any, bool]:
-    """The highest truncate's sequence so far, None if there was none, and whether it is of this batch."""
-    if spec.apply_as_truncates is None:
-        return None, False
-    before = latest.last_truncate(stored, shape)
-    marks = seen.truncate is not None and (before is None or seen.truncate > before)
-    return (seen.truncate if marks else before), marks
-
-
-def _merge(
-    spec: ChangeSpec,
-    session: SparkSession,
-    inner: Place,
-    events: DataFrame,
-    shape: Layout,
-    seen: Seen,
-    retention: Retention | None,
-    app: tuple[str, int],
-    kept: Mapping[str, Any],
-) -> Applied:
+def _merge(session: SparkSession, inner: Place, now: _Batch) -> Applied:
+    spec, shape = now.spec, now.shape
     table = DeltaTable.forPath(session, str(inner))
     stored = table.toDF()
-    truncate, marks = _truncation(spec, stored, shape, seen)
+    truncate, marks = now.truncation(stored)
     buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
     if keeps_events(spec):
-        source = _with_columns(history.actions(spec, events, stored, shape, truncate, marks=marks), stored).localCheckpoint()
-        built = _merge_history(table, source, shape, _together(shape, seen, both=True, ranged=not marks))
+        found = history.actions(spec, now.events, stored, shape, truncate, marks=marks)
     else:
-        found = latest.actions(events, stored, shape, truncate, retention, buries=buries, marks=marks)
-        source = _with_columns(found, stored).localCheckpoint()
-        together = _together(shape, seen, both=buries, ranged=not marks)
-        built = latest.merge(table, source, shape, retention, condition=together, truncate=truncate if marks else None)
+        found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
+    source = _completed(found, stored.schema, ACTION).localCheckpoint()
+    together = _together(shape, now.seen, both=buries or keeps_events(spec), ranged=not marks)
+    if keeps_events(spec):
+        built = _merge_history(table, source, shape, together)
+    else:
+        built = latest.merge(table, source, shape, now.retention, condition=together, truncate=truncate if marks else None)
     conf = session.conf
-    settings = {f"{_TXN}.txnAppId": app[0], f"{_TXN}.txnVersion": str(app[1]), _USER_METADATA: json.dumps(kept)}
+    settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: json.dumps(now.kept)}
     if session.sparkContext.master.startswith("local"):
         settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
     for key, value in settings.items():
@@ -278,13 +280,11 @@ def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Colum
     )
 
 
-def _with_columns(source: DataFrame, stored: DataFrame) -> DataFrame:
-    """The actions with the table's columns in the table's types; what the source does not have is NULL."""
-    have = {name.lower(): name for name in source.columns}
-    columns = [
-        (col(have[f.name.lower()]) if f.name.lower() in have else F.lit(None)).cast(f.dataType).alias(f.name) for f in stored.schema.fields
-    ]
-    return source.select(*columns, ACTION)
+def _completed(rows: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
+    """The rows with these columns in these types, NULL where they have none, and `more` of their own columns."""
+    have = {name.lower(): name for name in rows.columns}
+    columns = [(col(have[f.name.lower()]) if f.name.lower() in have else F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields]
+    return rows.select(*columns, *more)
 
 
 def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> Column:
