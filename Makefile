@@ -1,5 +1,6 @@
 # make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
-# make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes. CI runs all of them.
+# make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes (half an hour in all); by hand.
+# CI runs `make test` and `make test-crash`.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
 .PHONY: setup run test test-crash test-slow test-cloud lint sample clean
 

@@ -176,3 +176,18 @@ def test_a_first_batch_whose_rows_are_all_dropped_is_counted_in_the_table_s_log(
     assert p.quality("current") == {"named": (0, 2)}
     kept = [(c.user_metadata or {}).get("lakelet") for c in TableLog(p.path("current")).commits(-1, p.version("current")) or []]
     assert [facts["dropped"] for facts in kept if facts] == [2]
+
+
+def test_the_log_of_a_change_table_gets_checkpoints_and_is_read_on_from_them(project):
+    source = "def feed():\n    return spark.readStream.schema('id INT, seq INT, name STRING').option('maxFilesPerTrigger', 1)"
+    view = f"import dlt\n\n@dlt.view\n{source}.json(spark.conf.get('landing'))\n\ndlt.create_streaming_table('people')\n"
+    p = project(view + "dlt.apply_changes('people', 'feed', keys=['id'], sequence_by='seq', except_column_list=['seq'])\n")
+    for n in range(12):
+        p.arrive(f"{n:02}.json", {"id": n % 5, "seq": n, "name": f"n{n}"})
+    p.run()
+    log = p.storage.root / "tables" / "main" / "default" / "people" / "_delta_log"
+    assert [path.name for path in sorted(log.glob("*.checkpoint.parquet"))] == [f"{10:020}.checkpoint.parquet"]
+    assert p.rows("people") == [(0, "n10"), (1, "n11"), (2, "n7"), (3, "n8"), (4, "n9")]
+    p.arrive("12.json", {"id": 2, "seq": 12, "name": "n12"})
+    p.run()
+    assert p.rows("people")[2] == (2, "n12")

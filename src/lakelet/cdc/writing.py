@@ -315,7 +315,8 @@ def _checkpoint(session: SparkSession, target: Place) -> None:
     jvm: Any = session._jvm
     logs = jvm.org.apache.spark.sql.delta.DeltaLog
     log = logs.forTable(session._jsparkSession, str(target))
-    log.checkpoint(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()))
+    none = jvm.scala.Option.empty()
+    log.checkpoint(log.update(False, none, none), none)
 
 
 __all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec"]
