@@ -193,7 +193,9 @@ class SourceSchema:
                 where=self._spec.where,
                 todo="Put a first file there, or give the reader a schema.",
             )
-        return Columns(_without(seen, partitions.fieldNames()), partitions)
+        rescued = self._options.reader.rescued_column
+        # A field that is called like the rescued column is rescued: the name is taken.
+        return Columns(_without(seen, [*partitions.fieldNames(), *([rescued] if rescued is not None else [])]), partitions)
 
     def _infer(self, paths: Sequence[str], known: StructType | None) -> StructType:
         from lakelet.autoloader.files import files_for
