@@ -140,7 +140,7 @@ class Program:
             self.batches.append([_selected(row, select) for row in rows])
 
     def _rows(self, batch: Any) -> list[Row]:
-        rows = batch.to_pylist()
+        rows = _listed(batch)
         for row in rows:
             row.pop(LINE_INTERNAL)
             for name, value in row.items():
@@ -236,6 +236,19 @@ def rescued(text: str | None, file: str | None = None) -> Any:
     assert path.startswith("file:/")
     assert file is None or path.endswith("/" + file)
     return found
+
+
+def _listed(batch: Any) -> list[Row]:
+    """The rows of a batch. Bytes that are no UTF-8 in a text column of a Parquet file come through as they are, to Spark too."""
+    try:
+        rows: list[Row] = batch.to_pylist()
+    except UnicodeDecodeError:
+        columns = [c.cast(pa.binary()) if pa.types.is_string(c.type) else c for c in batch.columns]
+        texts = {f.name for f in batch.schema if pa.types.is_string(f.type)}
+        rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names).to_pylist()
+        for row in rows:
+            row.update({name: row[name].decode(errors="replace") for name in texts if row[name] is not None})
+    return rows
 
 
 def _plain(value: Any) -> Any:
