@@ -8,6 +8,7 @@ whose processes are forks of one that has imported them already (docs/decisions/
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import select
@@ -67,5 +68,14 @@ def _start_when_asked(listener: socket.socket) -> None:
         pass_fds=(number,),
     )
     _servers.append(server)
+    atexit.register(_end, server)
     # From here on the server alone holds the socket: when it dies, requests are refused instead of waiting for ever.
     listener.close()
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """Let the server go, which it does at once."""
+    assert server.stdin is not None
+    server.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.wait(timeout=5)

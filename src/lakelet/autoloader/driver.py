@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from lakelet.autoloader.clean import Cleaned
 
 
+# Where a stream starts, Spark puts these into the environment of the registered source, one Java map for all streams, while a task of
+# another stream may be serializing it, which fails when the map grows (Spark 4.2.0). With the keys there it never grows; each start
+# replaces the values.
+_PUT_BY_SPARK = {
+    "SPARK_LOCAL_DIRS": "",
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
+}
+
+
 class AutoLoaderSource:
     """One source of one flow. Make it with `open`."""
 
@@ -174,7 +185,14 @@ def register(spark: SparkSession, *, wrap: bool = True) -> None:
     """
     from lakelet.autoloader.source import CloudFilesDataSource
 
-    spark.dataSource.register(CloudFilesDataSource)
+    environment = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update(_PUT_BY_SPARK)
+    try:
+        spark.dataSource.register(CloudFilesDataSource)
+    finally:
+        environment.clear()
+        environment.update(before)
     if wrap:
         from lakelet.autoloader.loading import wrap_loading
 
