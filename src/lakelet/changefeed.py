@@ -14,9 +14,8 @@ from pyspark.sql import types as T
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import INTERNAL, mirror
 from lakelet.places import Place
-from lakelet.tables import TableLog, Transaction, lock_of
+from lakelet.tables import CHANGE_FEED, TableLog, Transaction, lock_of
 
-PROPERTY = "delta.enableChangeDataFeed"
 COLUMNS = (
     T.StructField("_change_type", T.StringType()),
     T.StructField("_commit_version", T.LongType()),
@@ -32,10 +31,10 @@ def keep_feed(spark: SparkSession, path: Place) -> None:
     log = inner if is_change_table else path
     with lock_of(log).alone():
         transaction = Transaction(spark, log)
-        if transaction.read_version < 0 or transaction.properties.get(PROPERTY) == "true":
+        if transaction.read_version < 0 or transaction.properties.get(CHANGE_FEED) == "true":
             return
         stored = transaction.spec()
-        transaction.describe(replace(stored, properties={**(stored.properties or {}), PROPERTY: "true"}), replace=False)
+        transaction.describe(replace(stored, properties={**(stored.properties or {}), CHANGE_FEED: "true"}), replace=False)
         transaction.commit([], user_metadata={})
     if is_change_table:
         mirror(path, HIDDEN)

@@ -33,6 +33,7 @@ from lakelet.filestates import STATES, checkpoint_states
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
+from lakelet.tables import CHANGE_FEED
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
@@ -155,9 +156,7 @@ class QueryReader(ABC):
 
     # -------------------------------------------------------------------------------------------- spark.table and co
 
-    def relation(
-        self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], feed: bool = False
-    ) -> DataFrame:
+    def relation(self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], feed: bool = False) -> DataFrame:
         """The table called `text`, or its change `feed`: of the pipeline first, then of the storage, then whatever Spark knows."""
         parts = _parts(text)
         found = self.catalog.find(parts)
@@ -180,8 +179,8 @@ class QueryReader(ABC):
         """DataFrame of a dataset of the pipeline, or of its change feed."""
         if feed and dataset.kind is Kind.VIEW:
             raise _kind_error(f"{dataset.name} is a view, which has no change feed", "Read the change feed of a streaming table.")
-        if feed and dataset.table_properties.get("delta.enableChangeDataFeed", "true").lower() == "false":
-            what = f"{dataset.name} keeps no change feed: its property delta.enableChangeDataFeed is false"
+        if feed and dataset.table_properties.get(CHANGE_FEED, "true").lower() == "false":
+            what = f"{dataset.name} keeps no change feed: its property {CHANGE_FEED} is false"
             raise _kind_error(what, "Take the property away; it is set where a change feed is read.")
         scope = self._scopes[-1] if self._scopes else self.reads
         scope.setdefault((dataset.name.key, streaming), dataset.name)
@@ -448,9 +447,7 @@ def intercepted() -> Iterator[None]:
             setattr(owner, name, original)
 
 
-def _table(
-    session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], *, feed: bool = False
-) -> DataFrame:
+def _table(session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], *, feed: bool = False) -> DataFrame:
     reader = active_reader()
     if not isinstance(reader, QueryReader) or not isinstance(name, str):
         return otherwise()

@@ -136,6 +136,9 @@ class TableSpec:
     comment: str | None = None
 
 
+CHANGE_FEED = "delta.enableChangeDataFeed"
+"""Table property: Delta keeps which rows each commit changed."""
+
 EPOCH = "lakelet.epoch"
 """Table property: the reset epoch its rows belong to. A spec with a newer one replaces the rows in its first commit."""
 

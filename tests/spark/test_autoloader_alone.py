@@ -171,3 +171,20 @@ def test_D17_options_without_effect_make_one_warning_without_their_values(applic
     (message,) = [str(w.message) for w in caught if "cloudFiles" in str(w.message)]
     assert [key for key in cloud if key not in message] == []
     assert "s3cr3t" not in message
+
+
+def test_a_stream_adds_no_key_to_the_environment_that_all_streams_of_a_session_share(spark, tmp_path):
+    """Spark writes into it when a stream starts; were it to grow, a task of another stream could not be serialized at that moment."""
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
+    own = set(spark.sparkContext.environment)
+    register(spark)
+    assert set(spark.sparkContext.environment) == own
+    shared = spark._jsparkSession.sessionState().dataSourceManager().lookupDataSource("cloudFiles").dataSourceCls().envVars()
+    before = set(shared)
+    reader = (
+        spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.schemaLocation", str(tmp_path / "s"))
+    )
+    writer = reader.load(str(tmp_path / "in")).writeStream.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    writer.format("delta").start(str(tmp_path / "t")).awaitTermination()
+    assert set(shared) == before

@@ -186,13 +186,13 @@ def register(spark: SparkSession, *, wrap: bool = True) -> None:
     from lakelet.autoloader.source import CloudFilesDataSource
 
     environment = spark.sparkContext.environment
-    before = dict(environment)
-    environment.update(_PUT_BY_SPARK)
+    added = {key: value for key, value in _PUT_BY_SPARK.items() if key not in environment}
+    environment.update(added)
     try:
         spark.dataSource.register(CloudFilesDataSource)
     finally:
-        environment.clear()
-        environment.update(before)
+        for key in added:
+            environment.pop(key, None)
     if wrap:
         from lakelet.autoloader.loading import wrap_loading
 

@@ -30,7 +30,6 @@ _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
 _VECTORS = "delta.enableDeletionVectors"
-_FEEDS = "delta.enableChangeDataFeed"  # as in `changefeed`, which is above
 _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
 _TXN = "spark.databricks.delta.write"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
@@ -176,7 +175,7 @@ def _small(transaction: tables.Transaction, seen: Seen) -> bool:
 
     A change feed tells of changed rows, so its table is merged.
     """
-    feeds = transaction.properties.get(_FEEDS, "false").lower() == "true"
+    feeds = transaction.properties.get(tables.CHANGE_FEED, "false").lower() == "true"
     if feeds or transaction.size > _SMALL:
         return False
     return transaction.size <= _TINY or seen.events * _SHARE >= transaction.records()

@@ -25,7 +25,7 @@ from lakelet.places import Place
 from lakelet.reads import Catalog, QueryReader
 from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
-from lakelet.tables import EPOCH, TableLog, TableSpec, streams_from_log
+from lakelet.tables import CHANGE_FEED, EPOCH, TableLog, TableSpec, streams_from_log
 
 
 class Emit(Protocol):
@@ -150,7 +150,7 @@ class FlowRun:
         """How the table is made, with the columns `schema` has (or the declared ones)."""
         declared = self.analyzed.schema if self.dataset.schema is not None else None
         epoch = self.stored().epoch
-        feed = {changefeed.PROPERTY: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
+        feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
         return TableSpec(
             schema=declared or schemas.storable(schema),
             partition_cols=self.dataset.partition_cols,
