@@ -28,25 +28,24 @@ from pyspark.errors import (
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, LongType, NullType, StructType
+from pyspark.sql.types import LongType, StructType
 
-from lakelet import __version__, changefeed, schemas
+from lakelet import __version__, changefeed, checks
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import UpdateSession, flow_session
-from lakelet.diagnosis import first_line, proposed, remedy, without_proposal
-from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location, nearest_names
-from lakelet.expectations.measure import judged
+from lakelet.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
+from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location
 from lakelet.filestates import STATES
 from lakelet.graph import Graph, Node, topological
 from lakelet.loader import innermost_location
-from lakelet.model import ChangeSpec, Dataset, Expectation, Flow, Kind
+from lakelet.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
-from lakelet.reads import Catalog, QueryReader, data_frame, ddl
+from lakelet.reads import Catalog, QueryReader, data_frame
 from lakelet.registry import Notice, reading
 from lakelet.storage import StoredDataset
 
@@ -228,7 +227,7 @@ class Analyzer:
         if dataset.name.key in self._sound:
             return
         before = len(self.errors)
-        self._check_rules(dataset, frame)
+        self.errors += checks.rule_problems(dataset, frame)
         if len(self.errors) > before:
             raise _Unusable
         self._sound.add(dataset.name.key)
@@ -268,90 +267,15 @@ class Analyzer:
         if kind is Kind.TABLE:
             own = next(f for f in flows if f.flow.default)
             kind = Kind.STREAMING_TABLE if own.streaming else Kind.MATERIALIZED_VIEW
-        foreign = [f.flow for f in flows if not f.flow.default]
-        if kind is Kind.MATERIALIZED_VIEW and foreign:
-            raise LakeletError(
-                "UNKNOWN_TARGET",
-                f"flow {foreign[0].name!r} writes to {dataset.name}, a materialized view",
-                where=foreign[0].where,
-                todo="Flows write to streaming tables only.",
-            )
         stored = self.stored.get(dataset.name.key)
-        if stored is not None and stored.kind != kind.value:
-            raise LakeletError(
-                "KIND_CHANGED",
-                f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
-                where=dataset.where,
-                dataset=str(dataset.name),
-                todo=f"Give it another name, or delete {stored.path} in the storage and its entry, if its rows are no longer needed.",
-            )
+        checks.check_flows(dataset, kind, [f.flow for f in flows], stored)
         node = self._nodes[dataset.name.key]
-        schema = self._table_schema(dataset, kind, flows)
+        schema = checks.table_schema(dataset, kind, [f.schema for f in flows], stored, self.spark)
         columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
         self._nodes[dataset.name.key] = Node(
             node.name, kind, node.inputs, node.external, node.flows, columns, dataset.expectations, dataset.where
         )
         return AnalyzedDataset(dataset, kind, schema, tuple(flows))
-
-    def _table_schema(self, dataset: Dataset, kind: Kind, flows: list[AnalyzedFlow]) -> StructType:
-        """Columns of the table: declared, or stored ones merged with what the flows return (dlt-semantics 5.7)."""
-        if dataset.schema is not None:
-            return self._declared_schema(dataset, flows)
-        result = schemas.storable(flows[0].schema)
-        stored = self.stored.get(dataset.name.key)
-        try:
-            if kind is Kind.STREAMING_TABLE and stored is not None and stored.columns:
-                result = StructType.fromJson(json.loads(stored.columns))
-            for flow in flows:
-                result = schemas.merge(result, flow.schema, widen=schemas.widens(dataset.table_properties))
-        except schemas.Incompatible as problem:
-            raise schemas.incompatible_error(problem, dataset=str(dataset.name), where=dataset.where) from None
-        self._check_columns(dataset, result)
-        return result
-
-    def _declared_schema(self, dataset: Dataset, flows: list[AnalyzedFlow]) -> StructType:
-        try:
-            declared = dataset.schema if isinstance(dataset.schema, StructType) else ddl(dataset.schema, self.spark)
-        except PySparkException as problem:
-            raise LakeletError(
-                "ARGUMENT_INVALID",
-                f"the schema does not parse: {dataset.schema}",
-                where=dataset.where,
-                why=first_line(problem),
-                todo="Write it like schema=\"id BIGINT NOT NULL, name STRING COMMENT 'who'\".",
-            ) from None
-        problems = [p for flow in flows for p in schemas.same_types(declared, flow.schema)]
-        if problems:
-            raise LakeletError(
-                "SCHEMA_MISMATCH",
-                "the query does not fit the declared schema",
-                where=dataset.where,
-                dataset=str(dataset.name),
-                why="\n".join(problems),
-                todo="Change the schema argument or the query.",
-            )
-        self._check_columns(dataset, declared)
-        return declared
-
-    def _check_columns(self, dataset: Dataset, schema: StructType) -> None:
-        names = [f.name for f in schema.fields]
-        problem = schemas.unstorable(schema, dataset.partition_cols, dataset.table_properties)
-        if problem:
-            raise LakeletError("SCHEMA_MISMATCH", problem[0], where=dataset.where, dataset=str(dataset.name), todo=problem[1])
-        twice = schemas.duplicates(names)
-        unknown = [c for c in (*dataset.partition_cols, *dataset.cluster_by) if c.lower() not in {n.lower() for n in names}]
-        if twice or unknown:
-            what = (
-                f"the query returns {twice[0]!r} twice" if twice else f"partition or clustering column {unknown[0]!r} is not in the query"
-            )
-            raise LakeletError(
-                "SCHEMA_MISMATCH",
-                what,
-                where=dataset.where,
-                dataset=str(dataset.name),
-                nearest=() if twice else nearest_names(unknown[0], names),
-                todo="Column names of a table do not differ by case alone." if twice else None,
-            )
 
     def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
         reader = self._reader(flow)
@@ -379,8 +303,8 @@ class Analyzer:
             frame, changes = self._rows(dataset, flow)
             self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
-            self._check_kind(dataset, flow, frame)
-            self._check_rules(dataset, frame)
+            checks.check_kind(dataset, flow, frame)
+            self.errors += checks.rule_problems(dataset, frame)
         columns = frame.schema
         if changes is not None:
             check_changes(changes, frame)
@@ -392,7 +316,7 @@ class Analyzer:
                 self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:
-            self._check_stream(flow, frame)
+            checks.check_stream(self.stubs, flow, frame)
             return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
         always = never_skippable(frame, self.stubs)
         return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
@@ -435,75 +359,6 @@ class Analyzer:
                 yield
         finally:
             self._conf_depth -= 1
-
-    def _check_kind(self, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
-        if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
-            return  # reads its source as a batch by itself
-        must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
-        if must_stream and not frame.isStreaming:
-            raise LakeletError(
-                "QUERY_KIND",
-                "a streaming table needs a streaming query; this one is a batch query",
-                where=flow.where,
-                dataset=str(dataset.name),
-                todo="Read with spark.readStream.table(...), or declare a materialized view.",
-            )
-        if dataset.kind is Kind.MATERIALIZED_VIEW and frame.isStreaming:
-            raise LakeletError(
-                "QUERY_KIND",
-                "a materialized view needs a batch query; this one is a stream",
-                where=flow.where,
-                dataset=str(dataset.name),
-                todo="Read with spark.read.table(...), or declare a streaming table.",
-            )
-
-    def _check_stream(self, flow: Flow, frame: DataFrame) -> None:
-        """Refuse what a streaming table cannot keep up to date by appending."""
-        try:
-            self.stubs.check_append(frame._jdf.queryExecution().analyzed())
-        except AnalysisException as problem:
-            raise LakeletError(
-                "NOT_SUPPORTED_YET",
-                "this streaming query cannot run by appending rows",
-                where=flow.where,
-                dataset=str(flow.target),
-                why=first_line(problem),
-                todo="Add a watermark, or compute the aggregate in a materialized view.",
-            ) from None
-
-    def _check_rules(self, dataset: Dataset, frame: DataFrame) -> None:
-        """Analyse all rules at once; look for the guilty one only if that fails."""
-        rules = dataset.expectations
-        if not rules or _rule_types(frame, rules) == [True] * len(rules):
-            return
-        for rule in rules:
-            self._check_rule(dataset, frame, rule)
-
-    def _check_rule(self, dataset: Dataset, frame: DataFrame, rule: Expectation) -> None:
-        columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
-        why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
-        try:
-            found = frame.select(_constraint(rule)).schema.fields[0].dataType
-            if isinstance(found, BooleanType | NullType):
-                judged(frame, [rule], "lakelet_probe").schema  # noqa: B018 - analyses it as the run will
-                return
-            problem = f"is {found.simpleString()}, not boolean"
-            nearest: tuple[str, ...] = ()
-            todo = "Write a condition, for example `amount > 0`."
-        except PySparkException as error:
-            problem, nearest = "does not analyse", _unresolved_nearest(error, frame.columns)
-            why = without_proposal(first_line(error))
-        self.errors.append(
-            LakeletError(
-                "EXPECTATION_INVALID",
-                f"expectation {rule.name!r} {problem}: {rule.text}",
-                where=rule.where,
-                dataset=str(dataset.name),
-                why=why,
-                nearest=nearest,
-                todo=todo,
-            )
-        )
 
     def _fingerprint(self, dataset: Dataset, frame: DataFrame) -> str:
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
@@ -554,18 +409,6 @@ def _distinct(errors: list[LakeletError]) -> list[LakeletError]:
     return list({(e.code, str(e.where), e.what, e.why): e for e in reversed(errors)}.values())[::-1]
 
 
-def _constraint(rule: Expectation) -> Any:
-    return F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint
-
-
-def _rule_types(frame: DataFrame, rules: tuple[Expectation, ...]) -> list[bool]:
-    try:
-        found = frame.select(*(_constraint(r).alias(f"r{i}") for i, r in enumerate(rules))).schema.fields
-    except PySparkException:
-        return []
-    return [isinstance(f.dataType, BooleanType | NullType) for f in found]
-
-
 def _coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
     """What the function of `dataset` raised, as an error of ours."""
     if isinstance(error, LakeletError):
@@ -587,7 +430,7 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
         where=_user_location(error, flow),
         dataset=str(dataset.name),
         why=without_proposal(message),
-        nearest=_unresolved_nearest(error, proposed(error)),
+        nearest=unresolved_nearest(error, proposed(error)),
         todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
     )
 
@@ -612,8 +455,3 @@ def _user_location(error: BaseException, flow: Flow) -> Location:
 
     place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
     return place or innermost_location(error, [Path(os.sep)]) or flow.where
-
-
-def _unresolved_nearest(error: PySparkException, columns: list[str]) -> tuple[str, ...]:
-    name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
-    return nearest_names(name, columns) if name else ()

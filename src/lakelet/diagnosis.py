@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet import schemas
-from lakelet.errors import CODES, LakeletError, Location
+from lakelet.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.loader import is_library
 from lakelet.registry import code_location
 
@@ -96,6 +97,12 @@ def proposed(error: BaseException) -> list[str]:
     """Spark's list of column names, which need not look like the one that is missing."""
     found = _PROPOSED.search(str(error))
     return [name.strip().strip("`").replace("`.`", ".") for name in found[1].split(", ")] if found else []
+
+
+def unresolved_nearest(error: PySparkException, columns: Sequence[str]) -> tuple[str, ...]:
+    """Those of `columns` that look like the name which Spark could not resolve."""
+    name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+    return nearest_names(name, columns) if name else ()
 
 
 def without_proposal(text: str) -> str:

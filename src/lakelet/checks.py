@@ -1,0 +1,204 @@
+"""What analysis checks of one dataset once its query is known: kind, columns, stream, rules. Layer 4.
+
+Each check raises or returns coded errors; `analysis` says when it is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NullType, StructType
+
+from lakelet import schemas
+from lakelet.diagnosis import first_line, unresolved_nearest, without_proposal
+from lakelet.errors import LakeletError, nearest_names
+from lakelet.expectations.measure import judged
+from lakelet.model import Dataset, Expectation, Flow, Kind
+from lakelet.plans import Stubs
+from lakelet.reads import ddl
+from lakelet.storage import StoredDataset
+
+# ---------------------------------------------------------------------------------------------------------------- kinds
+
+
+def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+    """Raise QUERY_KIND for a batch query where a stream is needed, and the other way round (dlt-semantics 1.6)."""
+    if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
+        return  # reads its source as a batch by itself
+    must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
+    if must_stream and not frame.isStreaming:
+        raise LakeletError(
+            "QUERY_KIND",
+            "a streaming table needs a streaming query; this one is a batch query",
+            where=flow.where,
+            dataset=str(dataset.name),
+            todo="Read with spark.readStream.table(...), or declare a materialized view.",
+        )
+    if dataset.kind is Kind.MATERIALIZED_VIEW and frame.isStreaming:
+        raise LakeletError(
+            "QUERY_KIND",
+            "a materialized view needs a batch query; this one is a stream",
+            where=flow.where,
+            dataset=str(dataset.name),
+            todo="Read with spark.read.table(...), or declare a streaming table.",
+        )
+
+
+def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: StoredDataset | None) -> None:
+    """Raise UNKNOWN_TARGET for flows beside the query of a materialized view, KIND_CHANGED for a table stored as another kind."""
+    foreign = [f for f in flows if not f.default]
+    if kind is Kind.MATERIALIZED_VIEW and foreign:
+        raise LakeletError(
+            "UNKNOWN_TARGET",
+            f"flow {foreign[0].name!r} writes to {dataset.name}, a materialized view",
+            where=foreign[0].where,
+            todo="Flows write to streaming tables only.",
+        )
+    if stored is not None and stored.kind != kind.value:
+        raise LakeletError(
+            "KIND_CHANGED",
+            f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            todo=f"Give it another name, or delete {stored.path} in the storage and its entry, if its rows are no longer needed.",
+        )
+
+
+def check_stream(stubs: Stubs, flow: Flow, frame: DataFrame) -> None:
+    """Refuse what a streaming table cannot keep up to date by appending."""
+    try:
+        stubs.check_append(frame._jdf.queryExecution().analyzed())
+    except AnalysisException as problem:
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            "this streaming query cannot run by appending rows",
+            where=flow.where,
+            dataset=str(flow.target),
+            why=first_line(problem),
+            todo="Add a watermark, or compute the aggregate in a materialized view.",
+        ) from None
+
+
+# -------------------------------------------------------------------------------------------------------------- columns
+
+
+def table_schema(
+    dataset: Dataset, kind: Kind, found: Sequence[StructType], stored: StoredDataset | None, spark: SparkSession
+) -> StructType:
+    """Columns of the table: declared, or stored ones merged with what the flows return (dlt-semantics 5.7).
+
+    Raises SCHEMA_MISMATCH, SCHEMA_INCOMPATIBLE or ARGUMENT_INVALID.
+    """
+    declared = dataset.schema is not None
+    result = _declared_schema(dataset, found, spark) if declared else _merged_schema(dataset, kind, found, stored)
+    _check_columns(dataset, result)
+    return result
+
+
+def _merged_schema(dataset: Dataset, kind: Kind, found: Sequence[StructType], stored: StoredDataset | None) -> StructType:
+    result: StructType = schemas.storable(found[0])
+    try:
+        if kind is Kind.STREAMING_TABLE and stored is not None and stored.columns:
+            result = StructType.fromJson(json.loads(stored.columns))
+        for schema in found:
+            result = schemas.merge(result, schema, widen=schemas.widens(dataset.table_properties))
+    except schemas.Incompatible as problem:
+        raise schemas.incompatible_error(problem, dataset=str(dataset.name), where=dataset.where) from None
+    return result
+
+
+def _declared_schema(dataset: Dataset, found: Sequence[StructType], spark: SparkSession) -> StructType:
+    try:
+        declared = dataset.schema if isinstance(dataset.schema, StructType) else ddl(dataset.schema, spark)
+    except PySparkException as problem:
+        raise LakeletError(
+            "ARGUMENT_INVALID",
+            f"the schema does not parse: {dataset.schema}",
+            where=dataset.where,
+            why=first_line(problem),
+            todo="Write it like schema=\"id BIGINT NOT NULL, name STRING COMMENT 'who'\".",
+        ) from None
+    problems = [p for schema in found for p in schemas.same_types(declared, schema)]
+    if problems:
+        raise LakeletError(
+            "SCHEMA_MISMATCH",
+            "the query does not fit the declared schema",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            why="\n".join(problems),
+            todo="Change the schema argument or the query.",
+        )
+    return declared
+
+
+def _check_columns(dataset: Dataset, schema: StructType) -> None:
+    names = [f.name for f in schema.fields]
+    problem = schemas.unstorable(schema, dataset.partition_cols, dataset.table_properties)
+    if problem:
+        raise LakeletError("SCHEMA_MISMATCH", problem[0], where=dataset.where, dataset=str(dataset.name), todo=problem[1])
+    twice = schemas.duplicates(names)
+    unknown = [c for c in (*dataset.partition_cols, *dataset.cluster_by) if c.lower() not in {n.lower() for n in names}]
+    if twice or unknown:
+        what = f"the query returns {twice[0]!r} twice" if twice else f"partition or clustering column {unknown[0]!r} is not in the query"
+        raise LakeletError(
+            "SCHEMA_MISMATCH",
+            what,
+            where=dataset.where,
+            dataset=str(dataset.name),
+            nearest=() if twice else nearest_names(unknown[0], names),
+            todo="Column names of a table do not differ by case alone." if twice else None,
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+def rule_problems(dataset: Dataset, frame: DataFrame) -> list[LakeletError]:
+    """What is wrong with the rules of a dataset. All are analysed at once; the guilty one is looked for only if that fails."""
+    rules = dataset.expectations
+    if not rules or _boolean(frame, rules) == [True] * len(rules):
+        return []
+    return [problem for rule in rules if (problem := _rule_problem(dataset, frame, rule)) is not None]
+
+
+def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
+    columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
+    why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
+    try:
+        found = frame.select(_constraint(rule)).schema.fields[0].dataType
+        if isinstance(found, BooleanType | NullType):
+            judged(frame, [rule], "lakelet_probe").schema  # noqa: B018 - analyses it as the run will
+            return None
+        problem = f"is {found.simpleString()}, not boolean"
+        nearest: tuple[str, ...] = ()
+        todo = "Write a condition, for example `amount > 0`."
+    except PySparkException as error:
+        problem, nearest = "does not analyse", unresolved_nearest(error, frame.columns)
+        why = without_proposal(first_line(error))
+    return LakeletError(
+        "EXPECTATION_INVALID",
+        f"expectation {rule.name!r} {problem}: {rule.text}",
+        where=rule.where,
+        dataset=str(dataset.name),
+        why=why,
+        nearest=nearest,
+        todo=todo,
+    )
+
+
+def _constraint(rule: Expectation) -> Any:
+    return F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint
+
+
+def _boolean(frame: DataFrame, rules: Sequence[Expectation]) -> list[bool]:
+    try:
+        found = frame.select(*(_constraint(r).alias(f"r{i}") for i, r in enumerate(rules))).schema.fields
+    except PySparkException:
+        return []
+    return [isinstance(f.dataType, BooleanType | NullType) for f in found]
