@@ -2,7 +2,7 @@
 # make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes (half an hour in all); by hand.
 # CI runs `make test` and `make test-crash`.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
-.PHONY: setup run test test-crash test-slow test-cloud lint sample clean
+.PHONY: setup run test test-crash test-slow test-cloud corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -27,6 +27,13 @@ test-slow: setup
 
 test-cloud: setup
 	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
+
+# Other people's pipelines, run as they are: fetched once (tests/conformance/README.md), then part of `make test` too.
+corpus: setup
+	@.venv/bin/python tests/conformance/corpus.py
+
+test-conformance: corpus
+	@.venv/bin/python -m pytest tests/conformance
 
 lint: setup
 	@.venv/bin/ruff check
