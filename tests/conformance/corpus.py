@@ -70,7 +70,7 @@ _BOOKS = "4- Production Pipelines"
 _WORKSHOP = "20251216_lakeflow_sdp_workshop"
 _SNAPSHOTS = "apply-changes-from-snapshot-demo/src/notebooks"
 _CDC_DEMO = "product_demos/Delta-Live-Table/declarative-pipeline-cdc/1-sdp-sql/transformations"
-_OF_CDC = tuple(
+_STREAMLAB_CDC = tuple(
     f"src/pipelines/cdc/cdc_{what}_{layer}.sql" for what in ("customers", "products", "sellers") for layer in ("bronze", "silver")
 )
 
