@@ -215,7 +215,7 @@ class Bundle:
         if path.startswith("bundle."):
             return self.target
         user = self.environ.get("USER") or self.environ.get("LOGNAME") or "local"
-        return re.sub(r"\W", "_", user) if path.endswith("short_name") else user
+        return user if path.endswith(_WHOLE_NAME) else re.sub(r"\W", "_", user)
 
     def _variable(self, rest: list[str], node: Node) -> Node | str:
         name = rest[0] if rest else ""
@@ -238,8 +238,10 @@ class Bundle:
 
 _BUILT_IN = _words(
     "bundle.target bundle.environment workspace.file_path workspace.root_path workspace.current_user.userName"
-    " workspace.current_user.short_name"
+    " workspace.current_user.short_name workspace.current_user.domain_friendly_name workspace.current_user.id"
+    " workspace.current_user.displayName"
 )
+_WHOLE_NAME = ("userName", "displayName")
 
 
 def bundle_file(folder: Path) -> Path | None:

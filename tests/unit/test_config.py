@@ -310,6 +310,17 @@ def test_the_workspace_folder_is_the_project(project):
     assert project.load().parameters == {"a": f"{here}/src", "b": here, "c": f"file:{here}", "d": "/Workspace/Shared/x"}
 
 
+def test_each_field_of_the_current_user_has_a_value_here(project):
+    fields = ("userName", "displayName", "short_name", "domain_friendly_name", "id")
+    project.write("a.py").write(
+        "databricks.yml",
+        "bundle: {name: b}\nresources:\n  pipelines:\n    p:\n      libraries: [{file: {path: a.py}}]\n      configuration:\n"
+        + "".join(f"        {name}: orders_${{workspace.current_user.{name}}}\n" for name in fields),
+    )
+    found = project.load(environ={"USER": "jo.doe"}).parameters
+    assert found == {name: f"orders_{'jo.doe' if name.endswith('Name') else 'jo_doe'}" for name in fields}
+
+
 def test_pipelines_defined_in_python_are_not_read_and_that_is_said(project):
     project.write("a.py").write("databricks.yml", "bundle: {name: b}\npython: {resources: ['resources:load_resources']}\n")
     assert project.error().why == "Resources that are defined in Python are not read yet."
