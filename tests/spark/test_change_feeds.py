@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.errors import DefinitionErrors
+from lakelet.tables import TableLog
 
 PEOPLE = """
 import dlt
@@ -64,3 +65,14 @@ def test_a_view_and_a_table_that_keeps_none_have_no_change_feed(project):
         with pytest.raises(DefinitionErrors) as caught:
             p.write(source).run()
         assert [(e.code, why in e.what) for e in caught.value.errors] == [("QUERY_KIND", True)]
+
+
+def test_the_commit_of_a_merge_tells_what_it_did_for_an_update_that_died_before_it_could(project):
+    p = project(PEOPLE + FEED)
+    p.arrive("a.json", event(1, 1, "ann"), event(2, 1, "bob"), event(3, 1, gone=True))
+    p.run()
+    p.arrive("b.json", event(1, 5, "anna"), event(2, 5, gone=True), event(3, 5, "cy"), event(3, 3, "late"), event(4, 1, "di"))
+    p.run()
+    told = [e.body["metrics"] for e in p.events if e.event_type == "flow_progress" and "num_upserted_rows" in e.body.get("metrics", {})]
+    facts = TableLog(p.path("people")).commit(p.version("people")).user_metadata["lakelet"]
+    assert (facts["upserted"], facts["deleted"]) == (3, 1) == (told[0]["num_upserted_rows"], told[0]["num_deleted_rows"])

@@ -20,6 +20,7 @@ DELETED = "__lakelet_deleted"
 TRUNCATES = "__lakelet_truncates"
 AUTHORED = "__lakelet_authored"
 BURIED = "__lakelet_buried"
+OUTSIDE = "__lakelet_outside"
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
 START, END = "__START_AT", "__END_AT"
 HIDDEN = (SEQ, DELETED, AUTHORED, BURIED, PART)
@@ -91,11 +92,13 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
 
 
 def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:
-    """The events: selected columns, SEQ, DELETED (never NULL), TRUNCATES (never NULL), and AUTHORED where it is needed."""
+    """The events: selected columns, SEQ, DELETED and TRUNCATES (never NULL), AUTHORED and OUTSIDE (`where` is not met) where needed."""
     deleted = _condition(spec.apply_as_deletes)
     truncates = _condition(spec.apply_as_truncates)
     columns = [col(f.name) for f in shape.columns.fields]
     extra = [col(spec.columns_to_update[0]).alias(AUTHORED)] if spec.columns_to_update is not None else []
+    if spec.where is not None:
+        extra.append((~_condition(spec.where)).alias(OUTSIDE))
     return source.select(*columns, expression(spec.sequence_by).alias(SEQ), deleted.alias(DELETED), truncates.alias(TRUNCATES), *extra)
 
 
@@ -109,7 +112,7 @@ class Seen:
 
 
 def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
-    """Refuse a batch with NULL sequences or keys before anything is written (6.1). Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY."""
+    """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (6.1), CDC_WHERE_NOT_MET (6.2)."""
     no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
     ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
     ends = [end(F.when(~F.col(TRUNCATES), col(key))) for key in ranged for end in (F.min, F.max)]
@@ -118,6 +121,7 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
         F.sum((no_key & F.col(SEQ).isNotNull()).cast("long")),
         F.max(F.when(F.col(TRUNCATES), F.col(SEQ))),
         F.count(F.lit(1)),
+        F.lit(0) if spec.where is None else F.sum(F.col(OUTSIDE).cast("long")),
         *ends,
     ).first()
     assert seen is not None
@@ -126,7 +130,10 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
     if seen[1]:
         what = f"{seen[1]} event(s) have NULL in a key column ({', '.join(shape.keys)})"
         raise _bad_rows("CDC_NULL_KEY", spec, what, "Filter them out.")
-    return Seen(seen[3], seen[2], {key: (seen[4 + 2 * i], seen[5 + 2 * i]) for i, key in enumerate(ranged)})
+    if seen[4]:
+        what = f"{seen[4]} event(s) do not meet the condition where: {spec.where}"
+        raise _bad_rows("CDC_WHERE_NOT_MET", spec, what, "Filter them out before the flow: it promises where, it does not filter by it.")
+    return Seen(seen[3], seen[2], {key: (seen[5 + 2 * i], seen[6 + 2 * i]) for i, key in enumerate(ranged)})
 
 
 def _condition(given: Any) -> Column:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.cdc.changes import AUTHORED, DELETED, END, SEQ, START, TRUNCATES, Layout, col, same_values
-from lakelet.cdc.latest import ACTION, BURY, DELETE, UPSERT, literal, mark
+from lakelet.cdc.counts import BURY
+from lakelet.cdc.latest import ACTION, DELETE, UPSERT, literal, mark
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.model import ChangeSpec, NullUpdates
 

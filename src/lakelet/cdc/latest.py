@@ -12,12 +12,13 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
+from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.cdc.retention import Retention, dated
 
 ACTION = "__lakelet_action"
 _FRESH = "__lakelet_fresh"
-UPSERT, DELETE, BURY, CLEAR, TRUNCATE = "upsert", "delete", "bury", "clear", "truncate"
+UPSERT, DELETE = "upsert", "delete"
 
 
 def folded(events: DataFrame, shape: Layout) -> DataFrame:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from lakelet.cdc.counts import complete
 from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
 from lakelet.places import Place, RemotePath
@@ -65,7 +66,9 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
             _move(body, hidden)
         elif kind == "metaData":
             _describe(body, hidden)
-        elif kind not in ("commitInfo", "protocol"):
+        elif kind == "commitInfo":
+            action[kind] = complete(body)
+        elif kind != "protocol":
             continue  # marks of micro-batches and domains belong to the internal table
         yield json.dumps(action) + "\n"
 

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet import schemas, tables
-from lakelet.cdc import changes, history, latest
-from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, SEQ, START, Layout, Seen, col, keeps_events
-from lakelet.cdc.latest import ACTION, BURY, CLEAR, DELETE, TRUNCATE, UPSERT
+from lakelet.cdc import changes, hint, history, latest
+from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, SEQ, START, Layout, Seen, col, keeps_events
+from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, Applied, counted, of_merge, to_be_counted
+from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror
 from lakelet.cdc.retention import Retention
 from lakelet.errors import LakeletError
@@ -30,19 +31,9 @@ _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
 _VECTORS = "delta.enableDeletionVectors"
-_METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
 _TXN = "spark.databricks.delta.write"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What a batch did: rows of the target inserted or updated, and deleted; rows written for it, moved ones included."""
-
-    upserted: int
-    deleted: int
-    rewritten: int
 
 
 @dataclass(frozen=True)
@@ -135,7 +126,7 @@ def apply(
         try:
             seen = changes.look(spec, events, shape)
             kept, anything = measure()
-            now = _Batch(spec, shape, events, seen, retention, app, kept)
+            now = _Batch(spec, shape, events.drop(OUTSIDE), seen, retention, app, kept)
             if not seen.events and not (anything and fresh):
                 if anything:
                     transaction.commit([], user_metadata=kept, app=app)
@@ -149,7 +140,7 @@ def apply(
                 if not transaction.described(made, replace=False):
                     transaction.describe(made, replace=False)
                     transaction.commit([], user_metadata={})
-                result = _merge(session, inner, now)
+                result = _merge(session, inner, now, hint.of_keys(spec, batch, shape, "t"))
         finally:
             events.unpersist()
     reached("changes.merged")
@@ -202,7 +193,7 @@ def _load(transaction: tables.Transaction, now: _Batch, made: TableSpec, *, trun
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = Applied(visible, 0, visible)
-    transaction.commit([*removed, *files], user_metadata=_telling(now.kept, done), app=now.app, replace=truncate)
+    transaction.commit([*removed, *files], user_metadata=counted(now.kept, done), app=now.app, replace=truncate)
     return done
 
 
@@ -210,31 +201,28 @@ def _rewrite(transaction: tables.Transaction, now: _Batch, made: TableSpec) -> A
     """A batch into a small table: every row is written anew, with one look at the table instead of MERGE's two."""
     stored = _completed(transaction.rows(), made.schema)
     truncate, marks = now.truncation(stored)
-    counted = Observation()
+    observed = Observation()
     if keeps_events(now.spec):
-        rows = history.rewritten(now.spec, now.events, stored, now.shape, truncate, counted, marks=marks)
+        rows = history.rewritten(now.spec, now.events, stored, now.shape, truncate, observed, marks=marks)
     else:
-        rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, counted, marks=marks)
+        rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
     removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
-    found = {name: int(count or 0) for name, count in counted.get.items()}
+    found = {name: int(count or 0) for name, count in observed.get.items()}
     done = Applied(found["upserted"], found["deleted"], int(sum(f.numLogicalRecords().get() for f in files)))
-    transaction.commit([*removed, *files], user_metadata=_telling(now.kept, done), app=now.app)
+    transaction.commit([*removed, *files], user_metadata=counted(now.kept, done), app=now.app)
     return done
 
 
-def _telling(kept: Mapping[str, Any], done: Applied) -> dict[str, Any]:
-    """What a commit keeps, with what the batch did: the next update tells of it when this one dies before it can."""
-    told = {"rows": done.upserted, "upserted": done.upserted, "deleted": done.deleted, "rewritten": done.rewritten}
-    return {"lakelet": {**kept.get("lakelet", {}), **told}}
-
-
-def _merge(session: SparkSession, inner: Place, now: _Batch) -> Applied:
+def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | None) -> Applied:
+    """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
     spec, shape = now.spec, now.shape
     table = DeltaTable.forPath(session, str(inner))
     stored = table.toDF()
     truncate, marks = now.truncation(stored)
+    if promised is not None and not marks:
+        stored = stored.alias("t").where(promised)
     buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
     if keeps_events(spec):
         found = history.actions(spec, now.events, stored, shape, truncate, marks=marks)
@@ -242,24 +230,27 @@ def _merge(session: SparkSession, inner: Place, now: _Batch) -> Applied:
         found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
     source = _completed(found, stored.schema, ACTION).localCheckpoint()
     together = _together(shape, now.seen, both=buries or keeps_events(spec), ranged=not marks)
+    if promised is not None and not marks:
+        together = together & promised
     if keeps_events(spec):
         built = _merge_history(table, source, shape, together)
     else:
         built = latest.merge(table, source, shape, now.retention, condition=together, truncate=truncate if marks else None)
-    conf = session.conf
-    settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: json.dumps(now.kept)}
+    hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if keeps_events(spec) or buries else None
+    to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
+    metadata = json.dumps(to_be_counted(now.kept, to_state))
+    settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: metadata}
     if session.sparkContext.master.startswith("local"):
         settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
+    conf = session.conf
     for key, value in settings.items():
         conf.set(key, value)
     try:
-        hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if keeps_events(spec) or buries else None
-        carried_out = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
         built.execute()
     finally:
         for key in settings:
             conf.unset(key)
-    return _metrics(inner, carried_out)
+    return _newest_merge(inner)
 
 
 def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Column) -> Any:
@@ -297,16 +288,11 @@ def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> 
     return reduce(lambda a, b: a & b, conditions)
 
 
-def _metrics(inner: Place, carried_out: Mapping[str, int]) -> Applied:
-    """What the newest commit did to visible rows; `carried_out`: actions of each kind. Those on the state always take effect."""
+def _newest_merge(inner: Place) -> Applied:
+    """What the newest commit, a MERGE of ours, did."""
     log = TableLog(inner)
-    found: Mapping[str, Any] = {}
-    for action in log.actions(log.version()):
-        found = action.get("commitInfo", {}).get("operationMetrics", found)
-    number = {name: int(found.get(f"num{name}", 0)) for name in _METRICS}
-    hidden = carried_out.get(BURY, 0) + carried_out.get(TRUNCATE, 0)
-    upserted = number["TargetRowsInserted"] + number["TargetRowsUpdated"] - hidden
-    return Applied(upserted, number["TargetRowsDeleted"] - carried_out.get(CLEAR, 0), number["OutputRows"])
+    found = [of_merge(action["commitInfo"]) for action in log.actions(log.version()) if "commitInfo" in action]
+    return next((done for done in found if done is not None), Applied(0, 0, 0))
 
 
 def _checkpoint(session: SparkSession, target: Place) -> None:
