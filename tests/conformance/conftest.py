@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -42,19 +41,16 @@ class Case:
         self.schema: str | None = None
         self.events: list[Event] = []
         self.result: Any = None
-        self._clock = 1_700_000_000
         for path in source.paths:
             _copy(source.folder / path, self.project / path)
 
     # --- inputs ----------------------------------------------------------------------------------------------------------------------
 
     def arrive(self, path: str | Path, text: str, *, encoding: str = "utf-8") -> None:
-        """A file below `inputs` (or at an absolute path). Modification times ascend in the order of the calls."""
+        """A file below `inputs` (or at an absolute path)."""
         file = self.inputs / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding=encoding)
-        self._clock += 10
-        os.utime(file, (self._clock, self._clock))
 
     def arrive_json(self, path: str | Path, rows: Iterable[Row]) -> None:
         """A file of JSON lines."""
