@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 from lakelet.changes import apply_changes, apply_changes_from_snapshot, create_auto_cdc_flow, create_auto_cdc_from_snapshot_flow
 from lakelet.errors import LakeletError, Location
-from lakelet.later import create_sink, foreach_batch_sink, on_event_hook, replace_flow, unsupported, update_flow
+from lakelet.hooks import on_event_hook
+from lakelet.later import create_sink, foreach_batch_sink, replace_flow, unsupported, update_flow
 from lakelet.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.names import TableName
 from lakelet.registry import active_reader, active_registry, caller_location, function_location

@@ -35,7 +35,3 @@ def replace_flow(
     target: Any, replace_using: Any = None, sequence_by: Any = None, name: Any = None, comment: Any = None, spark_conf: Any = None
 ) -> Any:
     unsupported("replace_flow")
-
-
-def on_event_hook(user_event_hook_fn: Any = None, max_allowable_consecutive_failures: int | None = None) -> Any:
-    unsupported("on_event_hook")

@@ -135,6 +135,20 @@ class Flow:
     changes: ChangeSpec | None = None
     language: Literal["PYTHON", "SQL"] = "PYTHON"
 
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function that is told the events of each update (dlt-semantics 1.9).
+
+    `max_failures`: how often it may fail in a row before it is disabled; None means as often as it likes.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    where: Location
+    max_failures: int | None = None
 
 @dataclass(frozen=True)
 class Definitions:
@@ -143,6 +157,7 @@ class Definitions:
     datasets: tuple[Dataset, ...]
     flows: tuple[Flow, ...]
 
+    hooks: tuple[Hook, ...] = ()
     def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
         """Key of each dataset → the flows that write to it, in the order of declaration."""
         found: dict[str, tuple[Flow, ...]] = {dataset.name.key: () for dataset in self.datasets}

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lakelet.errors import LakeletError, Location, nearest_names
-from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
+from lakelet.model import Dataset, Definitions, Expectation, Flow, Hook, Kind
 from lakelet.names import Namespace, TableName
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
@@ -50,6 +50,7 @@ class Registry:
         self.errors: list[LakeletError] = []
         self._datasets: dict[str, Dataset] = {}
         self._flows: dict[str, Flow] = {}
+        self._hooks: list[Hook] = []
 
     def resolve(self, text: str, where: Location) -> TableName:
         """Full name meant by `text`. Raises ARGUMENT_INVALID if it is none."""
@@ -113,6 +114,9 @@ class Registry:
                 )
             )
 
+    def add_hook(self, hook: Hook) -> None:
+        self._hooks.append(hook)
+
     def note(self, text: str, where: Location) -> None:
         self.notices.append(Notice(text, where))
 
@@ -121,7 +125,7 @@ class Registry:
 
         Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
         """
-        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()))
+        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
         known = [str(d.name) for d in result.datasets]
         for flow in result.flows:
             target = self._datasets.get(flow.target.key)

@@ -20,6 +20,7 @@ from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
 from lakelet.eventlog import writer
 from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
+from lakelet.eventlog.hookrunner import HookRunner
 from lakelet.executor import execute
 from lakelet.failpoints import reached
 from lakelet.flows import append, complete, snapshots
@@ -128,6 +129,10 @@ class Update:
 
     @property
     def id(self) -> str:
+    def __post_init__(self) -> None:
+        self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
+        self.events.tell(self._hooks)
+
         return self.environment.update_id
 
     # ------------------------------------------------------------------------------------------------------ events
@@ -388,6 +393,7 @@ class Update:
         registry = self.storage.registry()
         if registry.last_update is not None and registry.last_update.id == self.id:
             # What failed or was interrupted may have left more than it knows: the next update looks.
+        self._hooks.close()
             self.storage.save(replace(registry, last_update=replace(registry.last_update, clean=state == "COMPLETED")))
 
 

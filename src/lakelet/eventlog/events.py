@@ -17,6 +17,8 @@ from lakelet.errors import LakeletError
 from lakelet.redaction import redacted
 
 INFO, WARN, ERROR, METRICS = "INFO", "WARN", "ERROR", "METRICS"
+STABLE, EVOLVING = "STABLE", "EVOLVING"
+_OURS = frozenset({"notice", "schema_change", "source_records", "late_records", "clean_source"})
 TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELED"})
 """States in which an update ends."""
 
@@ -52,6 +54,11 @@ class Event:
     sequence: int = 0
 
     @property
+    def maturity(self) -> str:
+        """STABLE, or EVOLVING for types of our own, which the hosted service does not have (dlt-semantics 4.2)."""
+        return EVOLVING if self.event_type in _OURS else STABLE
+
+    @property
     def body(self) -> Mapping[str, Any]:
         """The content of `details` below its one key."""
         body: Mapping[str, Any] = self.details[self.event_type]
@@ -66,7 +73,7 @@ class Event:
             "event_type": self.event_type,
             "level": self.level,
             "message": self.message,
-            "maturity_level": "STABLE",
+            "maturity_level": self.maturity,
             "origin": {k: v for k, v in vars(self.origin).items() if v is not None},
             "details": dict(self.details),
             "error": error_struct(self.error),

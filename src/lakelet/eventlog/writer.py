@@ -98,6 +98,11 @@ class EventWriter:
                 listener(event)
         return event
 
+    def tell(self, listener: Listener) -> None:
+        """Let one more listener have the events from now on."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
     def start(self) -> None:
         """Begin to write what is queued."""
         self._thread = threading.Thread(target=self._write_forever, name="lakelet-events", daemon=True)
@@ -142,7 +147,7 @@ def append(path: Place, events: Sequence[Event]) -> None:
     from deltalake import WriterProperties, write_deltalake
 
     reached("events.before_flush")
-    table = pa.Table.from_pylist([_row(event) for event in events], schema=SCHEMA)
+    table = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
     if not isinstance(path, RemotePath):
         os.makedirs(path, exist_ok=True)
     compression = WriterProperties(compression="SNAPPY")
@@ -176,7 +181,8 @@ def logged(path: Place, update_id: str) -> Logged:
     return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), bool(states & TERMINAL))
 
 
-def _row(event: Event) -> Mapping[str, Any]:
+def event_row(event: Event) -> Mapping[str, Any]:
+    """The event in the columns of the log."""
     origin = {k: v for k, v in vars(event.origin).items() if v is not None}
     return {
         "id": event.id,
@@ -188,7 +194,7 @@ def _row(event: Event) -> Mapping[str, Any]:
         "timestamp": event.timestamp,
         "message": event.message,
         "level": event.level,
-        "maturity_level": "STABLE",
+        "maturity_level": event.maturity,
         "error": error_struct(event.error),
         "details": event.details_json(),
         "event_type": event.event_type,
