@@ -73,7 +73,7 @@ OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
 
 @dataclass(frozen=True)
 class AnalyzedFlow:
-    """One flow: whether it is a stream, its columns, and what deciding about it needs."""
+    """One flow: whether it is a stream, its columns, and what deciding about it needs. `complete`: a stream whose result is replaced."""
 
     flow: Flow
     streaming: bool
@@ -81,6 +81,7 @@ class AnalyzedFlow:
     stream: StreamPlan | None
     fingerprint: str
     always: str | None
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -316,8 +317,9 @@ class Analyzer:
                 self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:
-            checks.check_stream(self.stubs, flow, frame)
-            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
+            others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
+            complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
+            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)
         always = never_skippable(frame, self.stubs)
         return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
 

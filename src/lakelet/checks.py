@@ -20,7 +20,7 @@ from lakelet.diagnosis import first_line, unresolved_nearest, without_proposal
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.expectations.measure import judged
 from lakelet.model import Dataset, Expectation, Flow, Kind
-from lakelet.plans import Stubs
+from lakelet.plans import Stubs, aggregates_all
 from lakelet.reads import ddl
 from lakelet.storage import StoredDataset
 
@@ -70,10 +70,46 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
         )
 
 
-def check_stream(stubs: Stubs, flow: Flow, frame: DataFrame) -> None:
-    """Refuse what a streaming table cannot keep up to date by appending."""
+def runs_complete(stubs: Stubs, dataset: Dataset, flow: Flow, others: Sequence[Flow], frame: DataFrame) -> bool:
+    """Whether a streaming query is maintained in complete mode: its whole result replaces the table in every micro-batch.
+
+    False for what can be appended. `others`: the further flows into the table. Raises STREAM_QUERY_REFUSED for what can be neither.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    refused = _mode_problem(stubs, plan, complete=False)
+    if refused is None:
+        return False
+    problem = _complete_problem(stubs, plan, flow, others, refused)
+    if problem is None:
+        return True
+    what = "this streaming query can run neither by appending rows nor by replacing the table's content"
+    raise LakeletError("STREAM_QUERY_REFUSED", what, where=flow.where, dataset=str(dataset.name), why=problem[0], todo=problem[1])
+
+
+def _complete_problem(stubs: Stubs, plan: Any, flow: Flow, others: Sequence[Flow], refused: str) -> tuple[str, str] | None:
+    """Why a plan cannot run in complete mode, and the remedy. `refused`: why it cannot be appended."""
+    neither = _mode_problem(stubs, plan, complete=True)
+    if neither is not None and _NEEDS_OTHER_MODE not in refused:
+        return refused, "Compute this in a materialized view, which reads its inputs as batches."
+    if neither is not None:
+        return neither, "Add a watermark and group by a window of it (or its column), or compute the aggregate in a materialized view."
+    if not aggregates_all(plan):
+        why = "it puts aggregated rows beside rows that are not aggregated; the former replace the table, the latter are added to it"
+        return why, "Give each part a table of its own, and put them together in a view or a materialized view."
+    if flow.changes is not None:
+        return "change events are read one by one, an aggregate changes its rows", "Read the events themselves, not an aggregate of them."
+    if others:
+        why = f"it aggregates without a watermark, so its result replaces the table; {others[0].name} writes to the table too"
+        return why, "Give the aggregate a table of its own, or a watermark."
+    return None
+
+
+_NEEDS_OTHER_MODE = "STREAMING_OUTPUT_MODE"
+
+
+def _mode_problem(stubs: Stubs, plan: Any, *, complete: bool) -> str | None:
     try:
-        stubs.check_append(frame._jdf.queryExecution().analyzed())
+        stubs.check_mode(plan, complete=complete)
     except AnalysisException as problem:
         raise LakeletError(
             "NOT_SUPPORTED_YET",

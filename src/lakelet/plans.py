@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+_AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
 _IDS = re.compile(r"#\d+")
 _OBSERVED = re.compile(r"(CollectMetrics .*), \d+$", re.MULTILINE)
@@ -35,7 +36,8 @@ class Stubs:
         self._no_rows = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq([])
         self._none = getattr(jvm, "scala.Option").empty()
         self._check = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming
-        self._append = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode").Append()
+        modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
+        self._modes = {False: modes.Append(), True: modes.Complete()}
         self._names: dict[int, str] = {}
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
 
@@ -59,9 +61,9 @@ class Stubs:
             self._names[int(attributes.apply(0).exprId().id())] = key
         return relation
 
-    def check_append(self, plan: Any) -> None:
-        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode."""
-        self._check(plan, self._append)
+    def check_mode(self, plan: Any, *, complete: bool) -> None:
+        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `complete` mode."""
+        self._check(plan, self._modes[complete])
 
     def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""
@@ -87,6 +89,14 @@ def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
     names: set[str] = set()
     leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
     return StreamPlan(leaves, "EventTimeWatermark" in names)
+
+
+def aggregates_all(node: Any) -> bool:
+    """Whether every streaming leaf of a plan is below an aggregate: only then its result at any time is made of all rows so far."""
+    if not node.isStreaming() or node.nodeName() in _AGGREGATES:
+        return True
+    children = node.children()
+    return children.size() > 0 and all(aggregates_all(children.apply(i)) for i in range(children.size()))
 
 
 def _walk(node: Any, filters: list[str], stubs: Stubs, names: set[str]) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:

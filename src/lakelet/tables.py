@@ -406,11 +406,20 @@ May raise to refuse the rows; then nothing becomes visible."""
 
 
 def append(
-    spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, app: tuple[str, int], measure: Measure, replayed: bool
+    spark: SparkSession,
+    path: Place,
+    rows: DataFrame,
+    spec: TableSpec,
+    *,
+    app: tuple[str, int],
+    measure: Measure,
+    replayed: bool,
+    whole: bool = False,
 ) -> Written | None:
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
-    The table is made, or gets its new columns, in the same commit. Raises schemas.Incompatible if a column cannot be stored.
+    The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
+    go in the same commit. Raises schemas.Incompatible if a column cannot be stored.
     """
     if spec.cluster_by and TableLog(path).version() < 0:
         create_if_absent(spark, path, spec, user_metadata={})
@@ -420,7 +429,7 @@ def append(
             return None
         wanted = _merged(transaction, spec)
         if not transaction.outdated(spec) and transaction.described(wanted, replace=False):
-            return _append(transaction, rows, wanted, app, measure)
+            return _append(transaction, rows, wanted, app, measure, truncate=whole)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
@@ -428,7 +437,7 @@ def append(
             transaction = Transaction(spark, path)
         wanted = spec if truncate else _merged(transaction, spec)
         transaction.describe(wanted, replace=truncate)
-        return _append(transaction, rows, wanted, app, measure, truncate=truncate)
+        return _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)
 
 
 def _let_widen(transaction: Transaction, spec: TableSpec) -> bool:
@@ -453,7 +462,7 @@ def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
 def _append(
     transaction: Transaction, rows: DataFrame, spec: TableSpec, app: tuple[str, int], measure: Measure, *, truncate: bool = False
 ) -> Written:
-    removed = transaction.removals() if truncate else []
+    removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     files = transaction.write(aligned(rows, spec.schema))
     reached("batch.files_written")
     kept, anything = measure()

@@ -402,6 +402,8 @@ def _flow_type(flow: AnalyzedFlow) -> str:
     changes = flow.flow.changes
     if changes is not None:
         return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"
+    if flow.complete:
+        return "COMPLETE"
     return "APPEND" if flow.streaming else "MATERIALIZED_VIEW"
 
 

@@ -356,9 +356,9 @@ def test_batch_and_stream_are_not_mixed_up(project):
     def batch_flow():
         return spark.read.table("numbers")
 
-    @dlt.table  #! NOT_SUPPORTED_YET
-    def aggregate_without_watermark():
-        return spark.readStream.table("numbers").groupBy("id").count()
+    @dlt.table  #! STREAM_QUERY_REFUSED
+    def sorted_stream():
+        return spark.readStream.table("numbers").orderBy("id")
 """
     )
     assert {e.dataset for e in check(p).values()} >= {"main.default.batch_of_stream", "main.default.stream_of_batch"}

@@ -176,7 +176,8 @@ class _Batches:
             return
         spec = run.table_spec(batch.schema)
         session = batch.sparkSession
-        written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=number == self.replay)
+        whole, replayed = run.flow.complete, number == self.replay
+        written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=replayed, whole=whole)
         if written is not None and (written.version is not None or facts.get("anything")):
             self.totals.add(facts)
             emit_batch(run.environment.emit, facts)
@@ -287,7 +288,8 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     if spec is not None:
         writing.catch_up(run.path())
     batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, layout(spec, frame) if spec is not None else None)
-    writer = frame.writeStream.queryName(run.name).foreachBatch(batches).trigger(availableNow=True)
+    mode = "complete" if run.flow.complete else "append"
+    writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches).trigger(availableNow=True)
     batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
     batches.started.set()
     return batches
