@@ -111,14 +111,8 @@ def _mode_problem(stubs: Stubs, plan: Any, *, complete: bool) -> str | None:
     try:
         stubs.check_mode(plan, complete=complete)
     except AnalysisException as problem:
-        raise LakeletError(
-            "NOT_SUPPORTED_YET",
-            "this streaming query cannot run by appending rows",
-            where=flow.where,
-            dataset=str(flow.target),
-            why=first_line(problem),
-            todo="Add a watermark, or compute the aggregate in a materialized view.",
-        ) from None
+        return first_line(problem)
+    return None
 
 
 # -------------------------------------------------------------------------------------------------------------- columns
