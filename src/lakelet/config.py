@@ -9,12 +9,14 @@ import os
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakelet import sources as found
 from lakelet.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
 from lakelet.errors import LakeletError, nearest_names
+from lakelet.mapping import MAP_FORM, TABLE_FORM, PathMap, pairs_of
+from lakelet.named import NamedTable, named_tables
 from lakelet.names import Namespace
 from lakelet.objects import is_s3
 from lakelet.places import Place, place
@@ -35,6 +37,7 @@ class PipelineConfig:
     `files` are in load order; `import_roots` go on `sys.path` while they load; `namespace` is where unqualified names live;
     `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
     interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
+    `paths` says where paths of the code lie here, `tables` which places have a table's name (by key).
     """
 
     name: str
@@ -49,6 +52,8 @@ class PipelineConfig:
     master: str | None = None
     worker_python: str | None = None
     remarks: tuple[Remark, ...] = ()
+    paths: PathMap = field(default_factory=PathMap)
+    tables: Mapping[str, NamedTable] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ def load_config(
     catalog: str | None = None,
     schema: str | None = None,
     master: str | None = None,
+    maps: Sequence[tuple[str, str]] = (),
+    tables: Sequence[tuple[str, str]] = (),
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
@@ -120,6 +127,8 @@ def load_config(
         master=master or environ.get("LAKELET_MASTER") or settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
         remarks=place.remarks,
+        paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),)),
+        tables=_tables(place, tables, namespace, cwd, environ),
     )
 
 
@@ -378,6 +387,27 @@ def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSetting
         what = f"the storage {given} is neither a folder nor on S3"
         raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or a place on S3: --storage s3a://<bucket>/<path>")
     return Path(os.path.normpath(base / Path(text).expanduser()))
+
+
+def _paths(place: _Found, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
+    settings = place.settings
+    below = PathMap.of(settings.maps, place.root, code="CONFIG_INVALID", where=settings.where)
+    variable = pairs_of(_listed(environ.get("LAKELET_MAP")), "LAKELET_MAP", **MAP_FORM)
+    return PathMap.of(flags, cwd).over(PathMap.of(variable, cwd)).over(below)
+
+
+def _tables(
+    place: _Found, flags: Sequence[tuple[str, str]], namespace: Namespace, cwd: Path, environ: Mapping[str, str]
+) -> dict[str, NamedTable]:
+    settings = place.settings
+    below = named_tables(settings.tables, namespace, place.root, code="CONFIG_INVALID", where=settings.where)
+    variable = pairs_of(_listed(environ.get("LAKELET_TABLE")), "LAKELET_TABLE", **TABLE_FORM)
+    return {**below, **named_tables(variable, namespace, cwd), **named_tables(flags, namespace, cwd)}
+
+
+def _listed(text: str | None) -> list[str]:
+    """Entries of a variable: separated by semicolons or lines."""
+    return [part.strip() for part in re.split(r"[;\n]", text or "") if part.strip()]
 
 
 def _first(*choices: str | None) -> str:

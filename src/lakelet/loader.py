@@ -16,6 +16,7 @@ from typing import Any
 
 from lakelet import api
 from lakelet.dbutils import Injected
+from lakelet.dbutils.files import Locate
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Definitions, Kind
 from lakelet.names import Namespace
@@ -49,6 +50,7 @@ def loaded(
     injected: Mapping[str, Any],
     parameters: Mapping[str, str] | None = None,
     remarks: Sequence[Notice] = (),
+    locate: Locate = str,
 ) -> Iterator[Loaded]:
     """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
 
@@ -57,6 +59,7 @@ def loaded(
         import_roots: folders from which the files import helper modules.
         parameters: the pipeline's configuration, for widgets and for `${…}` in SQL.
         remarks: notices that come before those of the files.
+        locate: where a path of user code lies here, for `dbutils.fs`.
 
     Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
     """
@@ -65,7 +68,7 @@ def loaded(
     registry = Registry(namespace)
     registry.notices += remarks
     before = set(sys.modules)
-    tools = Injected(injected, note=registry.notices.append, parameters=parameters or {})
+    tools = Injected(injected, note=registry.notices.append, parameters=parameters or {}, locate=locate)
     with dlt_modules(), tools.importable(), _import_path(import_roots):
         try:
             with recording(registry), tools.while_loading():
@@ -148,8 +151,10 @@ def _hint(error: BaseException) -> str:
     if condition == "SQL_CONF_NOT_FOUND":
         key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
-    if condition == "TABLE_OR_VIEW_NOT_FOUND":
-        return "Tables of the pipeline can be read inside a dataset's function only."
+    if condition in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
+        name = str((error.getMessageParameters() or {}).get("relationName", "NAME")).replace("`", "")  # type: ignore[attr-defined]
+        inside = "Tables of the pipeline can be read inside a dataset's function only."
+        return f"If it is a table from outside, say where its folder or file lies: --table {name}=PATH. {inside}"
     return "Code outside of functions runs when the file is loaded; nothing else has run."
 
 

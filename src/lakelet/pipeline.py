@@ -113,6 +113,7 @@ class Pipeline:
         from lakelet.clones import quiet_pyspark, user_session
         from lakelet.flows.context import Environment
         from lakelet.loader import loaded
+        from lakelet.namedreads import Named
         from lakelet.reads import Catalog, intercepted
 
         config, storage = self.config, Storage(self.config.storage)
@@ -122,7 +123,7 @@ class Pipeline:
         with (
             quiet_pyspark(),
             user_session(base, config.parameters) as spark,
-            intercepted(),
+            intercepted(config.paths, Named(config.tables, config.namespace)),
             _importable_on_workers(spark, roots),
             loaded(
                 config.files,
@@ -131,6 +132,7 @@ class Pipeline:
                 injected={"spark": spark},
                 parameters=config.parameters,
                 remarks=[Notice(text, where) for text, where in config.remarks],
+                locate=config.paths.mapped,
             ) as found,
         ):
             _pickle_by_value(found.helpers)

@@ -17,12 +17,13 @@ from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.catalog import Catalog as SparkCatalog
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.sql_formatter import SQLStringFormatter
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructType
 
-from lakelet import filecalls, sqltext
+from lakelet import filecalls, namedreads, sqltext
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.batch import open_files, read_files
 from lakelet.autoloader.loading import batch_usage, given_options, pop_path, remembering, said_to, struct_of
@@ -30,8 +31,10 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
 from lakelet.filestates import STATES, checkpoint_states
+from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName, split_name
+from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, wrapping
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
 from lakelet.tables import CHANGE_FEED
 
@@ -40,6 +43,10 @@ _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLA
 _METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
 _NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"  # in the message of the error that Spark raises for a path into text
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
+
+
+Options = Mapping[str, str] | None
+"""Options of one read, as user code gives them."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +121,9 @@ class QueryReader(ABC):
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         """A stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: its change feed is asked for."""
 
+    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027 - a run has nothing to say
+        """Told before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
+
     @abstractmethod
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         """The cloudFiles source that the function opened as its `number`-th."""
@@ -156,14 +166,20 @@ class QueryReader(ABC):
 
     # -------------------------------------------------------------------------------------------- spark.table and co
 
-    def relation(self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], feed: bool = False) -> DataFrame:
-        """The table called `text`, or its change `feed`: of the pipeline first, then of the storage, then whatever Spark knows."""
+    def relation(
+        self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+    ) -> DataFrame:
+        """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
         parts = _parts(text)
         found = self.catalog.find(parts)
         if found and found.key in self.catalog.datasets:
-            return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader, feed=feed)
+            return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader, options=options)
         if parts[0].lower() == "live":
             raise self._unknown(text)
+        table = namedreads.named().by_key(found.key) if found else None
+        if table is not None:
+            self.external[str(table.name)] = None
+            return namedreads.open_named(self.spark, table, streaming=streaming, jreader=jreader)
         if found and found.key in self.catalog.other_tables:
             self.external[str(found)] = None
             return self._stored(self.catalog.other_tables[found.key], streaming, jreader)
@@ -175,8 +191,9 @@ class QueryReader(ABC):
                 raise self._unknown(text) from None
             raise
 
-    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, feed: bool = False) -> DataFrame:
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
         """DataFrame of a dataset of the pipeline, or of its change feed."""
+        feed = _feed_asked(options or {})
         if feed and dataset.kind is Kind.VIEW:
             raise _kind_error(f"{dataset.name} is a view, which has no change feed", "Read the change feed of a streaming table.")
         if feed and dataset.table_properties.get(CHANGE_FEED, "true").lower() == "false":
@@ -188,6 +205,8 @@ class QueryReader(ABC):
             if dataset.kind is Kind.VIEW:
                 frame = self.look_through(dataset)
             else:
+                if streaming and not feed:
+                    self.streamed(dataset, options or {})
                 frame = self.open_table(dataset, streaming=streaming, jreader=jreader, feed=feed)
         if streaming and not frame.isStreaming:
             raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
@@ -221,7 +240,7 @@ class QueryReader(ABC):
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=caller_location(),
             nearest=nearest_names(text, self.catalog.known_names()),
-            todo="List all names: lakelet graph",
+            todo=_where_it_could_be(text),
         )
 
     # ---------------------------------------------------------------------------------------------------- spark.sql
@@ -238,11 +257,14 @@ class QueryReader(ABC):
             found = self.catalog.find(ref.parts)
             key = found.key if found else ""
             folder = None
-            if key not in self.catalog.datasets and key not in self.catalog.other_tables:
+            if key not in self.catalog.datasets and key not in self.catalog.other_tables and not namedreads.named().by_key(key):
                 if ref.parts[0].lower() == "live":
                     raise self._unknown(".".join(ref.parts))
                 folder = _streamed_folder(ref)
                 if folder is None:
+                    files_there = located_relation(ref.parts)
+                    if files_there is not None:
+                        return files_there
                     unknown.append(".".join(ref.parts))
                     return self._completed(ref.parts)
             asked = (".".join(sqltext.quoted(p) for p in ref.parts), ref.streaming, *sorted(ref.options.items()))
@@ -277,8 +299,9 @@ class QueryReader(ABC):
         if folder is not None:
             self.external[name] = None
             return self._stored(folder, ref.streaming, jreader)
-        feed, otherwise = _feed_asked(ref.options), lambda: self.spark.table(name)
-        return self.relation(name, streaming=ref.streaming, jreader=jreader, otherwise=otherwise, feed=feed)
+        return self.relation(
+            name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self.spark.table(name), options=ref.options
+        )
 
     def _completed(self, parts: Sequence[str]) -> str | None:
         """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
@@ -315,7 +338,7 @@ class QueryReader(ABC):
         where = caller_location()
         if call.name == filecalls.STATE:
             return self._states(filecalls.state_of(call, evaluate, where), where)
-        spec = filecalls.source_of(call, self.spark, evaluate, where)
+        spec = located_source(filecalls.source_of(call, self.spark, evaluate, where))
         if call.name == filecalls.CLOUD_FILES or call.streaming:
             return self._stream_of(spec)
         confs = {name: value for name in SOURCE_CONFS if (value := self.spark.conf.get(name, None)) is not None}
@@ -347,7 +370,7 @@ class QueryReader(ABC):
         where = caller_location()
         if not path:
             raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() of a cloudFiles stream was called without a path", where=where)
-        return self._stream_of(SourceSpec(path=path, options=dict(options), schema=schema, where=where))
+        return self._stream_of(located_source(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
 
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
         self.sources.append(spec)
@@ -360,7 +383,7 @@ def _feed_asked(options: Mapping[str, str]) -> bool:
 
 def _streamed_folder(ref: sqltext.RelationRef) -> str | None:
     """The folder of `STREAM delta.`folder``, which Spark itself reads as a batch only; None for anything else."""
-    return ref.parts[1] if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
+    return located(ref.parts[1]) if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
 
 
 def _on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
@@ -373,6 +396,13 @@ def _on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
         from lakelet.sql.colons import json_paths  # here, because it loads sqlglot
 
         return run(json_paths(text))
+
+
+def _where_it_could_be(name: str) -> str:
+    listed = "List all names: lakelet graph"
+    if name.lower().startswith("live."):
+        return listed
+    return f"If it is a table from outside, say where its folder or file lies: --table {name}=PATH. {listed}"
 
 
 def _parts(text: str) -> tuple[str, ...]:
@@ -421,15 +451,15 @@ def _described(result: Any) -> str:
 
 
 @contextmanager
-def intercepted() -> Iterator[None]:
-    """Wrap pyspark's reading methods for the life of the block."""
-    replaced: list[tuple[type, str, Any]] = []
+def intercepted(paths: PathMap | None = None, tables: namedreads.Named | None = None) -> Iterator[None]:
+    """Wrap pyspark's reading methods for the life of the block; paths of user code are mapped, named tables can be read."""
+    named = tables or namedreads.Named({}, Namespace())
+    with wrapping() as wrap, mapping_paths(paths or PathMap(), wrap), namedreads.naming(named):
+        _wrap_reads(wrap)
+        yield
 
-    def wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
-        original = getattr(owner, name)
-        replaced.append((owner, name, original))
-        setattr(owner, name, functools.wraps(original)(make(original)))
 
+def _wrap_reads(wrap: Wrap) -> None:
     wrap(SparkSession, "table", lambda original: lambda self, name: _table(self, name, False, None, lambda: original(self, name)))
     wrap(DataFrameReader, "table", _reader_table(streaming=False))
     wrap(DataStreamReader, "table", _reader_table(streaming=True))
@@ -440,27 +470,26 @@ def intercepted() -> Iterator[None]:
     for name in ("format", "option", "options"):
         wrap(DataFrameReader, name, remembering(name))
     wrap(DataStreamReader, "load", _stream_load)
-    try:
-        yield
-    finally:
-        for owner, name, original in reversed(replaced):
-            setattr(owner, name, original)
+    wrap(SparkCatalog, "tableExists", _table_exists)
 
 
-def _table(session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], *, feed: bool = False) -> DataFrame:
+def _table(
+    session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+) -> DataFrame:
     reader = active_reader()
+    if isinstance(name, str) and not isinstance(reader, QueryReader) and (table := namedreads.named().find(name)):
+        return namedreads.open_named(session, table, streaming=streaming, jreader=jreader)
     if not isinstance(reader, QueryReader) or not isinstance(name, str):
         return otherwise()
-    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise, feed=feed)
+    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise, options=options)
 
 
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
             asked = said_to(self).get("options", {})
-            feed = _feed_asked(asked)
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
-            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), feed=feed)
+            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked)
 
         return table
 
@@ -470,18 +499,35 @@ def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
 def _sql(original: Any) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         reader = active_reader()
-        if not isinstance(reader, QueryReader):
-            frame: DataFrame = original(self, sqlQuery, args, **kwargs)
-            return frame
+        answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(namedreads.sql_outside, self)
         if not kwargs:
-            return reader.sql(sqlQuery, lambda text: original(self, text, args))
+            return answer(sqlQuery, lambda text: original(self, text, args))
         formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
         try:
-            return reader.sql(formatter.format(sqlQuery, **kwargs), lambda text: original(self, text, args))
+            return answer(formatter.format(sqlQuery, **kwargs), lambda text: original(self, text, args))
         finally:
             formatter.clear()
 
     return sql
+
+
+def _table_exists(original: Any) -> Any:
+    def exists(self: Any, tableName: str, dbName: str | None = None) -> bool:
+        name = tableName if dbName is None else f"{sqltext.quoted(dbName)}.{sqltext.quoted(tableName)}"
+        reader = active_reader()
+        found = reader.catalog.find(_parts(name)) if isinstance(reader, QueryReader) else None
+        if isinstance(reader, QueryReader) and found and found.key in {*reader.catalog.datasets, *reader.catalog.other_tables}:
+            return True
+        if namedreads.named().find(name) or (found and namedreads.named().by_key(found.key)):
+            return True
+        try:
+            return bool(original(self, tableName, dbName))
+        except AnalysisException as problem:
+            if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
+                return False
+            raise
+
+    return exists
 
 
 def _stream_load(original: Any) -> Any:

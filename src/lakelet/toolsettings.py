@@ -16,13 +16,17 @@ from lakelet.errors import LakeletError, Location, nearest_names
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 _TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
-_LATER = ("map", "table")
-_KEYS = (*_TEXTS, "sources", "parameters", *_LATER)
+_PAIRS = ("map", "table")
+_KEYS = (*_TEXTS, "sources", "parameters", *_PAIRS)
+_EXAMPLES = {
+    "map": 'For example: map = { "/Volumes/main/raw" = "data" }',
+    "table": 'For example: table = { "main.sales.orders" = "data/orders" }',
+}
 
 
 @dataclass(frozen=True)
 class ToolSettings:
-    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists."""
+    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: in this place."""
 
     present: bool = False
     storage: str | None = None
@@ -33,12 +37,15 @@ class ToolSettings:
     target: str | None = None
     sources: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
+    maps: tuple[tuple[str, str], ...] = ()
+    tables: tuple[tuple[str, str], ...] = ()
+    where: Location | None = None
 
 
 def read_tool_settings(root: Path, cwd: Path) -> ToolSettings:
     """Read `root/pyproject.toml`; without the file or the section all is empty.
 
-    Raises CONFIG_INVALID with file and line for a syntax error, an unknown key or a wrong type, NOT_SUPPORTED_YET for `map` and `table`.
+    Raises CONFIG_INVALID with file and line for a syntax error, an unknown key or a wrong type.
     """
     path = root / "pyproject.toml"
     if not path.is_file():
@@ -57,14 +64,12 @@ def read_tool_settings(root: Path, cwd: Path) -> ToolSettings:
 
 
 def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings:
-    def bad(key: str, what: str, code: str = "CONFIG_INVALID", **more: Any) -> LakeletError:
-        return LakeletError(code, what, where=Location(shown, _line_of(key, text)), **more)
+    def bad(key: str, what: str, **more: Any) -> LakeletError:
+        return LakeletError("CONFIG_INVALID", what, where=Location(shown, _line_of(key, text)), **more)
 
     for key, value in section.items():
         if key not in _KEYS:
             raise bad(key, f"[tool.lakelet] has no key {key!r}", nearest=nearest_names(key, _KEYS))
-        if key in _LATER:
-            raise bad(key, f"{key!r} in [tool.lakelet] is not supported yet", "NOT_SUPPORTED_YET")
         if key in _TEXTS and not isinstance(value, str):
             raise bad(key, f"{key!r} in [tool.lakelet] must be text")
     sources = section.get("sources", [])
@@ -76,9 +81,18 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
     flat = dict(_flat(parameters)) if isinstance(parameters, dict) else None
     if flat is None or not all(isinstance(v, (str, int, float)) for v in flat.values()):
         raise bad("parameters", "'parameters' in [tool.lakelet] must be a table of texts")
-    texts = {key: section.get(key) for key in _TEXTS}
+    texts: dict[str, Any] = {key: section.get(key) for key in _TEXTS}
     as_text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in flat.items()}
-    return ToolSettings(True, **texts, sources=tuple(sources), parameters=as_text)
+    pairs: dict[str, tuple[tuple[str, str], ...]] = {}
+    for key in _PAIRS:
+        value = section.get(key, {})
+        entries = dict(_flat(value)) if isinstance(value, dict) else None
+        if entries is None or not all(isinstance(v, str) and v.strip() and k.strip() for k, v in entries.items()):
+            raise bad(key, f"{key!r} in [tool.lakelet] must be a table of texts", todo=_EXAMPLES[key])
+        pairs[key] = tuple(entries.items())
+    where = Location(shown, _line_of("map" if section.get("map") else "table", text))
+    more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where}
+    return ToolSettings(True, sources=tuple(sources), parameters=as_text, **texts, **more)
 
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

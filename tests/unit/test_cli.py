@@ -215,11 +215,16 @@ def test_plan_and_graph_go_to_stdout(project, capsys):
 # --- wrong usage --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("option", [["--map", "/a=b"], ["--table", "a=b"]])
-@pytest.mark.parametrize("command", ["run", "validate"])
-def test_options_that_come_later_are_refused(project, capsys, command, option):
-    assert main([command, "a.py", *option]) == 2
-    assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] {option[0]} is not supported yet\n"
+@pytest.mark.parametrize(
+    ("option", "form"),
+    [
+        (["--map", "/Volumes/raw"], "[USAGE] --map /Volumes/raw: expected FROM=TO\n  For example: --map /Volumes/main/raw=data\n"),
+        (["--table", "=data"], "[USAGE] --table =data: expected NAME=PATH\n  For example: --table main.sales.orders=data/orders\n"),
+    ],
+)
+def test_a_map_or_table_without_both_sides_is_refused_with_the_right_form(project, capsys, option, form):
+    assert main(["validate", "a.py", *option]) == 2
+    assert capsys.readouterr().err == form
 
 
 @pytest.mark.parametrize("command", ["init", "preview", "watch", "new", "rules", "dashboard", "deploy", "maintain"])

@@ -20,8 +20,8 @@ Select = Annotated[list[str] | None, typer.Option("--select", metavar="NAME,..."
 FullRefresh = Annotated[list[str] | None, typer.Option("--full-refresh", metavar="NAME,...", help="Reset these datasets first.")]
 FullRefreshAll = Annotated[bool, typer.Option("--full-refresh-all", help="Reset every dataset first.")]
 Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="Pipeline configuration; wins over the files.")]
-Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix (not supported yet).")]
-Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a name (not supported yet).")]
+Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix in what the code reads or writes.")]
+Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a table's name.")]
 StorageDir = Annotated[
     str | None, typer.Option("--storage", metavar="DIR", help="Where everything lives that must survive (default: .lakelet).")
 ]
@@ -56,13 +56,6 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
             raise LakeletError("USAGE", f"{option} {text}: expected KEY=VALUE", todo=f"For example: {option} landing=data")
         found[key.strip()] = value
     return found
-
-
-def refuse_later(**options: object) -> None:
-    """Raise NOT_SUPPORTED_YET for the first option that was given."""
-    for name, value in options.items():
-        if value:
-            raise LakeletError("NOT_SUPPORTED_YET", f"--{name} is not supported yet")
 
 
 @dataclass(frozen=True)

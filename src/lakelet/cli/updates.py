@@ -14,6 +14,7 @@ from lakelet.cli.console import watcher, write_lines
 from lakelet.cli.summary import Line, summary
 from lakelet.config import PipelineConfig, load_config
 from lakelet.errors import ExitCode
+from lakelet.mapping import MAP_FORM, TABLE_FORM, pairs_of
 from lakelet.textual import counted
 
 if TYPE_CHECKING:
@@ -95,7 +96,6 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
 
 
 def _config(asked: o.Asked) -> PipelineConfig:
-    o.refuse_later(map=asked.map, table=asked.table)
     return load_config(
         asked.source or (),
         target=asked.target,
@@ -104,6 +104,8 @@ def _config(asked: o.Asked) -> PipelineConfig:
         catalog=asked.catalog,
         schema=asked.schema,
         master=asked.master,
+        maps=pairs_of(asked.map, "--map", **MAP_FORM),
+        tables=pairs_of(asked.table, "--table", **TABLE_FORM),
     )
 
 

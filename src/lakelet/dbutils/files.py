@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from lakelet.dbutils.members import Group, Note
 from lakelet.errors import LakeletError
+from lakelet.mapping import flag_for, is_hosted
 from lakelet.objects import SCHEMES, RemoteStore, open_store, scheme_of
 from lakelet.places import Place, RemotePath, place
 from lakelet.registry import caller_location
@@ -16,7 +17,6 @@ from lakelet.registry import caller_location
 Locate = Callable[[str], str]
 """Where a path of user code lies here; the place for a mapping of path prefixes."""
 
-_HOSTED = ("/Volumes/", "/mnt/", "/FileStore/", "/databricks-datasets/", "/Workspace/")
 _WRITING = "A pipeline's files are loaded several times, and what an update writes belongs into its storage."
 
 
@@ -161,11 +161,10 @@ def _listed(where: Place) -> tuple[list[tuple[str, int, int]], bool] | None:
 
 
 def _missing(path: str) -> NoSuchFile:
-    hosted = scheme_of(path) == "dbfs" or path.startswith(_HOSTED)
     return NoSuchFile(
         "FILE_NOT_FOUND",
         f"{path} does not exist",
         where=caller_location(),
         why=f"java.io.FileNotFoundException: No such file or directory {path}",
-        todo=f"Say where it lies on this machine: --map {path.rstrip('/')}=FOLDER" if hosted else "Put the files there before the update.",
+        todo=f"Say where it lies on this machine: {flag_for(path)}" if is_hosted(path) else "Put the files there before the update.",
     )
