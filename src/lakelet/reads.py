@@ -299,9 +299,7 @@ class QueryReader(ABC):
         if folder is not None:
             self.external[name] = None
             return self._stored(folder, ref.streaming, jreader)
-        return self.relation(
-            name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self.spark.table(name), options=ref.options
-        )
+        return self.relation(name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self.spark.table(name), options=ref.options)
 
     def _completed(self, parts: Sequence[str]) -> str | None:
         """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
