@@ -293,11 +293,16 @@ def append_flow(
     once: bool = False,
     import_checkpoint: Any = None,
 ) -> Callable[[F], F]:
-    """Declare the decorated function as a flow that appends to the streaming table `target`."""
+    """Declare the decorated function as a flow that appends to the streaming table `target`.
+
+    `once`: its query is a batch, appended one time until a full refresh (dlt-semantics 5.6).
+    """
     where = caller_location()
     if callable(name) or not _text("target", target, where):
         raise _invalid("append_flow needs a target", where, 'Write @dlt.append_flow(target="table").')
-    _refuse(where, once=once, import_checkpoint=import_checkpoint)
+    if not isinstance(once, bool):
+        raise _invalid(f"once must be True or False, got {once!r}", where)
+    _refuse(where, import_checkpoint=import_checkpoint)
 
     def declare(function: F) -> F:
         if not callable(function):
@@ -318,6 +323,7 @@ def append_flow(
                 default=False,
                 comment=_text("comment", comment, where),
                 spark_conf=_settings("spark_conf", spark_conf, where),
+                once=once,
             )
         )
         return function

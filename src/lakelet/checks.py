@@ -31,6 +31,17 @@ def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
     """Raise QUERY_KIND for a batch query where a stream is needed, and the other way round (dlt-semantics 1.6)."""
     if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
         return  # reads its source as a batch by itself
+    if flow.once:
+        if frame.isStreaming:
+            raise LakeletError(
+                "QUERY_KIND",
+                "a flow that runs once needs a batch query; this one is a stream",
+                where=flow.where,
+                dataset=str(dataset.name),
+                why="[INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW]",
+                todo="Read with spark.read.table(...), or leave once out.",
+            )
+        return
     must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
     if must_stream and not frame.isStreaming:
         raise LakeletError(

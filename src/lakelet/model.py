@@ -122,7 +122,8 @@ class ChangeSpec:
 class Flow:
     """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
 
-    `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source.
+    `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source. `once`: a batch
+    that is appended one time until a full refresh (5.6); for a change flow its `changes` say so.
     """
 
     name: str
@@ -134,6 +135,7 @@ class Flow:
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     changes: ChangeSpec | None = None
     language: Literal["PYTHON", "SQL"] = "PYTHON"
+    once: bool = False
 
     once: bool = False
 

@@ -23,7 +23,7 @@ from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.eventlog.hookrunner import HookRunner
 from lakelet.executor import execute
 from lakelet.failpoints import reached
-from lakelet.flows import append, complete, snapshots
+from lakelet.flows import append, complete, once, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.loader import Loaded
@@ -82,6 +82,8 @@ def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
     run = FlowRun(environment, work.analyzed, work.flow)
     if work.kind is Kind.MATERIALIZED_VIEW:
         return complete.decide(run, work.inputs)
+    if work.flow.flow.once:
+        return once.decide(run)
     if not work.flow.streaming:
         return snapshots.decide(run)
     return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
@@ -282,7 +284,7 @@ class Update:
                     "comment": work.flow.flow.comment or dataset.comment or "",
                     "spark_conf": {**dataset.spark_conf, **work.flow.flow.spark_conf},
                     "language": work.flow.flow.language,
-                    "once": work.flow.flow.changes is not None and work.flow.flow.changes.once,
+                    "once": work.flow.flow.once or (work.flow.flow.changes is not None and work.flow.flow.changes.once),
                     "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in schema.fields],
                     "schema_json": schema.json(),
                 },
@@ -367,6 +369,8 @@ class Update:
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
+        elif work.flow.flow.once:
+            once.run_once(run)
         elif not work.flow.streaming:
             snapshots.run_batches(run)
         else:
@@ -404,7 +408,7 @@ def _flow_type(flow: AnalyzedFlow) -> str:
         return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"
     if flow.complete:
         return "COMPLETE"
-    return "APPEND" if flow.streaming else "MATERIALIZED_VIEW"
+    return "APPEND" if flow.streaming or flow.flow.once else "MATERIALIZED_VIEW"
 
 
 def _unexpected(problem: Exception, work: Work) -> LakeletError:

@@ -565,7 +565,6 @@ LATER_ARGUMENTS = [
     "dlt.create_streaming_table('t', path='/tmp/x')",
     "dlt.create_streaming_table('t', row_filter='f')",
     "dp.create_table('t', format='csv')",
-    "dlt.append_flow(target='t', once=True)",
     "dlt.apply_changes('t', 's', ['k'], 'at', stored_as_scd_type='bitemporal')",
     "dp.create_auto_cdc_flow('t', 's', ['k'], 'at', system_sequence_by='now')",
     "dp.append_flow(target='t', import_checkpoint='/tmp/x')",

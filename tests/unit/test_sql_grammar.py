@@ -55,7 +55,7 @@ def of_rule(rule: Expectation) -> str:
 
 
 def of_flow(flow: Flow) -> Iterator[str]:
-    yield f"flow {flow.name} into {flow.target} at {place(flow.where)}{', default' if flow.default else ''}"
+    yield f"flow {flow.name} into {flow.target} at {place(flow.where)}{', default' if flow.default else ''}{', once' if flow.once else ''}"
     text = vars(flow.query)["sql"]
     yield "  query: " + text.replace("\n", "\n         ")
     for name in ("comment", "spark_conf"):

@@ -267,7 +267,7 @@ def run_append(run: FlowRun) -> Totals:
             todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
         ) from failure
     reached("flow.drained")
-    _finish(run, totals, batches.shape)
+    finish(run, totals, batches.shape)
     clean_sources(run)
     reached("flow.finished")
     return totals
@@ -319,7 +319,7 @@ def _recovered(run: FlowRun, batches: _Batches, failure: BaseException) -> bool:
     return changed or any(name in str(failure) for name in _SCHEMA_CHANGED)
 
 
-def _finish(run: FlowRun, totals: Totals, shape: Layout | None) -> None:
+def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
     """Make the table if no batch did, remember its columns, and warn about what did not fit. `shape`: of a change table."""
     environment, path = run.environment, run.path()
     wanted = run.table_spec(run.analyzed.schema)
@@ -362,4 +362,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide", "run_append"]
+__all__ = ["decide", "finish", "run_append"]

@@ -58,7 +58,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
             facts: dict[str, Any] = {}
 
             def measure() -> tuple[Mapping[str, Any], bool]:
-                facts.update(_facts(run, reader, observation), view={"fingerprint": state.fingerprint, "inputs": dict(state.inputs)})
+                facts.update(facts_of(run, reader, observation), view={"fingerprint": state.fingerprint, "inputs": dict(state.inputs)})
                 return {"lakelet": facts}, True
 
             spec = run.table_spec(frame.schema)
@@ -81,8 +81,8 @@ def _failed(problem: BaseException, run: FlowRun) -> LakeletError:
     return run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what="the query failed while it ran")
 
 
-def _facts(run: FlowRun, reader: RunReader, observation: Observation) -> dict[str, Any]:
-    """Everything measured while the view was written; same shape as a micro-batch. Raises for broken fail rules."""
+def facts_of(run: FlowRun, reader: RunReader, observation: Observation) -> dict[str, Any]:
+    """Everything measured while a batch query was written; same shape as a micro-batch. Raises for broken fail rules."""
     found = counts(run.dataset.expectations, observation.get)
     if found.violation:
         raise violation_error(run.name, str(run.dataset.name), found, run.dataset.where)

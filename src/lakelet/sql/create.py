@@ -71,14 +71,18 @@ def _table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind
     name = cursor.name("the table's name")
     columns = spec(cursor, remarks) if cursor.sees("(") and not _query_ahead(cursor) else Spec()
     found = clauses.table_clauses(cursor, remarks, kind)
-    query, flow = None, None
+    query, flow, once = None, None, False
+    if kind is Kind.MATERIALIZED_VIEW and cursor.sees("FLOW"):
+        raise LakeletError(
+            "SQL_SYNTAX", "a materialized view has no flow beside its query", where=cursor.where(), todo="Write AS and the query."
+        )
     if cursor.skip("FLOW"):
-        query, flow = _flow_clause(cursor)
+        query, flow, once = _flow_clause(cursor)
     elif cursor.skip("AS") or _query_ahead(cursor):
         query = cursor.rest()
     elif not cursor.ended or kind is Kind.MATERIALIZED_VIEW:
         cursor.fail("AS and a query, or a clause of the table, is expected", clauses.TABLE_CLAUSES)
-    return CreateDataset(kind, name, where, columns, found, query, flow, private)
+    return CreateDataset(kind, name, where, columns, found, query, flow, private, once=once)
 
 
 def _query_ahead(cursor: Cursor) -> bool:
@@ -120,15 +124,13 @@ def _flow(cursor: Cursor, where: Location) -> CreateFlow:
     cursor.expect("AS", purpose=" before what the flow does")
     found: dict[str, Any]
     if cursor.skip("INSERT"):
-        once_at = cursor.where()
         once = cursor.skip("ONCE")
         cursor.expect("INTO")
-        once_at, once = (cursor.where(), cursor.skip("ONCE")) if not once else (once_at, once)
-        _no_once(once, once_at)
+        once = once or cursor.skip("ONCE")  # both orders are documented
         target = cursor.name("the target of the flow")
         if cursor.skip("BY"):
             cursor.expect("NAME")
-        found = {"target": target, "query": cursor.rest()}
+        found = {"target": target, "query": cursor.rest(), "once": once}
     else:
         _auto_cdc(cursor)
         found = into(cursor)
@@ -148,20 +150,14 @@ def _auto_cdc(cursor: Cursor) -> None:
         cursor.fail("INSERT INTO or AUTO CDC is expected", ("INSERT", "AUTO", "APPLY"))
 
 
-def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None]:
-    """`FLOW INSERT BY NAME query` or `FLOW AUTO CDC …` inside CREATE STREAMING TABLE."""
+def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool]:
+    """`FLOW INSERT [ONCE] BY NAME query` or `FLOW AUTO CDC …` of CREATE STREAMING TABLE: query, changes, whether it appends once."""
     where = cursor.where()
     if cursor.skip("INSERT"):
-        once_at = cursor.where()
-        _no_once(cursor.skip("ONCE"), once_at)
+        once = cursor.skip("ONCE")
         cursor.expect("BY", "NAME", purpose=" behind FLOW INSERT")
-        return cursor.rest(), None
+        return cursor.rest(), None, once
     if cursor.skip("REPLACE"):
         unsupported("FLOW REPLACE", where)
     _auto_cdc(cursor)
-    return None, changes(cursor, once=cursor.skip("ONCE"))
-
-
-def _no_once(once: bool, where: Location) -> None:
-    if once:
-        unsupported("INSERT … ONCE", where)
+    return None, changes(cursor, once=cursor.skip("ONCE")), False

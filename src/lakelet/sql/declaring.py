@@ -31,6 +31,8 @@ _BATCH = Wanted(
 )
 _VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
 _EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
+_APPEND = replace(_STREAM, what="an append flow needs a stream; its query reads a batch")
+_APPEND_ONCE = Wanted(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
 _ONCE = Wanted(False, "a change flow that runs ONCE reads a batch; its source is a stream", "Leave STREAM out, or leave ONCE out.")
 
 
@@ -168,14 +170,16 @@ class _Source:
         )
         if query is not None:
             function = query.function(self.session, self.file, found.where)
-            self.registry.add_flow(Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL"))
+            self.registry.add_flow(
+                Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL", once=found.once)
+            )
         if found.changes is not None:
             self._changes(found.changes, name, None, text, found.where)
 
     def _query(self, found: CreateDataset, text: StatementText) -> Query:
         assert found.query is not None
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
-        wanted = _VIEW if found.view == "published" else wanted
+        wanted = _VIEW if found.view == "published" else _APPEND_ONCE if found.once else wanted
         columns = found.spec.columns
         return Query(
             found.query,
@@ -193,7 +197,7 @@ class _Source:
             self._changes(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
-        query = Query(found.query, text, self.namespace, replace(_STREAM, what="an append flow needs a stream; its query reads a batch"))
+        query = Query(found.query, text, self.namespace, _APPEND_ONCE if found.once else _APPEND)
         self.registry.add_flow(
             Flow(
                 name=str(name),
@@ -204,6 +208,7 @@ class _Source:
                 comment=found.comment,
                 spark_conf=dict(self.confs),
                 language="SQL",
+                once=found.once,
             )
         )
 

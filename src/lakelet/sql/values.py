@@ -124,7 +124,10 @@ class Changes:
 
 @dataclass(frozen=True)
 class CreateDataset:
-    """CREATE … TABLE, MATERIALIZED VIEW or VIEW. At most one of `query` and `changes` is given; `published`: CREATE VIEW."""
+    """CREATE … TABLE, MATERIALIZED VIEW or VIEW. At most one of `query` and `changes` is given; `published`: CREATE VIEW.
+
+    `once`: the query belongs to FLOW INSERT ONCE.
+    """
 
     kind: Kind
     name: Name
@@ -135,11 +138,12 @@ class CreateDataset:
     changes: Changes | None = None
     private: bool = False
     view: Literal["", "temporary", "live", "published"] = ""
+    once: bool = False
 
 
 @dataclass(frozen=True)
 class CreateFlow:
-    """CREATE FLOW, and AUTO CDC INTO / APPLY CHANGES INTO standing alone (then without a name)."""
+    """CREATE FLOW, and AUTO CDC INTO / APPLY CHANGES INTO standing alone (then without a name). `once`: INSERT … ONCE."""
 
     target: Name
     where: Location
@@ -147,6 +151,7 @@ class CreateFlow:
     comment: str | None = None
     query: Fragment | None = None
     changes: Changes | None = None
+    once: bool = False
 
 
 @dataclass(frozen=True)

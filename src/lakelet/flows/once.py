@@ -1,0 +1,107 @@
+"""Flows that append a batch one time (dlt-semantics 5.6): in one commit with the mark that it is done. Layer 4.
+
+Done means done since the last reset, whatever became of the query meanwhile. The truth is the mark in the table's own log, which carries
+the reset epoch in its name; a note beside the flow's checkpoint spares the next updates the look into the log, and outlives the mark where
+the table lets marks expire.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import Observation
+
+from lakelet import schemas, tables
+from lakelet.analysis import user_error
+from lakelet.clones import flow_session
+from lakelet.diagnosis import run_failure
+from lakelet.errors import LakeletError
+from lakelet.expectations.measure import judged
+from lakelet.failpoints import reached
+from lakelet.flows import append
+from lakelet.flows.complete import facts_of
+from lakelet.flows.context import FlowRun, run_reader
+from lakelet.flows.measured import Totals, emit_batch, event_id
+from lakelet.places import Place
+from lakelet.plan import Decision, Strategy
+from lakelet.reads import data_frame
+from lakelet.registry import reading
+from lakelet.storage import write_atomically
+
+DONE = Decision(Strategy.SKIP, "it runs once, and has run")
+NOT_YET = Decision(Strategy.STREAM, "it has not run yet")
+
+
+def note(run: FlowRun) -> Place:
+    """The file that says that the flow has run; a reset, and only a reset, gives it another folder."""
+    return run.checkpoint() / "once.json"
+
+
+def noted(run: FlowRun) -> Mapping[str, Any]:
+    """What the note says; nothing where there is none."""
+    try:
+        found: Mapping[str, Any] = json.loads(note(run).read_text())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def put_note(run: FlowRun, **facts: Any) -> None:
+    write_atomically(note(run), json.dumps({"format": 1, **facts}))
+
+
+def decide(run: FlowRun) -> Decision:
+    """Whether the batch is still to be appended."""
+    if noted(run).get("done"):
+        return DONE if run.stored().columns is not None else Decision(Strategy.STREAM, "its last update ended before the table was ready")
+    return NOT_YET
+
+
+def run_once(run: FlowRun) -> Totals:
+    """Append what the query gives, unless that was done. Raises LakeletError; then nothing was written."""
+    environment, totals = run.environment, Totals()
+    app = (f"{run.name}/{run.generation()}/once", 0)
+    if not (noted(run).get("done") or _marked(run, app)):
+        reached("batch.started")
+        with flow_session(environment.spark, run.conf) as spark:
+            try:
+                _append(run, spark, app, totals)
+            except (LakeletError, schemas.Incompatible, PySparkException) as problem:
+                where = run.flow.flow.where
+                raise run_failure(problem, dataset=str(run.dataset.name), where=where, what="the query failed while it ran") from None
+            except Exception as problem:
+                raise user_error(problem, run.dataset, run.flow.flow) from problem
+    reached("flow.drained")
+    append.finish(run, totals)
+    put_note(run, done=True)
+    reached("flow.finished")
+    return totals
+
+
+def _marked(run: FlowRun, app: tuple[str, int]) -> bool:
+    """Whether the table's log says that the batch is in the table, or was, before others removed its rows."""
+    if run.environment.log(run.path()).version() < 0:
+        return False
+    return tables.Transaction(run.environment.spark, run.path()).done(*app)
+
+
+def _append(run: FlowRun, spark: Any, app: tuple[str, int], totals: Totals) -> None:
+    reader = run_reader(run, spark, batch_query=True)
+    with reading(reader):
+        frame = data_frame(run.flow.flow.query(), run.flow.flow)
+    observation = Observation(f"lakelet_{uuid.uuid4().hex}")
+    facts: dict[str, Any] = {}
+
+    def measure() -> tuple[Mapping[str, Any], bool]:
+        id = event_id(run.path(), run.name, run.generation(), "once")
+        facts.update({**facts_of(run, reader, observation), "event_id": id, "batch_id": 0})
+        return {"lakelet": facts}, True  # also without a row: the mark must be there
+
+    rows = judged(frame, run.dataset.expectations, observation)
+    tables.append(spark, run.path(), rows, run.table_spec(frame.schema), app=app, measure=measure, replayed=False)
+    totals.add(facts)
+    emit_batch(run.environment.emit, facts)

@@ -1,0 +1,172 @@
+"""Flows that run once: a batch is appended one time, and again after a full refresh only (dlt-semantics 5.6)."""
+
+from __future__ import annotations
+
+from tests.spark.conftest import codes
+
+MIXED = """
+    import dlt
+
+    dlt.create_streaming_table("orders", expect_all_or_drop={"priced": "price > 0"}, expect_all={"known": "who IS NOT NULL"})
+
+    @dlt.append_flow(target="orders", comment="what comes in")
+    def live():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))
+
+    @dlt.append_flow(target="orders", name="old", once=True)
+    def back_fill():
+        return spark.createDataFrame([("ann", 1), ("bob", -1), (None, 3)], "who STRING, price BIGINT")
+"""
+
+
+def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and_again_on_full_refresh(project):
+    p = project(MIXED)
+    p.arrive("a.json", {"who": "cy", "price": 5})
+    p.run()
+    assert p.rows("orders", "who", "price") == [("ann", 1), ("cy", 5), (None, 3)]
+    assert p.quality() == {"priced": (3, 1), "known": (3, 1)}
+    assert [e.body["once"] for e in p.events if e.event_type == "flow_definition"] == [False, True]
+    assert {e.body["flow_type"] for e in p.events if e.event_type == "flow_definition"} == {"APPEND"}
+
+    p.write(MIXED.replace('("ann", 1)', '("dan", 9)'))
+    p.arrive("b.json", {"who": "eve", "price": 6})
+    p.run()
+    assert p.statuses() == {"live": "COMPLETED", "old": "IDLE"}
+    assert p.rows("orders", "who") == ["ann", "cy", "eve", None]
+    assert [s.reason for s in p.result.steps if s.flow.endswith("old")] == ["it runs once, and has run"]
+
+    before = p.versions()
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+    assert p.versions() == before
+
+    p.run(full_refresh=("orders",))
+    assert p.rows("orders", "who") == ["cy", "dan", "eve", None]
+    assert p.statuses() == {"live": "COMPLETED", "old": "COMPLETED"}
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+
+
+def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_anew(project):
+    source = """
+    from pyspark import pipelines as dp
+
+    dp.create_streaming_table("t", schema="id BIGINT")
+
+    @dp.append_flow(target="t", once=True)
+    def first():
+        return spark.range(int(spark.conf.get("rows")))
+"""
+    p = project(source)
+    p.parameters["rows"] = "0"
+    p.run()
+    assert p.rows("t") == []
+    p.parameters["rows"] = "2"
+    p.run()
+    assert (p.rows("t"), p.statuses()) == ([], {"first": "IDLE"})
+    p.write(source.replace("def first", "def second"))
+    p.run()
+    assert p.rows("t") == [0, 1]
+
+
+def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_it_too(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table
+    def numbers():
+        return spark.range(3)
+
+    @dlt.view
+    @dlt.expect_or_drop("small", "id < 2")
+    def few():
+        return dlt.read("numbers")
+
+    dlt.create_streaming_table("t")
+
+    @dlt.append_flow(target="t", once=True)
+    def copy():
+        return dlt.read("few")
+"""
+    )
+    p.run()
+    assert p.rows("t") == [0, 1]
+    assert p.quality("few") == {"small": (2, 1)}
+    (note,) = p.storage.root.rglob("once.json")
+    note.unlink()  # as if the process had died right after the commit
+    p.run()
+    assert (p.rows("t"), p.statuses()) == ([0, 1], {"numbers": "IDLE", "copy": "COMPLETED"})
+    p.run()
+    assert p.statuses() == {"numbers": "IDLE", "copy": "IDLE"}
+
+
+def test_a_row_that_breaks_a_fail_rule_stops_the_flow_which_runs_when_the_data_is_right(project):
+    source = """
+    import dlt
+
+    dlt.create_streaming_table("t", expect_all_or_fail={"small": "id < 2"})
+
+    @dlt.append_flow(target="t", once=True)
+    def all():
+        return spark.range(int(spark.conf.get("rows")))
+"""
+    p = project(source)
+    p.parameters["rows"] = "3"
+    p.run(expect="FAILED")
+    assert p.errors() == {"t": "EXPECTATION_VIOLATION"}
+    p.parameters["rows"] = "2"
+    p.run()
+    assert p.rows("t") == [0, 1]
+
+
+def test_a_stream_in_a_flow_that_runs_once_is_refused_before_anything_runs(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table
+    def source():
+        return spark.range(1)
+
+    dlt.create_streaming_table("t")
+
+    @dlt.append_flow(target="t", once=True)
+    def live():
+        return spark.readStream.table("source")
+
+    @dlt.table
+    def other():
+        return spark.range(1)
+
+    @dlt.append_flow(target="other", once=True)
+    def elsewhere():
+        return spark.range(1)
+"""
+    )
+    errors = p.refused()
+    assert codes(errors) == ["QUERY_KIND", "UNKNOWN_TARGET"]
+    stream = next(e for e in errors if e.code == "QUERY_KIND")
+    assert "INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW" in str(stream)
+    assert (stream.where.file.endswith("pipeline.py"), stream.where.line) == (True, 10)
+
+
+def test_both_forms_of_sql(project):
+    p = project()
+    p.write(
+        """
+CREATE STREAMING TABLE a FLOW INSERT ONCE BY NAME SELECT 'x' AS name, 1 AS n;
+CREATE STREAMING TABLE b (n INT, name STRING, CONSTRAINT low EXPECT (n < 3) ON VIOLATION DROP ROW);
+CREATE FLOW seed AS INSERT INTO ONCE b BY NAME SELECT 'y' AS name, 2 AS n UNION ALL SELECT 'z', 3;
+CREATE FLOW more AS INSERT INTO b BY NAME SELECT * FROM STREAM(a);
+""",
+        "pipeline.sql",
+    )
+    p.run()
+    p.run()
+    assert (p.rows("a"), p.rows("b")) == ([("x", 1)], [(1, "x"), (2, "y")])
+    assert set(p.statuses().values()) == {"IDLE"}
+    p.write("CREATE STREAMING TABLE a;\nCREATE FLOW f AS INSERT ONCE INTO a BY NAME SELECT * FROM STREAM b\n;", "pipeline.sql")
+    (error,) = p.write("CREATE MATERIALIZED VIEW b AS SELECT 1 AS n;", "other.sql").refused()
+    assert (error.code, error.where.line, "ONCE" in error.what) == ("QUERY_KIND", 2, True)
