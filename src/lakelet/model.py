@@ -137,8 +137,6 @@ class Flow:
     language: Literal["PYTHON", "SQL"] = "PYTHON"
     once: bool = False
 
-    once: bool = False
-
 
 @dataclass(frozen=True)
 class Hook:
@@ -152,14 +150,15 @@ class Hook:
     where: Location
     max_failures: int | None = None
 
+
 @dataclass(frozen=True)
 class Definitions:
     """Everything one pipeline declares, in the order of declaration."""
 
     datasets: tuple[Dataset, ...]
     flows: tuple[Flow, ...]
-
     hooks: tuple[Hook, ...] = ()
+
     def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
         """Key of each dataset → the flows that write to it, in the order of declaration."""
         found: dict[str, tuple[Flow, ...]] = {dataset.name.key: () for dataset in self.datasets}

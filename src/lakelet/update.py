@@ -129,12 +129,12 @@ class Update:
     steps: list[Step] = field(default_factory=list)
     cause: str = "USER_ACTION"
 
-    @property
-    def id(self) -> str:
     def __post_init__(self) -> None:
         self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
         self.events.tell(self._hooks)
 
+    @property
+    def id(self) -> str:
         return self.environment.update_id
 
     # ------------------------------------------------------------------------------------------------------ events
@@ -393,11 +393,11 @@ class Update:
     def _end(self, state: str, problem: BaseException | None = None) -> None:
         reached("update.before_terminal")
         self.state(state, error=problem)
+        self._hooks.close()
         self.events.close()
         registry = self.storage.registry()
         if registry.last_update is not None and registry.last_update.id == self.id:
             # What failed or was interrupted may have left more than it knows: the next update looks.
-        self._hooks.close()
             self.storage.save(replace(registry, last_update=replace(registry.last_update, clean=state == "COMPLETED")))
 
 
