@@ -32,6 +32,7 @@ _TOP_KEYS = _words(
 _TARGET_KEYS = (_TOP_KEYS - {"definitions", "environments", "include", "python", "scripts", "targets"}) | {
     *("cluster_id", "compute_id", "default", "git", "mode", "variables")
 }
+_MODES = ("development", "production")
 _VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
 PIPELINE_KEYS = _words(
     "allow_duplicate_names budget_policy_id catalog channel clusters configuration continuous deployment development dry_run edition"
@@ -150,12 +151,16 @@ def merge(base: Node, over: Node) -> Node:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle with one deployment target chosen: `tree` is everything merged, `target` None when the bundle has no targets."""
+    """A bundle with one deployment target chosen: `tree` is everything merged, `target` None when the bundle has no targets.
+
+    `settings`: what the target says of itself, such as its `mode`.
+    """
 
     root: Path
     tree: Node
     target: str | None
     environ: Mapping[str, str]
+    settings: Node | None = None
 
     def pipelines(self) -> Mapping[str, Node]:
         """The pipelines by resource key, not yet interpolated."""
@@ -166,6 +171,35 @@ class Bundle:
     def name(self) -> str:
         node = self.tree.get("bundle", "name")
         return self.text(node) if node else self.root.name
+
+    def development(self, pipeline: Node) -> bool | None:
+        """Whether a pipeline runs in development mode, None if nobody says so.
+
+        A target of mode development puts its pipelines into it, unless its preset `pipelines_development` is false.
+        """
+        keys = ("presets", "pipelines_development")
+        preset = (self.settings.get(*keys) if self.settings else None) or self.tree.get(*keys)
+        locked = self.switch(preset) if preset else None
+        mode = self._mode()
+        if locked or (locked is None and mode == "development"):
+            return True
+        own = pipeline.get("development")
+        if own is not None:
+            return self.switch(own)
+        return False if locked is False or mode == "production" else None
+
+    def _mode(self) -> str | None:
+        node = self.settings.get("mode") if self.settings else None
+        if node is not None and node.value not in _MODES:
+            raise node.bad(f"the mode of a target is {' or '.join(_MODES)}", nearest=nearest_names(node.text, _MODES))
+        return str(node.value) if node else None
+
+    def switch(self, node: Node) -> bool:
+        """A value that is true or false, also by a variable. Raises CONFIG_INVALID for another one."""
+        text = str(node.value).lower() if isinstance(node.value, bool) else self.text(node).strip().lower()
+        if text not in ("true", "false"):
+            raise node.bad(f"true or false is expected here, got {text!r}")
+        return text == "true"
 
     def text(self, node: Node) -> str:
         """A scalar as text, all its `${…}` resolved. Raises CONFIG_INVALID when it is no scalar or a reference stays open."""
@@ -266,7 +300,7 @@ def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[s
     tree = _with_overrides_file(tree, file.parent, chosen, cwd)
     for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
         variable.refuse_unknown(_VARIABLE_KEYS, f"the variable {name!r}")
-    return Bundle(file.parent, tree, chosen, environ)
+    return Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
 
 
 def _checked(tree: Node) -> Node:

@@ -37,6 +37,7 @@ class PipelineConfig:
     `files` are in load order; `import_roots` go on `sys.path` while they load; `namespace` is where unqualified names live;
     `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
     interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
+    `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `paths` says where paths of the code lie here, `tables` which places have a table's name (by key).
     """
 
@@ -52,6 +53,8 @@ class PipelineConfig:
     master: str | None = None
     worker_python: str | None = None
     remarks: tuple[Remark, ...] = ()
+    development: bool | None = None
+    continuous: bool = False
     paths: PathMap = field(default_factory=PathMap)
     tables: Mapping[str, NamedTable] = field(default_factory=dict)
 
@@ -127,6 +130,7 @@ def load_config(
         master=master or environ.get("LAKELET_MASTER") or settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
         remarks=place.remarks,
+        development=bundle.development(spec) if bundle and spec else None,
         paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),)),
         tables=_tables(place, tables, namespace, cwd, environ),
     )

@@ -63,6 +63,7 @@ CODES: dict[str, CodeInfo] = {
     "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
     "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
     "UNKNOWN_TARGET": CodeInfo(_I, "a flow writes to a dataset that is not defined"),
+    "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.* has a value that it cannot have"),
     "UNKNOWN_SELECTION": CodeInfo(_I, "--select or --full-refresh names a dataset that is not defined"),
     "DATASET_WITHOUT_FLOW": CodeInfo(_I, "a streaming table has no query and no flow writes to it"),
     "CDC_CONTRADICTION": CodeInfo(_I, "arguments of a change flow exclude each other"),

@@ -21,6 +21,7 @@ from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Definitions, Kind
 from lakelet.names import Namespace
 from lakelet.notebook import Source, Sources
+from lakelet.propertychecks import check_properties
 from lakelet.redaction import redacted
 from lakelet.registry import Notice, Registry, code_location, display_path, recording
 from lakelet.shim import dlt_modules
@@ -76,6 +77,7 @@ def loaded(
                 to_the_end = [_run(file, sources, registry) for file in files]
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
+            check_properties(definitions, registry)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
             yield Loaded(definitions, tuple(registry.notices), _helpers(before, import_roots), tuple(registry.errors), complete)

@@ -83,16 +83,26 @@ class Pipeline:
             return planned(opened.environment, works(opened.analysis, opened.loaded), opened.selection)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = ()) -> UpdateResult:
-        """Run one update. `listeners` get every event as it happens, in order, from one thread at a time.
+        """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
+        in order, from one thread at a time.
 
         Raises LakeletError or DefinitionErrors if the update did not begin: nothing ran, nothing was written.
         """
+        result, attempt = self._update(request, listeners, 0), 0
+        while result.retry_after is not None:
+            time.sleep(result.retry_after)
+            attempt += 1
+            result = self._update(request, listeners, attempt)
+        return result
+
+    def _update(self, request: Request, listeners: Sequence[Listener], attempt: int) -> UpdateResult:
         from lakelet.eventlog.writer import EventWriter
         from lakelet.update import Update
 
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
         with self._opened(request, update_id) as opened:
+            selection = opened.selection if not attempt else opened.selection.without_resets()
             events = EventWriter(opened.storage.events, listeners=listeners)
             update = Update(
                 self.config,
@@ -100,10 +110,11 @@ class Pipeline:
                 opened.environment,
                 opened.analysis,
                 opened.loaded,
-                opened.selection,
+                selection,
                 events,
                 pipeline_id=self.config.pipeline_id,
                 clock=time.monotonic,
+                attempt=attempt,
             )
             opened.environment.emit = update.emit
             return update.run()

@@ -31,6 +31,10 @@ class Selection:
     refresh: frozenset[str]
     reset: frozenset[str]
 
+    def without_resets(self) -> Selection:
+        """The same for another attempt: what was reset is not reset again, its source may have moved on."""
+        return Selection(self.refresh, frozenset())
+
 
 def select(request: Request, graph: Graph, namespace: Namespace, *, kept: frozenset[str] = frozenset()) -> Selection:
     """Resolve the request against the graph.

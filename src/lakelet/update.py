@@ -21,7 +21,7 @@ from lakelet.errors import LakeletError
 from lakelet.eventlog import writer
 from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.eventlog.hookrunner import HookRunner
-from lakelet.executor import execute
+from lakelet.executor import Again, execute
 from lakelet.failpoints import reached
 from lakelet.flows import append, complete, once, snapshots
 from lakelet.flows.cleaning import clean_sources
@@ -30,6 +30,7 @@ from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
 from lakelet.repair import repair
+from lakelet.retries import Retries
 from lakelet.select import Selection
 from lakelet.storage import LastUpdate, Registry, Storage
 
@@ -38,13 +39,17 @@ WORKERS = 4
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why."""
+    """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
+
+    `retry_after`: when it is to be tried again, in seconds; None for never.
+    """
 
     update_id: str
     state: str
     errors: tuple[LakeletError, ...]
     seconds: float
     steps: tuple[Step, ...]
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True)
@@ -126,16 +131,23 @@ class Update:
     pipeline_id: str
     clock: Callable[[], float] = time.monotonic
     errors: list[LakeletError] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    cause: str = "USER_ACTION"
+    steps: dict[str, Step] = field(default_factory=dict)
+    attempt: int = 0
+    """How many updates for the same command failed before this one."""
 
     def __post_init__(self) -> None:
+        config = self.config
+        self._retries = Retries(config.parameters, config.development, config.continuous, self.attempt)
         self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
         self.events.tell(self._hooks)
 
     @property
     def id(self) -> str:
         return self.environment.update_id
+
+    @property
+    def cause(self) -> str:
+        return "RETRY_ON_FAILURE" if self.attempt else "USER_ACTION"
 
     # ------------------------------------------------------------------------------------------------------ events
 
@@ -166,9 +178,10 @@ class Update:
         stored = self.storage.registry().datasets.get(dataset.lower())
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{stored.epoch if stored else 0}"))
 
-    def state(self, state: str, *, error: BaseException | None = None) -> None:
-        level = ERROR if state == "FAILED" else INFO
-        self.emit("update_progress", f"Update {self.id[:6]} is {state}.", {"state": state}, level=level, error=error)
+    def state(self, state: str, *, error: BaseException | None = None, again: str = "") -> None:
+        """`again`: when the update is tried again after this state, in words."""
+        level = INFO if state != "FAILED" else WARN if again else ERROR
+        self.emit("update_progress", f"Update {self.id[:6]} is {state}{again}.", {"state": state}, level=level, error=error)
 
     def progress(self, work: Work, status: str, message: str, *, level: str = INFO, error: BaseException | None = None) -> None:
         name = str(self.environment.catalog.datasets[work.target].name)
@@ -191,8 +204,11 @@ class Update:
             except BaseException as problem:
                 self._end("FAILED", problem)
                 raise
-            self._end(state)
-        return UpdateResult(self.id, state, tuple(self.errors), self.clock() - started, tuple(self.steps))
+            retry = self._retries.after_update(self.errors) if state == "FAILED" else None
+            self._end(state, again=f"; {retry[1]} follows in {retry[0]:g} s" if retry else "")
+        return UpdateResult(
+            self.id, state, tuple(self.errors), self.clock() - started, tuple(self.steps.values()), retry[0] if retry else None
+        )
 
     def _begin(self, everything: Sequence[Work]) -> None:
         runs = [FlowRun(self.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
@@ -204,8 +220,9 @@ class Update:
         self.storage.save(
             Registry(self.pipeline_id, self.config.namespace, datasets, registry.flows, LastUpdate(self.id, now, clean=False))
         )
-        user = getpass.getuser()
-        self.emit("user_action", f"User {user} started an update.", {"action": "START", "user_name": user})
+        if not self.attempt:
+            user = getpass.getuser()
+            self.emit("user_action", f"User {user} started an update.", {"action": "START", "user_name": user})
         self.emit("create_update", f"Update {self.id[:6]} started by {self.cause}.", self._settings())
         self.emit("runtime_details", f"Lakelet {__version__}", {"runtime_version": {"dbr_version": f"lakelet-{__version__}"}})
         for state in ("QUEUED", "CREATED", "INITIALIZING"):
@@ -243,7 +260,8 @@ class Update:
             "configuration": dict(self.config.parameters),
             "refresh_selection": sorted(self.selection.refresh),
             "full_refresh_selection": sorted(self.selection.reset),
-            "development": True,
+            "development": self.config.development is not False,
+            "continuous": self.config.continuous,
         }
 
     def _notices(self, everything: Sequence[Work]) -> None:
@@ -340,16 +358,23 @@ class Update:
         )
         return "FAILED" if self.errors else "COMPLETED"
 
-    def _work(self, work: Work) -> bool:
-        """Run one flow; its failure becomes an event and an error of the update."""
+    def _work(self, work: Work) -> bool | Again:
+        """Run one flow; its failure becomes an event, and another attempt or an error of the update."""
         try:
             self._bring_up_to_date(work)
-        except LakeletError as problem:
-            self._failed(work, problem)
-            return False
-        except Exception as problem:
-            self._failed(work, _unexpected(problem, work))
-            return False
+        except Exception as failure:
+            problem = failure if isinstance(failure, LakeletError) else _unexpected(failure, work)
+            if work.analyzed is None or work.flow is None:
+                retry = None  # it is not analysed anew within this update
+            else:
+                retry = self._retries.after_flow(work.key, FlowRun(self.environment, work.analyzed, work.flow).conf, problem)
+            if retry is None:
+                self._failed(work, problem)
+                return False
+            told = f"Flow '{work.key}' has FAILED: {problem.what}; {retry[1]} follows in {retry[0]:g} s."
+            self.progress(work, "FAILED", told, level=WARN, error=problem)
+            return Again(retry[0])
+        self._retries.flow_succeeded(work.key)
         return True
 
     def _bring_up_to_date(self, work: Work) -> None:
@@ -380,7 +405,7 @@ class Update:
     def _step(self, work: Work, decision: Decision) -> None:
         names = self.environment.catalog.datasets
         inputs = tuple(str(names[i].name) for i in work.inputs)
-        self.steps.append(Step(str(names[work.target].name), work.kind, work.key, decision.strategy, decision.reason, inputs))
+        self.steps[work.key] = Step(str(names[work.target].name), work.kind, work.key, decision.strategy, decision.reason, inputs)
 
     def _failed(self, work: Work, problem: LakeletError) -> None:
         self.errors.append(problem)
@@ -390,9 +415,9 @@ class Update:
         """A flow below a failed one. One that could not be analysed because of it is the same case."""
         self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
 
-    def _end(self, state: str, problem: BaseException | None = None) -> None:
+    def _end(self, state: str, problem: BaseException | None = None, *, again: str = "") -> None:
         reached("update.before_terminal")
-        self.state(state, error=problem)
+        self.state(state, error=problem, again=again)
         self._hooks.close()
         self.events.close()
         registry = self.storage.registry()

@@ -73,10 +73,11 @@ class PlainLines:
     def _text(self, event: Event) -> str | None:
         if event.event_type == "update_progress":
             told = self.tally.state in _TOLD_UPDATE_STATES
-            return f"update {self.tally.update_id[:6]} {self.tally.state}" if told else None
+            return event.message if event.level == "WARN" else f"update {self.tally.update_id[:6]} {self.tally.state}" if told else None
         if event.event_type != "flow_progress":
             return event.message if event.level == "WARN" or event.event_type == "schema_change" else None
-        if str(event.body.get("status")) not in _TOLD:
+        status = str(event.body.get("status"))
+        if status not in _TOLD or (status == "FAILED" and event.level == "WARN"):
             return event.message if event.level == "WARN" else None
         return self._flow_text(event)
 

@@ -68,7 +68,7 @@ class SchemaChange:
 
 @dataclass
 class Tally:
-    """Feed it every event of one update; read what it knows at any time. Not thread-safe: the caller locks."""
+    """Feed it every event of one update, or of all attempts of a command; read what it knows at any time. Not thread-safe: the caller locks."""
 
     update_id: str = ""
     pipeline: str = ""
@@ -85,7 +85,9 @@ class Tally:
     _measured: set[str] = field(default_factory=set)
 
     def feed(self, event: Event) -> None:
-        """Take one event into account."""
+        """Take one event into account. The first event of another update (a retry) begins anew."""
+        if self.update_id and event.origin.update_id != self.update_id:
+            vars(self).update(vars(Tally()))
         self.began = self.began or event.timestamp
         self.now = event.timestamp
         self.update_id = self.update_id or event.origin.update_id
@@ -129,7 +131,7 @@ class Tally:
         if event.id not in self._measured:
             self._measured.add(event.id)
             self._measure(dataset, body)
-        if isinstance(event.error, LakeletError):
+        if isinstance(event.error, LakeletError) and event.level == "ERROR":
             self.errors.append(event.error)
         elif event.level == "WARN":
             self.warnings[event.message] = None

@@ -1,0 +1,28 @@
+"""What is to be said about the `pipelines.*` settings that datasets and flows carry (dlt-semantics 5.8). Layer 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from lakelet.errors import LakeletError, Location
+from lakelet.model import Definitions
+from lakelet.properties import examine
+from lakelet.registry import Registry
+
+
+def check_properties(definitions: Definitions, registry: Registry) -> None:
+    """Note settings without effect, with the nearest name of one that has; a value that a setting cannot have is an error."""
+    for settings, where, name in _settings(definitions):
+        for found in examine(settings, of="table"):
+            if found.invalid:
+                registry.errors.append(LakeletError("PROPERTY_INVALID", found.text, where=where, dataset=name))
+            else:
+                meant = f"; did you mean {' or '.join(found.nearest)}?" if found.nearest else ""
+                registry.note(found.text + meant, where)
+
+
+def _settings(definitions: Definitions) -> Iterator[tuple[Mapping[str, str], Location, str]]:
+    for dataset in definitions.datasets:
+        yield {**dataset.table_properties, **dataset.spark_conf}, dataset.where, str(dataset.name)
+    for flow in definitions.flows:
+        yield flow.spark_conf, flow.where, str(flow.target)
