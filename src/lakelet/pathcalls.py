@@ -163,7 +163,7 @@ def _reading(original: Any) -> Any:
             return original(self, *args, **kwargs)
         if original.__name__ == "parquet":  # any number of paths
             return original(self, *_replaced(args), **kwargs)
-        if not args and "path" not in kwargs and isinstance(self, DataStreamReader):
+        if (args[0] if args else kwargs.get("path")) is None and isinstance(self, DataStreamReader):
             _check_option(self)
         args, kwargs = _path_argument(args, kwargs, writing=False)
         return original(self, *args, **kwargs)

@@ -6,6 +6,7 @@ import json
 import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from deltalake import DeltaTable
 from lakelet.config import PipelineConfig
 from lakelet.errors import LakeletError
 from lakelet.eventlog.events import Event
+from lakelet.mapping import PathMap
+from lakelet.named import named_tables
 from lakelet.names import Namespace
 from lakelet.pipeline import Pipeline
 from lakelet.select import Request
@@ -31,6 +34,8 @@ class Project:
         self.landing.mkdir(parents=True, exist_ok=True)
         self.files: list[Path] = []
         self.parameters: dict[str, str] = {"landing": str(self.landing)}
+        self.maps: list[tuple[str, str]] = []
+        self.tables: list[tuple[str, str]] = []
         self.events: list[Event] = []
         self.result: Any = None
         self._clock = 1_700_000_000
@@ -63,15 +68,18 @@ class Project:
 
     @property
     def pipeline(self) -> Pipeline:
+        namespace = Namespace("main", "default")
         config = PipelineConfig(
             name="test",
             pipeline_id="00000000-0000-0000-0000-000000000001",
             root=self.folder,
             files=tuple(self.files),
             import_roots=(self.folder,),
-            namespace=Namespace("main", "default"),
+            namespace=namespace,
             parameters=self.parameters,
             storage=self.folder / "storage",
+            paths=replace(PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),)),
+            tables=named_tables(self.tables, namespace, self.folder),
         )
         return Pipeline(config, spark=self.spark)
 
