@@ -94,6 +94,7 @@ def load_config(
     master: str | None = None,
     maps: Sequence[tuple[str, str]] = (),
     tables: Sequence[tuple[str, str]] = (),
+    continuous: bool | None = None,
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
@@ -131,7 +132,8 @@ def load_config(
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
         remarks=place.remarks,
         development=bundle.development(spec) if bundle and spec else None,
-        paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),)),
+        continuous=_continuous(place) if continuous is None else continuous,
+        paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),), root=str(place.root)),
         tables=_tables(place, tables, namespace, cwd, environ),
     )
 
@@ -359,6 +361,11 @@ def _namespace(bundle: Bundle, spec: Node) -> Namespace:
     catalog = spec.get("catalog")
     schema = spec.get("schema") or spec.get("target")
     return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
+
+
+def _continuous(place: _Found) -> bool:
+    node = place.pipeline[1].get("continuous") if place.pipeline else None
+    return bool(node and place.bundle and place.bundle.switch(node))
 
 
 def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

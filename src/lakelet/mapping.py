@@ -109,11 +109,13 @@ class Entry:
 class PathMap:
     """Path prefixes of user code and their places on this machine.
 
-    `kept`: folders whose paths are never mapped, because they are ours (the storage).
+    `kept`: folders whose paths are never mapped, because they are ours (the storage). `root`: the project's folder, where relative paths
+    of files are looked for after the working directory.
     """
 
     entries: tuple[Entry, ...] = ()
     kept: tuple[str, ...] = ()
+    root: str | None = None
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
@@ -148,6 +150,16 @@ class PathMap:
         rest = "/".join(_spelt(path).parts[len(_spelt(entry.prefix).parts) :])
         slash = "/" if rest and path.strip().endswith("/") else ""
         return f"{entry.place.rstrip('/')}/{rest}{slash}" if rest else entry.place
+
+    def anchored(self, path: str) -> str:
+        """A relative path made absolute: in the working directory if it is there, else in the project's folder. Any other path unchanged.
+
+        Code that was written for its project's folder runs from elsewhere, too, and whatever the folder is in which Spark's Java started.
+        """
+        if self.root is None or not path.strip() or path.startswith("/") or scheme_of(path.strip()) is not None:
+            return path
+        found = (f"{folder}/{path.removeprefix('./')}" for folder in (os.getcwd(), self.root))
+        return next((choice for choice in found if os.path.exists(_glob_free(choice))), path)
 
     def located(self, path: str, *, readable: Readable, writing: bool = False, where: Location | None = None) -> str:
         """Where a path of user code lies here.
@@ -208,7 +220,7 @@ def flag_for(path: str) -> str:
     kept = parts if plain is None else parts[:plain]
     prefix = head + "/".join(kept).rstrip("/")
     kind = "FILE" if plain is None and "." in parts[-1].lstrip(".") else "FOLDER"
-    return f"--map {_argument(prefix)}={kind}"
+    return f"--map {argument(prefix)}={kind}"
 
 
 def not_mapped(path: str, where: Location | None = None) -> LakeletError:
@@ -226,11 +238,11 @@ def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletE
         "MAP_TARGET_MISSING",
         f"{path} is mapped to {entry.place}, which does not exist",
         where=where,
-        todo=f"Put the files there, or name another place: --map {_argument(entry.prefix)}=FOLDER",
+        todo=f"Put the files there, or name another place: --map {argument(entry.prefix)}=FOLDER",
     )
 
 
-def _argument(text: str) -> str:
+def argument(text: str) -> str:
     """The text as it is typed in a shell."""
     return f"'{text}'" if re.search(r"[\s\"`$&;|<>()]", text) else text
 

@@ -50,15 +50,19 @@ def active_map() -> PathMap:
     return _active
 
 
-def located(path: str, *, writing: bool = False) -> str:
-    """Where Spark finds a path of user code. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
-    return _active.located(path, readable=_spark_reads, writing=writing, where=caller_location())
+def located(path: str, *, writing: bool = False, files: bool = True) -> str:
+    """Where Spark finds a path of user code; relative paths of `files` may begin in the project.
+
+    Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING.
+    """
+    found = _active.located(path, readable=_spark_reads, writing=writing, where=caller_location())
+    return _active.anchored(found) if files else found
 
 
 def located_source(spec: SourceSpec) -> SourceSpec:
     """A cloudFiles source with its places: its path, and the folder that files are moved to. Raises like `located`."""
     readable = SCHEMES.__contains__
-    path = _active.located(spec.path, readable=readable, where=spec.where)
+    path = _active.anchored(_active.located(spec.path, readable=readable, where=spec.where))
     options = {k: _active.mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items()}
     return replace(spec, path=path, options=options)
 
@@ -140,19 +144,21 @@ def mapping_paths(paths: PathMap, wrap: Wrap) -> Iterator[None]:
         _active = before
 
 
-def _replaced(value: Any, *, writing: bool = False) -> Any:
+def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
     """A path or a list of paths with their places; anything else (an RDD) as it is."""
     if isinstance(value, str):
-        return located(value, writing=writing)
+        return located(value, writing=writing, files=files)
     if isinstance(value, (list, tuple)):
-        return type(value)([_replaced(item, writing=writing) for item in value])
+        return type(value)([_replaced(item, writing=writing, files=files) for item in value])
     return value
 
 
-def _path_argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], *, writing: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _path_argument(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], *, writing: bool = False, files: bool = True
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments whose first one, `path` or `paths` is a path, with its place."""
-    named = {k: _replaced(v, writing=writing) if k in ("path", "paths") else v for k, v in kwargs.items()}
-    return (_replaced(args[0], writing=writing), *args[1:]) if args else args, named
+    named = {k: _replaced(v, writing=writing, files=files) if k in ("path", "paths") else v for k, v in kwargs.items()}
+    return (_replaced(args[0], writing=writing, files=files), *args[1:]) if args else args, named
 
 
 def _reading(original: Any) -> Any:
@@ -165,7 +171,7 @@ def _reading(original: Any) -> Any:
             return original(self, *_replaced(args), **kwargs)
         if (args[0] if args else kwargs.get("path")) is None and isinstance(self, DataStreamReader):
             _check_option(self)
-        args, kwargs = _path_argument(args, kwargs, writing=False)
+        args, kwargs = _path_argument(args, kwargs, files=original.__name__ != "load" or not format or format in FILE_FORMATS)
         return original(self, *args, **kwargs)
 
     return read
@@ -175,7 +181,7 @@ def _check_option(reader: Any) -> None:
     """Raise for the option `path` of a stream that is no cloudFiles what was left open when it was set."""
     for key, value in said_to(reader).get("options", {}).items():
         if key.lower() == "path":
-            located(value)
+            located(value, files=False)
 
 
 def _writing(original: Any) -> Any:
@@ -210,7 +216,7 @@ def _option_value(owner: Any, value: Any) -> Any:
         return value
     if isinstance(owner, DataStreamReader):
         return _active.mapped(value)
-    return located(value, writing=not isinstance(owner, DataFrameReader))
+    return located(value, writing=not isinstance(owner, DataFrameReader), files=False)
 
 
 def _of_delta(original: Any) -> Any:

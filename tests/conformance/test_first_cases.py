@@ -7,7 +7,6 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
-import pytest
 
 
 def test_V01_a_dataset_called_range_does_not_hide_the_function(case):
@@ -20,7 +19,6 @@ def test_V01_a_dataset_called_range_does_not_hide_the_function(case):
     c.nothing_new()
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V02_events_of_a_relative_folder_are_counted_by_type(case):
     c = case("V02").update()
     assert c.count("raw_events") == 6, "every event of the first file"
@@ -34,7 +32,6 @@ def test_V02_events_of_a_relative_folder_are_counted_by_type(case):
     c.nothing_new()
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V03_batch_json_with_a_rule_that_fails_the_update(case):
     c = case("V03")
     file = "wikipedia-datasets/data-001/clickstream/raw-uncompressed-json/2015_2_clickstream.json"
@@ -110,7 +107,6 @@ def _customer(key: Any, operation: str | None, hour: int, *, firstname: str | No
     return {**row, "operation": operation, "operation_date": f"03-04-2024 {hour:02}:00:00", **changed}
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V05_latest_rows_and_history_of_customers_in_sql(case):
     c = case("V05")
     c.params.update(catalog="dev", schema="shop")
@@ -169,7 +165,6 @@ def _hour(moment: str) -> int:
     return int(moment.split()[1][:2])
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V06_loans_good_and_quarantined_transactions(case):
     c = case("V06")
     c.maps["/Volumes/main__build/dbdemos_dlt_loan/raw_data"] = str(c.inputs)
@@ -222,7 +217,6 @@ def _transaction(
     }
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V07_bookstore_with_json_in_strings(case):
     c = case("V07")
     c.maps["dbfs:/mnt/demo-datasets/bookstore"] = str(c.inputs)
@@ -277,7 +271,6 @@ def _book(key: str, author: str, status: str = "INSERT", hour: int = 1) -> dict[
     return {**book, "row_status": status, "row_time": f"2024-01-01T{hour:02}:00:00.000Z"}
 
 
-@pytest.mark.xfail(strict=True, reason="--map and relative paths are not there yet")
 def test_V08_quarantine_of_taxi_trips(case):
     c = case("V08")
     c.maps["/tmp/chp_03"] = str(c.inputs)

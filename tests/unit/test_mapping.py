@@ -141,6 +141,20 @@ def test_other_paths_stay_as_they_are(path):
     assert places(("/Volumes", "data")).located(path, readable=nothing) == path
 
 
+def test_relative_paths_are_looked_for_where_the_command_was_called_and_then_in_the_project(tmp_path, monkeypatch):
+    here, project = tmp_path / "here", tmp_path / "project"
+    for folder in (here / "both", project / "both", project / "data" / "events"):
+        folder.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    paths = PathMap(root=str(project))
+    assert paths.anchored("data/events/") == f"{project}/data/events/"
+    assert paths.anchored("./data/*/a.json") == f"{project}/data/*/a.json"
+    assert paths.anchored("both") == f"{here}/both"
+    for other in ("nowhere/x", "/data/events", "s3a://bucket/data", ""):
+        assert paths.anchored(other) == other
+    assert PathMap().anchored("data/events/") == "data/events/"
+
+
 def test_a_cloud_that_can_be_read_needs_no_place():
     assert places().located("s3a://bucket/x", readable=lambda scheme: scheme == "s3a") == "s3a://bucket/x"
 
@@ -234,7 +248,12 @@ def test_a_missing_place_and_one_without_data_are_refused(tmp_path):
         with pytest.raises(LakeletError) as caught:
             held(table)
         errors[table.given] = caught.value.code
-    assert errors == {"a": "TABLE_PLACE_MISSING", "b": "TABLE_PLACE_UNREADABLE", "c": "TABLE_PLACE_UNREADABLE", "d": "TABLE_PLACE_UNREADABLE"}
+    assert errors == {
+        "a": "TABLE_PLACE_MISSING",
+        "b": "TABLE_PLACE_UNREADABLE",
+        "c": "TABLE_PLACE_UNREADABLE",
+        "d": "TABLE_PLACE_UNREADABLE",
+    }
 
 
 # --- where they are written -----------------------------------------------------------------------------------------------------------
