@@ -30,6 +30,7 @@ from lakelet.autoloader.loading import batch_usage, given_options, pop_path, rem
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
+from lakelet.filenames import with_file_names
 from lakelet.filestates import STATES, checkpoint_states
 from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
@@ -40,7 +41,7 @@ from lakelet.tables import CHANGE_FEED
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
 _HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
-_METADATA = re.compile(r"\b_metadata\b", re.IGNORECASE)
+_METADATA = re.compile(r"\b(_metadata|input_file_name)\b", re.IGNORECASE)
 _NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"  # in the message of the error that Spark raises for a path into text
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
 
@@ -427,7 +428,7 @@ def _kind_error(what: str, todo: str) -> LakeletError:
 def data_frame(result: Any, flow: Flow) -> DataFrame:
     """`result` if it is a DataFrame. Raises QUERY_RETURNED_NO_DATAFRAME naming the function."""
     if isinstance(result, DataFrame):
-        return result
+        return with_file_names(result)
     name = getattr(flow.query, "__name__", "the function")
     raise LakeletError(
         "QUERY_RETURNED_NO_DATAFRAME",
