@@ -15,7 +15,7 @@ from lakelet.cli.summary import Line
 from lakelet.errors import ExitCode, LakeletError
 from lakelet.textual import aligned, counted
 
-LATER = ("init", "preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
+LATER = ("preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
 
 sample_app = typer.Typer(invoke_without_command=True, no_args_is_help=False, subcommand_metavar="[check ...]")
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from lakelet import __version__
-from lakelet.cli import looking, machine, schemas, updates
+from lakelet.cli import looking, machine, schemas, starting, updates
 from lakelet.cli.failures import guarded
 
 DEBUG = "--debug"
@@ -62,7 +62,7 @@ def _lakelet(
     pass
 
 
-for _module in (updates, looking, schemas, machine):
+for _module in (updates, looking, schemas, starting, machine):
     _module.register(app)
 
 

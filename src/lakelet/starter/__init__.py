@@ -1,0 +1,55 @@
+"""`lakelet init`: reads a repository that others wrote, says what it found, and makes a starter `databricks.yml`. Layer 6, no Spark.
+
+Code is read, not run; only names that running code makes are learned by loading it, in a process of its own that cannot write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelet.bundle import bundle_file
+from lakelet.errors import LakeletError
+from lakelet.sparkfile import spark_file
+from lakelet.starter.bundlefile import bundle_text
+from lakelet.starter.report import Report, as_json, report_on
+from lakelet.starter.repository import read_repository
+from lakelet.starter.telling import report_lines
+
+__all__ = ["Report", "Started", "as_json", "report_lines", "start"]
+
+BUNDLE = "databricks.yml"
+
+
+@dataclass(frozen=True)
+class Started:
+    """The report, the file that was written, and the project file that was there already; each of them None without."""
+
+    report: Report
+    written: Path | None
+    existing: Path | None
+
+
+def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
+    """Read the repository in `folder` and write its `databricks.yml`, unless it has a project file already.
+
+    Nothing else is written, and nothing outside of the folder. Raises USAGE if there is no such folder, NO_SOURCES if it holds no pipeline.
+    """
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise LakeletError("USAGE", f"{folder} is no folder", todo="Name the folder of the repository: lakelet init FOLDER")
+    report = report_on(read_repository(folder), load=load)
+    existing = bundle_file(folder) or spark_file(folder)
+    if not report.pipelines and existing is None:
+        raise LakeletError(
+            "NO_SOURCES",
+            f"no pipeline source file in {folder}",
+            why="\n".join(f"{file}: {why}" for file, why in report.aside[:5]) or None,
+            todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
+        )
+    written = None
+    if write and existing is None:
+        written = folder / BUNDLE
+        with written.open("x", encoding="utf-8") as file:
+            file.write(bundle_text(folder, [pipeline.resource for pipeline in report.pipelines]))
+    return Started(report, written, existing)

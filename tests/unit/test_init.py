@@ -1,0 +1,278 @@
+"""`lakelet init`: foreign repositories in, a report and a starter bundle out. No Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakelet.cli.main import main
+from lakelet.config import load_config
+from lakelet.errors import LakeletError
+from lakelet.starter import report_lines, start
+
+BRONZE = """\
+import dlt
+from pyspark.sql.functions import col
+from settings import LANDING
+
+base = spark.conf.get("shop.base", "/Volumes/main/raw")
+mode = spark.conf.get("shop.mode")
+
+@dlt.table(comment="as it came from /mnt/comment/is/no/path")
+def orders_raw():
+    return spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load(f"{base}/landing/orders")
+
+@dlt.view
+def customers():
+    return spark.read.table("crm.sales.customers").join(spark.read.csv(LANDING + "/extra/*.csv"), "id")
+"""
+GOLD = """\
+SET shop.floor = 10;
+CREATE MATERIALIZED VIEW totals AS
+WITH big AS (SELECT * FROM LIVE.orders_raw WHERE amount > ${shop.floor} AND day = '${shop.day}')
+SELECT b.id, sum(b.amount) AS total FROM big b, customers c JOIN reference.rates r ON r.id = b.id
+WHERE b.x IS NOT DISTINCT FROM c.y GROUP BY ALL;
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path):
+    def make(**files: str) -> Path:
+        for name, text in files.items():
+            path = tmp_path / "shop" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        return tmp_path / "shop"
+
+    return make
+
+
+def shop(repository) -> Path:
+    files = {"src/bronze/orders.py": BRONZE, "src/gold/totals.sql": GOLD, "src/bronze/settings.py": "LANDING = '/mnt/lake'\n"}
+    return repository(**files)
+
+
+def only(started):
+    (pipeline,) = started.report.pipelines
+    return pipeline
+
+
+def test_datasets_inputs_and_parameters_of_a_repository_are_found_by_reading(repository):
+    folder = shop(repository)
+    found = only(start(folder, load=False))
+    assert [(one.name, one.kind, str(one.place)) for one in found.datasets] == [
+        ("orders_raw", "streaming_table", "src/bronze/orders.py:9"),
+        ("customers", "view", "src/bronze/orders.py:13"),
+        ("totals", "materialized_view", "src/gold/totals.sql:2"),
+    ]
+    assert [path for path, _ in found.paths] == [
+        "/Volumes/main/raw",
+        "/Volumes/main/raw/landing/orders",
+        "/mnt/lake",
+        "/mnt/lake/extra/*.csv",
+    ]
+    assert [(one.name, one.made_by) for one in found.tables] == [("crm.sales.customers", None), ("reference.rates", None)]
+    assert [(one.key, one.default) for one in found.parameters] == [
+        ("shop.base", "/Volumes/main/raw"),
+        ("shop.day", None),
+        ("shop.mode", None),
+    ]
+    assert found.refused == ()
+    assert found.missing == ()
+
+
+def test_the_flags_to_add_name_each_volume_mount_and_table_once(repository):
+    report = start(shop(repository), load=False).report
+    assert report.maps == {"/Volumes/main/raw": "data/raw", "/mnt/lake": "data/lake"}
+    assert report.tables == {"crm.sales.customers": "data/crm/sales/customers", "reference.rates": "data/reference/rates"}
+    lines = list(report_lines(report))
+    assert '  "/mnt/lake" = "data/lake"' in lines
+    assert "  --table reference.rates=data/reference/rates" in lines
+
+
+def test_the_bundle_loads_with_the_files_of_the_pipeline_and_its_parameters(repository):
+    folder = shop(repository)
+    started = start(folder, load=False)
+    assert started.written == folder / "databricks.yml"
+    config = load_config([str(folder)], environ={})
+    assert [file.name for file in config.files] == ["orders.py", "totals.sql"]
+    assert dict(config.parameters) == {"shop.base": "/Volumes/main/raw"}
+    assert (config.name, str(config.namespace.catalog), config.target) == ("shop", "main", "dev")
+    assert folder / "src/bronze" in config.import_roots
+    text = started.written.read_text()
+    assert 'shop.mode: "" # without default: src/bronze/orders.py:6' in text
+    assert load_config([str(folder)], target="prod", environ={}).target == "prod"
+
+
+def test_an_existing_bundle_is_left_as_it_is(repository, capsys):
+    folder = repository(**{"databricks.yml": "bundle: {name: mine}\n", "a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1"})
+    assert main(["init", str(folder)]) == 2
+    out = capsys.readouterr()
+    assert "[FILE_EXISTS]" in out.err
+    assert "materialized view" in out.out
+    assert (folder / "databricks.yml").read_text() == "bundle: {name: mine}\n"
+    assert main(["init", str(folder), "--report"]) == 0
+
+
+def test_the_command_line_reports_on_stdout_and_writes_one_file(repository, capsys):
+    folder = shop(repository)
+    before = set(folder.parent.rglob("*"))
+    assert main(["init", str(folder), "--json"]) == 0
+    out = capsys.readouterr()
+    told = json.loads(out.out)
+    assert [one["name"] for one in told["pipelines"][0]["datasets"]] == ["orders_raw", "customers", "totals"]
+    assert told["written"] == str(folder / "databricks.yml")
+    assert "Wrote" in out.err
+    assert set(folder.parent.rglob("*")) - before == {folder / "databricks.yml"}
+
+
+def test_a_folder_without_pipelines_is_an_error_that_says_what_was_looked_at(repository):
+    folder = repository(**{"a.sql": "CREATE VIEW v AS SELECT 1; SELECT * FROM v; DROP VIEW v;", "b.py": "print(1)\n"})
+    with pytest.raises(LakeletError) as error:
+        start(folder)
+    assert error.value.code == "NO_SOURCES"
+    assert "a.sql: most of its statements declare nothing" in str(error.value)
+    assert not (folder / "databricks.yml").exists()
+
+
+def test_layers_are_one_pipeline_and_copies_of_it_in_other_folders_are_others(repository):
+    layer = "CREATE STREAMING TABLE bronze_{0} AS SELECT * FROM STREAM read_files('/Volumes/c/s/v/{0}')"
+    silver = "CREATE MATERIALIZED VIEW silver AS SELECT * FROM bronze_a"
+    files = {
+        f"{top}/{name}": text
+        for top in ("demo-sql", "demo-python")
+        for name, text in {"1-bronze/a.sql": layer.format("a"), "1-bronze/b.sql": layer.format("b"), "2-silver/s.sql": silver}.items()
+    }
+    folder = repository(**files)
+    report = start(folder).report
+    assert {one.key: [reading.file for reading in one.resource.group.files] for one in report.pipelines} == {
+        "demo_python": ["demo-python/1-bronze/a.sql", "demo-python/1-bronze/b.sql", "demo-python/2-silver/s.sql"],
+        "demo_sql": ["demo-sql/1-bronze/a.sql", "demo-sql/1-bronze/b.sql", "demo-sql/2-silver/s.sql"],
+    }
+    assert [load_config([key], cwd=folder, environ={}).namespace.schema for key in ("demo_sql", "demo_python")] == [
+        "demo_sql",
+        "demo_python",
+    ]
+
+
+def test_examples_in_one_folder_that_are_chains_of_their_own_are_pipelines_of_their_own(repository):
+    chain = "CREATE STREAMING TABLE {0}_raw AS SELECT * FROM STREAM read_files('/x/{0}');\n"
+    chain += "CREATE MATERIALIZED VIEW {0} AS SELECT * FROM {0}_raw"
+    folder = repository(**{f"examples/{name}.sql": chain.format(name) for name in ("wiki", "loans")})
+    report = start(folder).report
+    assert [one.key for one in report.pipelines] == ["loans", "wiki"]
+    assert load_config(["wiki"], cwd=folder, environ={}).files == (folder / "examples/wiki.sql",)
+
+
+def test_a_table_that_another_pipeline_of_the_repository_makes_is_no_input_to_map(repository):
+    folder = repository(
+        **{
+            "loading/a.sql": "CREATE STREAMING TABLE lake.raw.a AS SELECT * FROM STREAM read_files('/x')",
+            "reports/c.py": "import dlt\n@dlt.table\ndef c():\n    return spark.table('lake.raw.a').join(spark.table('other.raw.a'))\n",
+        }
+    )
+    report = start(folder).report
+    made = {(pipeline.key, one.name): one.made_by for pipeline in report.pipelines for one in pipeline.tables}
+    assert made == {("reports", "lake.raw.a"): "loading", ("reports", "other.raw.a"): None}
+    assert report.tables == {"other.raw.a": "data/other/raw/a"}
+
+
+def test_a_dataset_may_be_called_like_the_table_that_it_reads(repository):
+    folder = repository(**{"a.sql": "CREATE MATERIALIZED VIEW orders AS SELECT * FROM samples.tpch.orders JOIN crm.s.orders"})
+    found = only(start(folder))
+    assert [one.name for one in found.tables] == ["crm.s.orders", "samples.tpch.orders"]
+    assert load_config([str(folder)], environ={}).namespace.catalog == "main"
+
+
+def test_own_tables_read_by_full_name_tell_catalog_and_schema(repository):
+    folder = repository(
+        **{
+            "a.py": "from pyspark import pipelines as dp\n@dp.table\ndef bronze():\n    return spark.readStream.table('samples.x.y')\n"
+            "@dp.materialized_view\ndef gold():\n    return spark.read.table('workspace.shop.bronze')\n"
+        }
+    )
+    start(folder)
+    namespace = load_config([str(folder)], environ={}).namespace
+    assert (namespace.catalog, namespace.schema) == ("workspace", "shop")
+
+
+def test_names_that_only_running_tells_are_learned_without_spark_and_without_writing(repository):
+    code = (
+        "import dlt\n"
+        "def make(name):\n"
+        "    @dlt.table(name=f'{name}_raw')\n"
+        "    def query():\n"
+        "        return spark.read.json('/mnt/x')\n"
+        "for name in ['a', 'b']:\n"
+        "    make(name)\n"
+    )
+    folder = repository(**{"p/a.py": code})
+    assert [one.name for one in only(start(folder, write=False)).datasets] == ["a_raw", "b_raw"]
+    (static,) = only(start(folder, write=False, load=False)).datasets
+    assert (static.name, static.computed) == ("{name}_raw", True)
+    (folder / "p/a.py").write_text(code + "open('evil.txt', 'w').write('x')\n")
+    assert {one.name for one in only(start(folder, write=False)).datasets} == {"a_raw", "b_raw", "{name}_raw"}
+    assert not list(folder.rglob("evil.txt"))
+
+
+def test_what_is_not_supported_is_named_with_its_place(repository):
+    folder = repository(
+        **{
+            "a.sql": "CREATE STREAMING TABLE t WITH ROW FILTER f ON (a) AS SELECT ai_query('m', a) FROM STREAM s;\n"
+            "CREATE MATERIALIZED VIEW m AS SELECT ai_query('m', a) AS b FROM t;\nOPTIMIZE t;\n",
+            "b.py": "import dlt\nimport no_such_package.inner\ntry:\n    import nothing_either\nexcept ImportError:\n    pass\n"
+            "@dlt.table(row_filter='ROW FILTER f ON (a)')\ndef b():\n    return spark.readStream.format('kafka').load()\n"
+            "@dlt.tabel\ndef c():\n    return b\n",
+        }
+    )
+    found = only(start(folder))
+    told = [(str(one.place), one.code) for one in found.refused]
+    assert ("a.sql:1", "PROTECTION_REFUSED") in told
+    assert ("a.sql:3", "SQL_STATEMENT_REFUSED") in told
+    whats = {str(one.place): one.what for one in found.refused}
+    assert "ai_query" in whats["a.sql:2"]
+    assert "kafka" in whats["b.py:9"]
+    assert "row_filter" in whats["b.py:7"]
+    assert "has no tabel" in whats["b.py:10"]
+    assert [(one.module, [str(place) for place in one.places]) for one in found.missing] == [("no_such_package", ["b.py:2"])]
+
+
+def test_notebooks_of_all_kinds_are_read(repository):
+    notebook = {
+        "cells": [
+            {"cell_type": "markdown", "source": ["# import dlt"], "metadata": {}},
+            {"cell_type": "code", "source": ["import dlt\n"], "metadata": {}, "outputs": []},
+            {"cell_type": "code", "source": ["@dlt.table\n", "def a():\n", "    return spark.read.json('dbfs:/in/a')\n"], "metadata": {}},
+        ],
+        "metadata": {"language_info": {"name": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    folder = repository(
+        **{
+            "n/a.ipynb": json.dumps(notebook),
+            "n/b.py": "# Databricks notebook source\n# MAGIC %run ./shared\n\n# COMMAND ----------\n\n@dlt.table\ndef b():\n"
+            "    return dlt.read('a').join(spark.read.json(PLACE))\n",
+            "n/shared.py": "# Databricks notebook source\nimport dlt\nPLACE = '/mnt/shared/x'\n",
+            "n/c.sql": "-- Databricks notebook source\nCREATE LIVE TABLE c AS SELECT * FROM LIVE.b\n-- COMMAND ----------\n-- MAGIC %md\n",
+        }
+    )
+    found = only(start(folder))
+    assert [(one.name, str(one.place)) for one in found.datasets] == [("a", "n/a.ipynb:cell 3:2"), ("b", "n/b.py:7"), ("c", "n/c.sql:2")]
+    assert [path for path, _ in found.paths] == ["/mnt/shared/x", "dbfs:/in/a"]
+
+
+def test_file_names_with_signs_of_patterns_are_taken_as_they_are(repository):
+    folder = repository(**{"p/[1] a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1", "p/other.py": "print(1)\n"})
+    start(folder)
+    assert load_config([str(folder)], environ={}).files == (folder / "p/[1] a.sql",)
+
+
+def test_code_that_lies_below_another_project_stays_there(repository):
+    sql = "CREATE MATERIALIZED VIEW {0} AS SELECT 1"
+    folder = repository(**{"mine/a.sql": sql.format("a"), "theirs/databricks.yml": "bundle: {name: x}\n", "theirs/b.sql": sql.format("b")})
+    report = start(folder).report
+    assert [one.name for one in only(start(folder, write=False)).datasets] == ["a"]
+    assert report.projects == ["theirs/databricks.yml"]
