@@ -19,6 +19,7 @@ from lakelet.dbutils import Injected
 from lakelet.dbutils.files import Locate
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Definitions, Kind
+from lakelet.named import table_flag
 from lakelet.names import Namespace
 from lakelet.notebook import Source, Sources
 from lakelet.propertychecks import check_properties
@@ -154,9 +155,10 @@ def _hint(error: BaseException) -> str:
         key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
     if condition in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
-        name = str((error.getMessageParameters() or {}).get("relationName", "NAME")).replace("`", "")  # type: ignore[attr-defined]
+        told = error.getMessageParameters() or {}  # type: ignore[attr-defined]
+        name = told.get("relationName") or told.get("identifier") or "NAME"
         inside = "Tables of the pipeline can be read inside a dataset's function only."
-        return f"If it is a table from outside, say where its folder or file lies: --table {name}=PATH. {inside}"
+        return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {inside}"
     return "Code outside of functions runs when the file is loaded; nothing else has run."
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet.errors import LakeletError, Location
-from lakelet.mapping import place_of
-from lakelet.names import Namespace, TableName
+from lakelet.mapping import argument, place_of
+from lakelet.names import Namespace, TableName, split_name
 from lakelet.objects import RemoteStore, open_store, scheme_of
 
 _FORMATS = {
@@ -62,6 +62,15 @@ def named_tables(
     return found
 
 
+def table_flag(name: str) -> str:
+    """The flag that gives a table's name a place, as it is typed in a shell."""
+    try:
+        parts = split_name(name)
+    except ValueError:
+        parts = (name,)
+    return f"--table {argument('.'.join(f'`{p}`' if '.' in p else p for p in parts))}=PATH"
+
+
 def held(table: NamedTable, where: Location | None = None) -> Held:
     """What a named table's place holds. Raises TABLE_PLACE_MISSING, or TABLE_PLACE_UNREADABLE if no file there has a known extension."""
     place = table.place
@@ -72,7 +81,7 @@ def held(table: NamedTable, where: Location | None = None) -> Held:
             "TABLE_PLACE_MISSING",
             f"the table {table.given} lies at {place}, which does not exist",
             where=where,
-            todo=f"Put its files there, or name another place: --table {table.given}=PATH",
+            todo=f"Put its files there, or name another place: {table_flag(table.given)}",
         )
     if os.path.isdir(os.path.join(place, "_delta_log")):
         return Held("delta", {})
@@ -89,7 +98,7 @@ def _by_name(table: NamedTable, file: str, head: object, where: Location | None)
             f"the table {table.given} lies at {table.place}, which is neither Delta nor Parquet, CSV, JSON or ORC",
             where=where,
             why=what,
-            todo=f"Name a folder or file that is: --table {table.given}=PATH",
+            todo=f"Name a folder or file that is: {table_flag(table.given)}",
         )
     if format == "csv":
         separator = {"sep": "\t"} if ".tsv" in os.path.basename(file) else {}

@@ -9,7 +9,7 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +146,7 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
+            found = replace(found, notices=(*found.notices, *_hidden_tables(config, found)))
             _pickle_by_value(found.helpers)
             paths = {key: str(storage.root / d.path) for key, d in registry.datasets.items()}
             catalog = Catalog.of(found.definitions, config.namespace, paths)
@@ -154,6 +155,13 @@ class Pipeline:
             analysis = _analysis(environment, config.parameters, found)
             selection = select(request, analysis.graph, config.namespace, kept=_never_reset(catalog))
             yield _Opened(storage, found, analysis, selection, environment)
+
+
+def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:
+    """A notice for each `--table` whose name a dataset of the pipeline has."""
+    own = {d.name.key: d for d in found.definitions.datasets}
+    text = "--table {} has no effect: the pipeline defines a dataset of that name"
+    return [Notice(text.format(table.given), own[key].where) for key, table in config.tables.items() if key in own]
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

@@ -34,6 +34,7 @@ from lakelet.filenames import with_file_names
 from lakelet.filestates import STATES, checkpoint_states
 from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
+from lakelet.named import table_flag
 from lakelet.names import Namespace, TableName, split_name
 from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, wrapping
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
@@ -401,7 +402,7 @@ def _where_it_could_be(name: str) -> str:
     listed = "List all names: lakelet graph"
     if name.lower().startswith("live."):
         return listed
-    return f"If it is a table from outside, say where its folder or file lies: --table {name}=PATH. {listed}"
+    return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {listed}"
 
 
 def _parts(text: str) -> tuple[str, ...]:

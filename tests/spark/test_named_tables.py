@@ -1,0 +1,223 @@
+"""Tables from outside by name (cli.md: --table), and datasets in several catalogs and schemas."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+HEAD = """
+    import dlt
+    from pyspark.sql import functions as F
+"""
+
+
+def outside(p):
+    """A Delta folder, one folder of Parquet, CSV and JSON files each, and single files, with names in several catalogs and schemas."""
+    from pyarrow import parquet
+
+    data = p.folder / "data"
+    write_deltalake(data / "orders", pa.table({"id": [1, 2], "name": ["a", "b"]}))
+    (data / "products").mkdir()
+    parquet.write_table(pa.table({"id": [1, 2]}), data / "products" / "a.parquet")
+    (data / "prices").mkdir()
+    (data / "prices" / "a.csv").write_text("id,price,day\n1,2.5,2024-01-01\n2,3.5,2024-01-02\n")
+    (data / "events").mkdir()
+    (data / "events" / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    (data / "rules.csv").write_text("name,condition\nhas_id,id IS NOT NULL\n")
+    (data / "array.json").write_text('[\n  {"id": 1},\n  {"id": 2}\n]\n')
+    p.tables = [
+        ("samples.shop.orders", "data/orders"),
+        ("samples.01_raw.products", "data/products"),
+        ("`dev-cat`.shop.prices", "data/prices/"),
+        ("shop.events", "data/events"),
+        ("rules", "data/rules.csv"),
+        ("samples.shop.array", "data/array.json"),
+    ]
+    return data
+
+
+def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while_files_are_loaded(project):
+    p = project(
+        HEAD
+        + """
+    rules = {r.name: r.condition for r in spark.read.table("main.default.rules").collect()}
+    assert rules == {r["name"]: r["condition"] for r in spark.sql("SELECT * FROM default.rules WHERE name <> {x}", x="'y'").collect()}
+    assert [r.id for r in spark.sql("SELECT id FROM samples.`01_raw`.products WHERE id > :low", args={"low": 1}).collect()] == [2]
+    assert spark.table("RULES").columns == ["name", "condition"]
+    assert spark.catalog.tableExists("samples.shop.orders") and not spark.catalog.tableExists("samples.shop.none")
+
+    NAMES = {
+        "orders": "samples.shop.orders",
+        "products": "samples.01_raw.products",
+        "prices": "`dev-cat`.shop.`prices`",
+        "events": "shop.events",
+    }
+    def declare(short, name):
+        dlt.table(lambda: spark.read.table(name), name=f"batch_{short}")
+        dlt.table(lambda: spark.sql(f"SELECT * FROM {name} AS t WHERE t.id > 0".replace("01_raw", "`01_raw`")), name=f"sql_{short}")
+        dlt.table(lambda: spark.readStream.table(name), name=f"stream_{short}")
+    for short, name in NAMES.items():
+        declare(short, name)
+
+    @dlt.table
+    @dlt.expect_all_or_drop(rules)
+    def array():
+        assert spark.catalog.tableExists("samples.shop.array")
+        return spark.table("samples.shop.array")
+
+    @dlt.table
+    def first_version():
+        return spark.read.option("versionAsOf", 0).table("samples.shop.orders")
+
+    dlt.create_streaming_table("current")
+    dlt.apply_changes(target="current", source="samples.shop.orders", keys=["id"], sequence_by="id", stored_as_scd_type=1)
+"""
+    )
+    p.write(
+        """
+        USE CATALOG samples;
+        USE SCHEMA shop;
+        CREATE STREAMING TABLE main.default.from_sql AS
+          SELECT o.id, p.price, p.day FROM STREAM orders AS o JOIN `dev-cat`.shop.prices AS p ON p.id = o.id
+            JOIN main.shop.events USING (id) JOIN `01_raw`.products USING (id);
+        """,
+        "more.sql",
+    )
+    data = outside(p)
+    p.run()
+    assert {key: len(p.rows(key)) for key in p.storage.registry().datasets} == {
+        f"main.default.{name}": 2
+        for name in (
+            *(f"{how}_{short}" for how in ("batch", "sql", "stream") for short in ("orders", "products", "prices", "events")),
+            *("array", "first_version", "current", "from_sql"),
+        )
+    }
+    assert [str(f.type) for f in p.table("stream_prices").schema] == ["int32", "double", "date32[day]"]
+    external = {node.name.name: node.external for node in p.pipeline.validate().nodes}
+    assert external["batch_prices"] == ("dev-cat.shop.prices",)
+    assert sorted(external["from_sql"]) == ["dev-cat.shop.prices", "main.shop.events", "samples.01_raw.products", "samples.shop.orders"]
+
+    write_deltalake(data / "orders", pa.table({"id": [3], "name": ["c"]}), mode="append")
+    (data / "events" / "b.json").write_text('{"id": 3}\n')
+    p.run()
+    counts = {
+        name: len(p.rows(name)) for name in ("batch_orders", "stream_orders", "current", "first_version", "stream_events", "sql_events")
+    }
+    assert counts == {**dict.fromkeys(counts, 3), "first_version": 2}
+
+
+def test_a_dataset_wins_over_a_table_of_its_name_and_a_name_without_place_tells_the_flag(project):
+    p = project(
+        HEAD
+        + """
+    @dlt.table
+    def orders():
+        return spark.range(1)
+
+    @dlt.table
+    def reader():
+        return spark.read.table("main.default.orders")
+"""
+    )
+    outside(p)
+    p.tables.append(("orders", "data/orders"))
+    p.run()
+    assert len(p.rows("reader")) == 1
+    assert [word for word in ("orders", "--table") if any(word in n.text for n in p.pipeline.check().notices)] == ["orders", "--table"]
+
+    p.write(
+        HEAD
+        + """
+    @dlt.table
+    def batch():
+        return spark.read.table("dltnishad.source.sales")
+
+    @dlt.table
+    def stream():
+        return spark.readStream.table("`my-cat`.01_x.sales")
+
+    @dlt.table
+    def text():
+        return spark.sql("SELECT * FROM STREAM a.b.c")
+
+    @dlt.table
+    def gone():
+        return spark.table("main.gone.t")
+
+    @dlt.table
+    def no_data():
+        return spark.table("main.empty.t")
+"""
+    )
+    p.tables += [("gone.t", "nowhere"), ("empty.t", "landing")]
+    errors = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
+    assert {name: error.code for name, error in errors.items()} == {
+        **dict.fromkeys(("batch", "stream", "text"), "UNKNOWN_DATASET"),
+        "gone": "TABLE_PLACE_MISSING",
+        "no_data": "TABLE_PLACE_UNREADABLE",
+    }
+    flags = {name: str(error.todo).split("--table ")[1].split("=")[0] for name, error in errors.items()}
+    assert flags == {
+        "batch": "dltnishad.source.sales",
+        "stream": "my-cat.01_x.sales",
+        "text": "a.b.c",
+        "gone": "gone.t",
+        "no_data": "empty.t",
+    }
+
+
+@pytest.mark.parametrize("read", ['spark.table("a.b.c")', 'spark.sql("SELECT * FROM a.b.c").collect()', 'spark.read.table("b.c")'])
+def test_a_table_that_is_read_while_files_are_loaded_and_has_no_place_tells_the_flag(project, read):
+    p = project(HEAD + f"\n    rows = {read}\n")
+    (error,) = p.refused()
+    assert error.code == "SOURCE_FAILED"
+    assert f"--table {'b.c' if 'read.table' in read else 'a.b.c'}=PATH" in str(error.todo)
+
+
+def test_datasets_live_in_several_catalogs_and_schemas_and_are_read_by_every_spelling(project):
+    p = project(
+        HEAD
+        + """
+    @dlt.table(name="01_bronze.events")
+    def bronze():
+        return spark.readStream.table("samples.shop.orders")
+
+    @dlt.table(name="`dev-cat`.02_silver.events")
+    def silver():
+        return spark.read.table("01_bronze.events").unionAll(spark.table("main.`01_bronze`.events")).unionAll(dlt.read("01_bronze.events"))
+
+    @dlt.table(name="olist.gold.per_day")
+    def gold():
+        return spark.sql("SELECT id, count(*) AS n FROM `dev-cat`.`02_silver`.events GROUP BY id")
+
+    @dlt.table
+    def last():
+        return spark.readStream.table("live.01_bronze.events")
+
+    dlt.create_streaming_table("olist.cdc.current")
+    dlt.create_auto_cdc_flow(target="olist.cdc.current", source="main.01_bronze.events", keys=["id"], sequence_by="id")
+"""
+    )
+    p.write(
+        """
+        CREATE MATERIALIZED VIEW `dev-cat`.03_gold.of_sql AS SELECT * FROM olist.gold.per_day JOIN olist.cdc.current USING (id);
+        CREATE STREAMING TABLE 04_x.of_stream AS SELECT * FROM STREAM main.01_bronze.events;
+        """,
+        "more.sql",
+    )
+    outside(p)
+    p.run().run()
+    tables = {key: p.storage.table_path(p.pipeline.config.namespace.resolve(d.name)) for key, d in p.storage.registry().datasets.items()}
+    expected = {
+        "main.01_bronze.events": ("main/01_bronze/events", 2),
+        "dev-cat.02_silver.events": ("dev-cat/02_silver/events", 6),
+        "olist.gold.per_day": ("olist/gold/per_day", 2),
+        "main.default.last": ("main/default/last", 2),
+        "olist.cdc.current": ("olist/cdc/current", 2),
+        "dev-cat.03_gold.of_sql": ("dev-cat/03_gold/of_sql", 2),
+        "main.04_x.of_stream": ("main/04_x/of_stream", 2),
+    }
+    assert {key: p.storage.registry().datasets[key].path for key in tables} == {k: f"tables/{path}" for k, (path, _) in expected.items()}
+    for path, rows in expected.values():
+        assert len(DeltaTable(p.folder / "storage" / "tables" / path).to_pyarrow_table()) == rows, path
