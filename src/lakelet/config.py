@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -311,8 +311,19 @@ def _files_and_roots(place: _Found, cwd: Path) -> tuple[tuple[Path, ...], tuple[
         root_path = spec.get("root_path")
         if root_path:
             roots.append(_path(place.bundle, root_path))
-    roots += [place.root, place.root / "src", *(file.parent for file in files)]
+    roots += [place.root, place.root / "src", *(file.parent for file in files), *_folders_above(files, place.root)]
     return files, tuple(dict.fromkeys(root for root in roots if root.is_dir()))
+
+
+def _folders_above(files: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Where a repository of several pipelines keeps the modules of one: between the project folder and a source, or beside its folder
+    `transformations`, which is the service's name for the sources in a pipeline's own folder."""
+    for file in files:
+        for folder in file.parents:
+            if folder.name == "transformations":
+                yield folder.parent
+            if folder.is_relative_to(root):
+                yield folder
 
 
 def _library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:

@@ -226,9 +226,8 @@ def _transactions(rows: Iterable[tuple[int, int, int, int]]) -> list[str]:
     return [f"{t},{user},{product},1,{price},2025-03-01,7" for t, user, product, price in rows]
 
 
-def test_V12_csv_files_with_byte_order_marks_and_a_master_table(case, monkeypatch):
+def test_V12_csv_files_with_byte_order_marks_and_a_master_table(case):
     c = case("V12")
-    monkeypatch.chdir(c.project / "20251216_lakeflow_sdp_workshop")
     c.params |= {"catalog_name": "workshop", "schema_name": "sales"}
     c.maps["/Volumes/workshop/sales/raw_data"] = str(c.inputs)
     products = {"product_id": [1, 2], "product_name": ["tea", "soap"], "category": ["food", "home"], "subcategory": ["drinks", "bath"]}

@@ -248,6 +248,14 @@ def test_anything_anywhere_without_a_bundle(project, tmp_path):
     assert project.files(project.load("*.py", "deep/*.sql")) == ["one.py", "setup.py", "test_one.py", "deep/select.sql", "deep/two.sql"]
 
 
+def test_modules_are_found_in_the_folders_above_a_source_whose_project_folder_is_not_named(project, tmp_path):
+    project.write("shop/transformations/bronze/a.py").write("shop/utilities/words.py")
+    for cwd in (project.root, tmp_path):
+        config = load_config([str(project.root / "shop/transformations")], cwd=cwd, environ={})
+        assert project.root / "shop" in config.import_roots, cwd
+        assert tmp_path.parent not in config.import_roots
+
+
 def test_sources_of_pyproject_stand_for_a_missing_bundle(project):
     project.write("flows/a.py").write("other.py").write("pyproject.toml", '[tool.lakelet]\nsources = ["flows"]\n')
     assert project.files(project.load()) == ["flows/a.py"]
