@@ -117,7 +117,9 @@ class _Visitor:
         if kind == "table" and function is not None:
             kind = _kind_by_reads(function)
         name = self.reader.text(named, scope) if named is not None else function.name if function else self.holes.token("name")
-        computed = self.holes.first_in(name) is not None or (named is not None and not top and self.reader.constant(named, scope) is None)
+        computed = self.holes.first_in(name.split(".")[-1]) is not None or (
+            named is not None and not top and self.reader.constant(named, scope) is None
+        )
         self.reading.incomplete |= computed or not top
         self.reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._place(function or call), computed))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -141,7 +142,8 @@ def _add_loaded(group: Group, folder: Path) -> None:
     """Put the names in that loading the files tells."""
     given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
     roots = [*dict.fromkeys([_root(group), *(root for reading in group.readings for root in reading.roots), folder])]
-    rows, complete = trial.datasets(folder, [reading.path for reading in group.files], roots, given)
+    unknown = sorted({one.key for reading in group.readings for one in reading.parameters} - set(given))
+    rows, complete = trial.datasets(folder, [reading.path for reading in group.files], roots, given, unknown)
     home = {reading.file: reading for reading in group.readings}
     if complete:
         for reading in group.readings:
@@ -149,7 +151,8 @@ def _add_loaded(group: Group, folder: Path) -> None:
             reading.datasets = [one for one in reading.datasets if one not in inner]
     for row in rows:
         reading = home.get(row["file"], group.files[0])
-        new = DatasetFound(row["name"], row["kind"], Place(row["file"], row["line"]), loaded=True)
+        computed = "{" in row["name"].split(".")[-1]
+        new = DatasetFound(row["name"], row["kind"], Place(row["file"], row["line"]), computed, loaded=True)
         if not any(same_table(new.parts, one.parts) and not one.computed for one in reading.datasets):
             reading.datasets.append(new)
 
@@ -199,8 +202,15 @@ def _is_own(read: TableRead, datasets: Sequence[DatasetFound], home: tuple[str |
     lead = read.parts[:-1]
     at_home = all("{" in part or part == known for part, known in zip(reversed(lead), reversed(home), strict=False))
     return any(
-        same_table(read.parts, one.parts) and not one.computed and (len(one.parts) >= len(read.parts) or at_home) for one in datasets
+        (_made_alike(read, one) if one.computed else same_table(read.parts, one.parts)) and (len(one.parts) >= len(read.parts) or at_home)
+        for one in datasets
     )
+
+
+def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
+    """Whether the name that a read says may be one that is made when the code runs."""
+    pattern = ".*".join(map(re.escape, re.split(r"\{[^}]*\}", dataset.parts[-1])))
+    return re.fullmatch(pattern, read.parts[-1]) is not None
 
 
 def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
@@ -220,7 +230,7 @@ def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, tupl
     places: dict[str, dict[Place, None]] = {}
     begun: dict[str, PathFound] = {}
     for one in paths:
-        if not is_here(one.path[: one.fixed], folder):
+        if one.fixed < len(one.path) or not is_here(one.path, folder):
             places.setdefault(one.path, {})[one.place] = None
             begun[one.path] = one
     return [(path, tuple(sorted(places[path]))) for path in sorted(places) if path.strip("/. ")]

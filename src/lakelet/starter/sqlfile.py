@@ -92,7 +92,7 @@ class _Statements:
             kind = found.kind.value
             reading.stored += found.kind is not Kind.VIEW or found.view == "live"
             name = self._full(found.name)
-            computed = self.holes.first_in(name) is not None
+            computed = self.holes.first_in(name.split(".")[-1]) is not None
             reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._place(found.where), computed))
             self._names(found.query or (found.changes.source if found.changes else None), text, self.holes.shown(name))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
 
 from lakelet.starter.findings import Place
 from lakelet.starter.report import PipelineReport, Report, needs_map
@@ -33,29 +35,40 @@ def report_lines(report: Report) -> Iterator[str]:
 
 
 def _pipeline(one: PipelineReport) -> Iterator[str]:
-    yield f"pipeline {one.key}:"
+    home = os.path.commonpath([PurePosixPath(reading.file).parent for reading in one.resource.group.files])
+    lead = f"{home}/" if home else ""
+
+    def place(where: Place) -> str:
+        return str(where).removeprefix(lead)
+
+    def places(found: Sequence[Place]) -> str:
+        return listed([place(where) for where in found], 2)
+
+    yield f"pipeline {one.key}{f', in {lead}' if lead else ''}:"
     kinds = {"table": "table", "streaming_table": "streaming table", "materialized_view": "materialized view"}
-    rows = [(d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), str(d.place)) for d in one.datasets]
-    yield from _part("datasets", aligned(rows))
-    paths = [(path, _places(places), "" if needs_map(path) else "not on this machine") for path, places in one.paths]
-    yield from _part("files it names", aligned(paths))
-    outside = [(t.name, _places(t.places), f"made by the pipeline {t.made_by}" if t.made_by else "") for t in one.tables]
-    yield from _part("tables from outside", aligned(outside))
-    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', str(p.place)) for p in one.parameters]
-    yield from _part("parameters", aligned(parameters))
-    yield from _part("not supported", [f"{r.place}  [{r.code}] {r.what}" for r in one.refused])
-    missing = [(m.module, f"pip install {m.package}", _places(m.places)) for m in one.missing]
-    yield from _part("packages that are not installed", aligned(missing))
+    rows = [(d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), place(d.place)) for d in one.datasets]
+    yield from _part("datasets", _aligned(rows))
+    paths = [(path, "" if needs_map(path) else "not on this machine", places(found)) for path, found in one.paths]
+    yield from _part("files it names", _aligned(paths))
+    outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", places(t.places)) for t in one.tables]
+    yield from _part("tables from outside", _aligned(outside))
+    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', place(p.place)) for p in one.parameters]
+    yield from _part("parameters", _aligned(parameters))
+    yield from _part("not supported", [f"{place(r.place)}  [{r.code}] {r.what}" for r in one.refused])
+    missing = [(m.module, f"pip install {m.package}", places(m.places)) for m in one.missing]
+    yield from _part("packages that are not installed", _aligned(missing))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows in columns, without those that are empty."""
+    filled = [at for at in range(len(rows[0])) if any(row[at] for row in rows)] if rows else []
+    return aligned([[row[at] for at in filled] for row in rows])
 
 
 def _part(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield f"  {title}:"
         yield from (f"    {line}" for line in lines)
-
-
-def _places(places: Sequence[Place]) -> str:
-    return listed([str(place) for place in places], 2)
 
 
 def _settings(report: Report) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 20
+_COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _REFUSED = frozenset(
     (
         *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.utime"),
@@ -24,10 +25,20 @@ _REFUSED = frozenset(
 
 
 def datasets(
-    folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]
+    folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], bool]:
-    """What the files declare when they are loaded, each with name, kind, file and line; and whether all of them came to their end."""
-    asked = {"files": [*map(str, files)], "roots": [*map(str, roots)], "parameters": dict(parameters)}
+    """What the files declare when they are loaded, each with name, kind, file and line; and whether all of them came to their end.
+
+    `unknown`: parameters without a value; where nothing can be loaded without them, they are `{key}`.
+    """
+    found, complete = _tried(folder, files, roots, dict(parameters))
+    if not complete and unknown:
+        found, complete = _tried(folder, files, roots, {**{key: "{" + key + "}" for key in unknown}, **parameters})
+    return found, complete
+
+
+def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]) -> tuple[list[dict[str, Any]], bool]:
+    asked = {"files": [*map(str, files)], "roots": [*map(str, roots)], "parameters": parameters}
     try:
         done = subprocess.run(
             [sys.executable, "-B", "-m", "lakelet.starter.trial"],
@@ -79,9 +90,32 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"lakelet init only reads; the code asked for {event}")
 
 
-def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
-    import pyspark  # noqa: F401 - user code imports it, and so does what stands in for `pyspark.pipelines`
+def _columns_without_spark() -> None:
+    """Let the functions that make columns give one that stands for any: Spark's own need its Java process."""
+    from pyspark.sql import Column, functions
 
+    class AnyColumn(Column):  # type: ignore[misc]
+        """Whatever is done with it gives another one."""
+
+        def __new__(cls, *_: Any, **__: Any) -> AnyColumn:
+            return object.__new__(cls)
+
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+    def any_column(*_: Any, **__: Any) -> AnyColumn:
+        return AnyColumn()
+
+    for name in dir(Column):
+        if callable(getattr(Column, name)) and (not name.startswith("__") or name not in dir(object) or name in _COMPARING):
+            setattr(AnyColumn, name, any_column)
+    for name in functions.__all__:
+        if name not in ("udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "pandas_udtf"):
+            setattr(functions, name, any_column)
+
+
+def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
+    _columns_without_spark()
     from lakelet.loader import loaded
     from lakelet.names import Namespace
 
