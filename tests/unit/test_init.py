@@ -175,7 +175,7 @@ def test_a_table_that_another_pipeline_of_the_repository_makes_is_no_input_to_ma
     )
     report = start(folder).report
     made = {(pipeline.key, one.name): one.made_by for pipeline in report.pipelines for one in pipeline.tables}
-    assert made == {("reports", "lake.raw.a"): "loading", ("reports", "other.raw.a"): None}
+    assert made == {("reports_pipeline", "lake.raw.a"): "loading_pipeline", ("reports_pipeline", "other.raw.a"): None}
     assert report.tables == {"other.raw.a": "data/other/raw/a"}
 
 

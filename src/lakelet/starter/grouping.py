@@ -153,6 +153,9 @@ def _name(groups: list[Group], root: Path) -> None:
         group.key = f"{slug(group.folder.name)}_{group.key}"
     for number, group in enumerate(_twice(groups), 2):
         group.key += f"_{number}"
+    for group in groups:
+        if (root / group.key).exists():  # behind `lakelet run` it would mean the folder
+            group.key += "_pipeline"
 
 
 def _twice(groups: list[Group]) -> list[Group]:
