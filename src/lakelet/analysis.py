@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet import __version__, changefeed, checks
+from lakelet import __version__, changefeed, checks, sparksettings
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
@@ -358,6 +358,8 @@ class Analyzer:
         self._conf_depth += 1
         try:
             with flow_session(self.spark, conf):
+                told = [Notice(text, flow.where) for text in sparksettings.apply(self.spark.conf, conf)]
+                self.notices.setdefault(flow.name, []).extend(told)
                 yield
         finally:
             self._conf_depth -= 1

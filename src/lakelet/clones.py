@@ -14,7 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog
-from pyspark.sql.conf import RuntimeConfig
+
+from lakelet.sparksettings import Settings, apply
 
 _clone: ContextVar[Any] = ContextVar("lakelet_session_clone", default=None)
 
@@ -24,6 +25,7 @@ class UpdateSession(SparkSession):  # type: ignore[misc]
 
     def __init__(self, base: SparkSession) -> None:
         super().__init__(base._sc, base._jsparkSession.cloneSession())
+        self.remarks: tuple[str, ...] = ()  # on parameters that are no settings of this session
 
     @property
     def _jsparkSession(self) -> Any:
@@ -34,9 +36,9 @@ class UpdateSession(SparkSession):  # type: ignore[misc]
         self._own = value
 
     @property
-    def conf(self) -> RuntimeConfig:
+    def conf(self) -> Settings:
         """The settings of the flow that runs in the current thread; pyspark keeps those of the first call."""
-        return RuntimeConfig(self._jsparkSession.conf())
+        return Settings(self._jsparkSession.conf())
 
     @property
     def catalog(self) -> Catalog:
@@ -51,8 +53,7 @@ class UpdateSession(SparkSession):  # type: ignore[misc]
 def user_session(base: SparkSession, conf: Mapping[str, str]) -> Iterator[UpdateSession]:
     """The session of one update: a clone with the pipeline's parameters as settings; `SparkSession.builder.getOrCreate()` finds it too."""
     session = UpdateSession(base)
-    for key, value in conf.items():
-        session.conf.set(key, value)
+    session.remarks = apply(session.conf, conf)
     # pyspark answers getOrCreate() with the first, getActiveSession() with the second (which createDataFrame() sets, too).
     saved = SparkSession._instantiatedSession, SparkSession._activeSession
     SparkSession._instantiatedSession = SparkSession._activeSession = session
@@ -71,8 +72,7 @@ def flow_session(session: UpdateSession, conf: Mapping[str, str]) -> Iterator[Sp
     try:
         with _active(session, jclone):
             plain = SparkSession(session._sc, jclone)
-            for key, value in conf.items():
-                plain.conf.set(key, value)
+            apply(plain.conf, conf)
             yield plain
     finally:
         _clone.reset(token)

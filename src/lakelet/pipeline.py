@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.config import PipelineConfig
-from lakelet.errors import LakeletError
+from lakelet.errors import LakeletError, Location
 from lakelet.graph import Graph
 from lakelet.objects import is_s3
 from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
-from lakelet.registry import Notice
+from lakelet.registry import Notice, display_path
 from lakelet.select import EVERYTHING, Request, Selection, select
 from lakelet.storage import Storage
 
@@ -146,7 +146,7 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
-            found = replace(found, notices=(*found.notices, *_hidden_tables(config, found)))
+            found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
             _pickle_by_value(found.helpers)
             paths = {key: str(storage.root / d.path) for key, d in registry.datasets.items()}
             catalog = Catalog.of(found.definitions, config.namespace, paths)
@@ -162,6 +162,11 @@ def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:
     own = {d.name.key: d for d in found.definitions.datasets}
     text = "--table {} has no effect: the pipeline defines a dataset of that name"
     return [Notice(text.format(table.given), own[key].where) for key, table in config.tables.items() if key in own]
+
+
+def _about_parameters(config: PipelineConfig, remarks: Sequence[str]) -> list[Notice]:
+    """A notice for each parameter that Spark does not take, at the first source: configuration has no one place."""
+    return [Notice(f"configuration: {text}", Location(display_path(str(config.files[0])), 1)) for text in remarks]
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

@@ -372,3 +372,34 @@ def test_notebooks_of_the_older_sql_share_live_views_and_reach_into_json_texts(p
     p.run()
     computed = {name for name, status in p.statuses().items() if status != "IDLE"}
     assert computed == {"authors", "readers"}, "what shows the current time, and what reads files that have no versions"
+
+
+def test_settings_that_spark_or_only_the_hosted_service_takes_at_its_start_are_told_and_do_no_harm(project):
+    p = project(
+        """
+    import dlt
+
+    spark.conf.set("spark.sql.shuffle.partitions", "auto")
+
+    OWN = {"spark.sql.shuffle.partitions": "auto", "spark.executor.memory": "4g", "spark.sql.session.timeZone": "Asia/Tokyo"}
+
+    @dlt.table(spark_conf=OWN)
+    def times():
+        return spark.sql("select hour(timestamp'2024-01-01 00:00:00Z') as hour")
+"""
+    )
+    p.parameters |= {"spark.shuffle.manager": "sort", "spark.sql.streaming.stateStore.providerClass": "com.databricks.RocksDB", "mine": "1"}
+    told = " ".join(notice.text for notice in p.pipeline.check().notices)
+    for key in (
+        "spark.sql.shuffle.partitions",
+        "spark.executor.memory",
+        "spark.shuffle.manager",
+        "spark.sql.streaming.stateStore.providerClass",
+    ):
+        assert f"{key} has no effect here" in told or f"{key} = auto has no effect here" in told, key
+    p.run()
+    assert p.rows("times") == [9]
+    p.parameters["spark.sql.ansi.enabled"] = "maybe"
+    assert [(e.code, e.what) for e in p.refused()] == [
+        ("PROPERTY_INVALID", "The value 'maybe' in the config \"spark.sql.ansi.enabled\" is invalid. It should be a/an 'boolean' value.")
+    ]
