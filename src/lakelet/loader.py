@@ -142,7 +142,9 @@ def _run(file: Path, sources: Sources, registry: Registry) -> bool:
 
 
 def _first_line(error: BaseException) -> str:
-    return (redacted(str(error)).strip().splitlines() or [""])[0]
+    """Of an error that Java raised and pyspark has no class for, what Java says instead of which call it was."""
+    lines = redacted(str(error)).strip().splitlines() or [""]
+    return lines[1][2:] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
 
 
 def _hint(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The import names `dlt` and `pyspark.pipelines`, put in place for a while and taken away again. Layer 1.
+"""The import names `dlt`, `pyspark.pipelines` and `databricks.pipelines`, put in place for a while and taken away again. Layer 1.
 
 No distribution of ours owns the name `dlt`: another project does, and Databricks ships a stub under it.
 """
@@ -32,10 +32,11 @@ def dlt_modules() -> Iterator[None]:
         )
     import pyspark
 
-    replaced = {name: sys.modules.get(name, _ABSENT) for name in ("dlt", "pyspark.pipelines")}
+    replaced = {name: sys.modules.get(name, _ABSENT) for name in ("dlt", "pyspark.pipelines", "databricks.pipelines")}
     attribute = pyspark.__dict__.get("pipelines", _ABSENT)
     sys.modules["dlt"] = _module("dlt", api.DLT)
     pipelines = sys.modules["pyspark.pipelines"] = _module("pyspark.pipelines", api.DP)
+    sys.modules["databricks.pipelines"] = pipelines  # its name in some runtimes of the service
     setattr(pyspark, "pipelines", pipelines)  # noqa: B010 - mypy sees no such attribute
     try:
         yield

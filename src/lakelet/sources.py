@@ -17,7 +17,8 @@ SUFFIXES = (".py", ".sql", ".ipynb")
 
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
 _PYTHON = re.compile(
-    r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+pyspark\s+import\s+.*\bpipelines\b|(import|from)\s+pyspark\.pipelines\b"
+    r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
+    r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
     r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
     re.MULTILINE,
 )

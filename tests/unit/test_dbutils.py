@@ -296,6 +296,28 @@ def test_a_file_can_ask_for_its_own_path(run, tmp_path):
     assert values(run(f"seen['x'] = {path}"))["x"] == str(tmp_path / "pipeline")
 
 
+def test_a_file_can_ask_for_its_user(run, monkeypatch):
+    monkeypatch.setenv("USER", "jo")
+    found = values(
+        run(
+            """
+    context = dbutils.notebook.entry_point.getDbutils().notebook().getContext()
+    seen["user"] = context.userName().get(), context.tags().apply("user"), context.tags().get("user").get()
+    seen["other"] = context.tags().get("orgId").getOrElse("none here"), context.tags().get("orgId").isDefined()
+    """
+        )
+    )
+    assert found == {"user": ("jo", "jo", "jo"), "other": ("none here", False)}
+    assert run("dbutils.notebook.getContext().tags().apply('orgId')").error.code == "DBUTILS_UNKNOWN"
+
+
+def test_the_language_has_its_other_import_name_too_and_it_is_gone_afterwards(run, tmp_path):
+    (tmp_path / "helper.py").write_text("from databricks import pipelines\nfrom databricks.pipelines import table\n")
+    source = "import databricks.pipelines as dp\nfrom pyspark import pipelines\nimport helper\n"
+    assert values(run(source + "seen['x'] = dp is pipelines is helper.pipelines"))["x"] is True
+    assert not any(name.startswith("databricks.pipelines") for name in sys.modules)
+
+
 def test_helper_modules_get_the_same_by_import_and_the_modules_are_gone_afterwards(run, tmp_path):
     (tmp_path / "helper.py").write_text(
         "from databricks.sdk.runtime import *\nfrom databricks.sdk.runtime import dbutils, display\n"
@@ -311,6 +333,11 @@ def test_helper_modules_get_the_same_by_import_and_the_modules_are_gone_afterwar
 def test_the_runtime_module_has_no_other_names(run):
     error = run("from databricks.sdk.runtime import dbutil").error
     assert (error.code, "dbutil" in error.what) == ("SOURCE_FAILED", True)
+
+
+def test_what_java_says_is_told_instead_of_which_of_its_functions_was_called(run):
+    error = run("raise RuntimeError('An error occurred while calling o7.load.\\n: java.io.IOException: no such host\\n\\tat x.y')").error
+    assert error.what == "loading the file failed: RuntimeError: java.io.IOException: no such host"
 
 
 def test_errors_survive_a_pipe(run):

@@ -362,8 +362,9 @@ def test_notebooks_are_found_in_a_folder_and_hidden_files_are_not(folder):
     folder.write("c/.ipynb_checkpoints/three.ipynb", (folder.path / "c/three.ipynb").read_text())
     folder.write("b/.hidden.sql", SQL_CELLS)
     folder.write("d/commented.sql", "-- CREATE MATERIALIZED VIEW x AS SELECT 1\n")
+    folder.write("e/other_name.py", "import databricks.pipelines as pipes\n@pipes.table\ndef u(): ...\n")
     found = [str(file.relative_to(folder.path)) for file in sources.in_folder(folder.path)]
-    assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql"]
+    assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql", "e/other_name.py"]
 
 
 def test_the_fixture_of_unit_tests_takes_notebooks_too(folder):

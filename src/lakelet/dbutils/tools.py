@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lakelet.dbutils.files import FileSystem, Locate
-from lakelet.dbutils.members import Group, Note
+from lakelet.dbutils.members import Group, Note, UnknownMember
 from lakelet.dbutils.values import Secrets, Widgets
 from lakelet.notebook import NotebookExit
+from lakelet.registry import caller_location
 
 _ALONE = "A pipeline is one update on this machine."
 
@@ -43,7 +45,7 @@ class Workflow(Group):
 
 
 class Context(Group):
-    """What a source file may know of itself: its path. All else belongs to a workspace and is unknown here."""
+    """What a source file may know of itself: its path and its user. All else belongs to a workspace and is unknown here."""
 
     _name = "the notebook's context"
 
@@ -63,24 +65,54 @@ class Context(Group):
     def notebookPath(self) -> Option:
         return Option(str(self._file.with_suffix("")))
 
+    def userName(self) -> Option:
+        return Option(_user())
+
+    def tags(self) -> Tags:
+        return Tags(self._note)
+
+
+class Tags(Group):
+    """`getContext().tags()`; only that of the user has a value here."""
+
+    _name = "tags() of the notebook's context"
+
+    def apply(self, key: str) -> str:
+        """Raises DBUTILS_UNKNOWN for another tag than `user`."""
+        found = self.get(key)
+        if not found.isDefined():
+            raise UnknownMember("DBUTILS_UNKNOWN", f"{self._name} has no {key!r}", where=caller_location(), todo="Here it has user.")
+        return found.get()
+
+    def get(self, key: str) -> Option:
+        return Option(_user() if key == "user" else None)
+
+
+def _user() -> str:
+    """Who runs the update; the service gives an address for mail."""
+    return os.environ.get("USER") or os.environ.get("LOGNAME") or "local"
+
 
 class Option:
     """A value as Scala wraps it."""
 
-    def __init__(self, value: str) -> None:
+    def __init__(self, value: str | None) -> None:
         self._value = value
 
     def get(self) -> str:
+        """Raises ValueError if there is none."""
+        if self._value is None:
+            raise ValueError("None.get")
         return self._value
 
     def isDefined(self) -> bool:
-        return True
+        return self._value is not None
 
-    def getOrElse(self, default: Any = None) -> str:
-        return self._value
+    def getOrElse(self, default: Any = None) -> Any:
+        return default if self._value is None else self._value
 
     def toString(self) -> str:
-        return f"Some({self._value})"
+        return "None" if self._value is None else f"Some({self._value})"
 
 
 class Library(Group):
