@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet import __version__, changefeed, checks, sparksettings
+from lakelet import __version__, actions, changefeed, checks, properties, schemas, sparksettings, streamsources
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
@@ -46,7 +46,7 @@ from lakelet.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
 from lakelet.reads import Catalog, QueryReader, data_frame
-from lakelet.registry import Notice, reading
+from lakelet.registry import Notice, caller_location, reading
 from lakelet.storage import StoredDataset
 
 _DATA_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "DELTA_PATH_DOES_NOT_EXIST")
@@ -70,6 +70,12 @@ _NO_ROWS = (
 OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
 """(flow, number, spec, observation name, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
 
+
+OpenRows = Callable[[Dataset], DataFrame | None]
+"""The rows that a dataset has in the storage; None where it has no table yet."""
+
+_ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
+_BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
 
 @dataclass(frozen=True)
 class AnalyzedFlow:
@@ -117,8 +123,33 @@ class _Reader(QueryReader):
     flow: Flow | None = None
     opened: dict[str, int] = field(default_factory=dict)
 
+    acts: bool = False  # the function asks for rows of tables
+    blind: bool = False  # some of them have none yet
+
+    def acted(self, action: str, frame: DataFrame, where: Location) -> None:
+        """Note an action of the function; the first one on a stand-in ends the call, which is made again on the rows that are stored."""
+        changes = self.flow.changes if self.flow else None
+        if changes is not None and callable(changes.snapshots):
+            return  # a function that gives snapshots may look for them
+        if self.analyzer.strict:
+            raise actions.refused(action, where)
+        if not self.acts and not frame.isStreaming and self.analyzer.stubs.stands_in(frame):
+            self.acts = True
+            raise actions.RowsAsked
+        self.notices.append(Notice(_ACTED.format(action=action), where))
+
+    def begin_again(self) -> None:
+        """Forget the call that was ended; tables are opened with the rows they have."""
+        for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.opened):
+            memory.clear()
+        self._views = 0
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
-        schema = self.analyzer.table_schema(dataset)
+        schema = self.analyzer.usable(dataset).schema
+        if self.acts and not streaming and not feed:
+            rows = self.analyzer.open_rows(dataset)
+            if rows is not None:
+                return schemas.conformed(rows, schema)
+            self.blind = True
         if feed:
             self.catalog.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *changefeed.COLUMNS])
@@ -126,6 +157,13 @@ class _Reader(QueryReader):
         return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
+    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
+        found: AnalyzedDataset = self.analyzer.usable(dataset)
+        complete = any(f.complete for f in found.flows)
+        text = streamsources.check_streamed(dataset, found.kind, self.catalog.flows[dataset.name.key], options, complete=complete)
+        if text:
+            self.notices.append(Notice(text, caller_location()))
+
         frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
         return frame
 
@@ -155,8 +193,10 @@ class Analyzer:
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     failures: dict[str, LakeletError] = field(default_factory=dict)
 
+    open_rows: OpenRows = lambda dataset: None
     def __post_init__(self) -> None:
         self.stubs = Stubs(self.spark)
+        self.strict = (properties.look_up(self.parameters, actions.STRICT) or "false").lower() == "true"
         self._done: dict[str, AnalyzedDataset | None] = {}
         self._nodes: dict[str, Node] = {}
         self._stack: list[Dataset] = []
@@ -187,12 +227,12 @@ class Analyzer:
 
     # ------------------------------------------------------------------------------------ called back by the reader
 
-    def table_schema(self, dataset: Dataset) -> StructType:
-        """Columns of a stored dataset that is read; analyses it first if need be."""
+    def usable(self, dataset: Dataset) -> AnalyzedDataset:
+        """A stored dataset that is read; analyses it first if need be."""
         found = self._analyzed(dataset)
         if found is None:
             raise _Unusable
-        return found.schema
+        return found
 
     @contextmanager
     def entering(self, dataset: Dataset) -> Iterator[None]:
@@ -301,7 +341,7 @@ class Analyzer:
 
     def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
         with reading(reader), self._configured(dataset, flow):
-            frame, changes = self._rows(dataset, flow)
+            frame, changes = self._called(dataset, flow, reader)
             self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
@@ -320,7 +360,7 @@ class Analyzer:
             others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
             complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
             return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)
-        always = never_skippable(frame, self.stubs)
+        always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
         return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
 
     def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
@@ -331,6 +371,19 @@ class Analyzer:
         spec = flow.changes
         if spec is None or not callable(spec.snapshots):
             return data_frame(flow.query(), flow), spec
+    def _called(self, dataset: Dataset, flow: Flow, reader: _Reader) -> tuple[DataFrame, ChangeSpec | None]:
+        """`_rows`, once more if the function asks for rows (decision 0019)."""
+        found = None
+        with suppress(actions.RowsAsked):
+            found = self._rows(dataset, flow)
+        if found is not None and not reader.acts:
+            return found
+        reader.begin_again()
+        found = self._rows(dataset, flow)
+        if reader.blind:
+            reader.notices.append(Notice(_BLIND, flow.where))
+        return found
+
         given = copy_of(spec.snapshots(None))
         if given is not None:
             return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))

@@ -77,7 +77,7 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
             f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
             where=dataset.where,
             dataset=str(dataset.name),
-            todo=f"Give it another name, or delete {stored.path} in the storage and its entry, if its rows are no longer needed.",
+            todo=f"Change it back, give it another name, or replace its rows: lakelet run --full-refresh {dataset.name}",
         )
 
 

@@ -12,7 +12,6 @@ from lakelet.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.loader import is_library
 from lakelet.registry import code_location
 
-_SOURCE_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _ANSI = (
     "CAST_INVALID_INPUT",
     "CAST_OVERFLOW",
@@ -23,10 +22,14 @@ _ANSI = (
 )
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _CONDITION = re.compile(r"^(?:Caused by: |: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] .+)$", re.MULTILINE)
+_STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
 _PYTHON_ERROR = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _WORKER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
-_NOISE = ("Traceback", "File ", "at ", "Caused by", "JVM stacktrace", "=== Streaming", "Identifier:", "Current ", "Driver stacktrace")
+_NOISE = (
+    *("Traceback", "File ", "at ", "Caused by", "JVM stacktrace", "Driver stacktrace"),
+    *("=== Streaming", "Identifier:", "Current ", "Thread State", "Logical Plan", "~"),
+)
 _PROPOSED = re.compile(r"\s*Did you mean one of the following\? \[(.*?)\]\.?")
 
 
@@ -39,10 +42,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return problem
     text = str(problem)
     code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
-    if any(name in text for name in _SOURCE_CHANGED):
-        code, what = "STREAM_SOURCE_CHANGED", "rows of a table it streams from were updated or deleted"
-        todo = f'Read with .option("skipChangeCommits", "true"), or rebuild it: lakelet run --full-refresh {dataset}'
-    elif known := next((c for c in _CODE.findall(text) if c in CODES), None):
+    if known := next((c for c in _CODE.findall(text) if c in CODES), None):
         code, what = known, _told(text, known) or what
     worker = _worker_location(text)
     if todo is None and worker:
@@ -54,6 +54,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
 
 def essence(text: str) -> str:
     """The sentences of a Spark or worker message that tell a user something; at most four lines."""
+    text = _STREAM_FAILED.sub("", text)
     python_errors = _PYTHON_ERROR.findall(text)
     if python_errors and "Traceback" in text:
         name, message = python_errors[-1]

@@ -81,6 +81,7 @@ CODES: dict[str, CodeInfo] = {
     "STREAM_QUERY_REFUSED": CodeInfo(_I, "a streaming query that can run neither by appending rows nor by replacing the table's content"),
     "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream reads a table whose rows are updated: a change table, or one that is replaced"),
     "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
+    "ACTION_IN_FUNCTION": CodeInfo(_I, "a dataset's function writes, or runs a query where strict mode forbids it"),
     "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
     "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it"),
     "KIND_CHANGED": CodeInfo(_I, "a dataset changed between streaming table and materialized view"),

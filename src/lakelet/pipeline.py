@@ -20,13 +20,13 @@ from lakelet.objects import is_s3
 from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
 from lakelet.registry import Notice, display_path
-from lakelet.select import EVERYTHING, Request, Selection, select
-from lakelet.storage import Storage
+from lakelet.select import EVERYTHING, Request, Selection, forgotten, select
+from lakelet.storage import Storage, StoredDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelet.analysis import Analysis
+    from lakelet.analysis import Analysis, Analyzer
     from lakelet.eventlog.writer import Listener
     from lakelet.flows.context import Environment
     from lakelet.loader import Loaded
@@ -121,6 +121,7 @@ class Pipeline:
 
     @contextmanager
     def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
+        from lakelet.actions import watched
         from lakelet.clones import quiet_pyspark, user_session
         from lakelet.flows.context import Environment
         from lakelet.loader import loaded
@@ -135,6 +136,7 @@ class Pipeline:
             quiet_pyspark(),
             user_session(base, config.parameters) as spark,
             intercepted(config.paths, Named(config.tables, config.namespace)),
+            watched(),
             _importable_on_workers(spark, roots),
             loaded(
                 config.files,
@@ -152,8 +154,10 @@ class Pipeline:
             catalog = Catalog.of(found.definitions, config.namespace, paths)
             environment = Environment(spark, storage, catalog, update_id, _no_events)
             environment.fingerprint = functools.partial(_fingerprint, environment, config.parameters)
-            analysis = _analysis(environment, config.parameters, found)
-            selection = select(request, analysis.graph, config.namespace, kept=_never_reset(catalog))
+            kept = _never_reset(catalog)
+            unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
+            analysis = _analysis(environment, config.parameters, found, unbound)
+            selection = select(request, analysis.graph, config.namespace, kept=kept)
             yield _Opened(storage, found, analysis, selection, environment)
 
 
@@ -179,25 +183,28 @@ def _no_events(*_: Any, **__: Any) -> None:
     """Where nothing runs, nothing is reported."""
 
 
-def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded) -> Analysis:
-    from lakelet.analysis import Analyzer
+def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded, unbound: frozenset[str]) -> Analysis:
+    """`unbound`: keys of datasets for which it does not count what is stored of them."""
     from lakelet.autoloader import register
 
     register(environment.spark, wrap=False)
-    registry = environment.storage.registry()
-    analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
+    stored = {key: d for key, d in environment.storage.registry().datasets.items() if key not in unbound}
+    analyzer = _analyzer(environment, stored, parameters)
     result = analyzer.run(found.errors, complete=found.complete)
     for flow, notices in analyzer.notices.items():
         environment.note(flow, notices)
     return result
 
 
-def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
+def _analyzer(environment: Environment, stored: Mapping[str, StoredDataset], parameters: Mapping[str, str]) -> Analyzer:
     from lakelet.analysis import Analyzer
 
-    registry = environment.storage.registry()
-    analyzer = Analyzer(environment.spark, environment.catalog, registry.datasets, parameters, functools.partial(_dry_source, environment))
-    found = analyzer.dataset(key)
+    open_source, open_rows = functools.partial(_dry_source, environment), environment.open_rows
+    return Analyzer(environment.spark, environment.catalog, stored, parameters, open_source, open_rows=open_rows)
+
+
+def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
+    found = _analyzer(environment, environment.storage.registry().datasets, parameters).dataset(key)
     return found.flows[0].fingerprint if found else None
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import fnmatch
 import os
+import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -92,6 +94,13 @@ class RemotePath:
         store, path = open_store(self._uri, RemoteStore)
         store.remove(path)
 
+    def remove_tree(self) -> None:
+        """Remove everything below; a store of objects has no folders of its own. Raises STORE_FAILED."""
+        store, path = open_store(self._uri, RemoteStore)
+        for info in store.listed(path, recursive=True):
+            if info.is_file:
+                store.remove(info.path)
+
 
 Place: TypeAlias = Path | RemotePath
 
@@ -104,6 +113,15 @@ def names_in(folder: Place) -> list[str]:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):
         return []
+
+
+def remove_tree(folder: Place) -> None:
+    """Remove a folder and all that is in it; one that is not there is no error."""
+    if isinstance(folder, RemotePath):
+        folder.remove_tree()
+        return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
 
 
 def place(location: str | Place) -> Place:

@@ -66,6 +66,14 @@ class Stubs:
         self._check(plan, self._modes[complete])
 
     def key_of(self, leaf: Any) -> str | None:
+    def check_sent(self, plan: Any, *, update: bool) -> None:
+        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `update` mode."""
+        self._check(plan, self._update if update else self._modes[False])
+
+    def stands_in(self, frame: DataFrame) -> bool:
+        """Whether a query reads a stand-in."""
+        return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
+
         """The dataset that a leaf of a plan stands for, or None."""
         if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
             return None
@@ -77,12 +85,15 @@ class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
+    `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only.
+
     count.
     """
 
     leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
     watermark: bool
 
+    processor: bool = False
 
 def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""

@@ -169,6 +169,16 @@ def _same_leaves(stored: T.DataType, incoming: T.DataType) -> bool:
     return bool(stored == incoming)
 
 
+def conformed(rows: Any, schema: T.StructType) -> Any:
+    """The rows with exactly the columns of `schema`; those they lack are NULL."""
+    from pyspark.sql import functions as F
+
+    have = {name.lower(): f"`{name.replace('`', '``')}`" for name in rows.columns}
+    return rows.select(
+        *((F.col(have[f.name.lower()]) if f.name.lower() in have else F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields)
+    )
+
+
 def duplicates(names: Iterable[str]) -> list[str]:
     """Names that occur twice when case does not count; Delta refuses them."""
     seen: set[str] = set()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakelet.errors import LakeletError, nearest_names
@@ -55,6 +56,27 @@ def select(request: Request, graph: Graph, namespace: Namespace, *, kept: frozen
         )
     selected = _keys(request.select, "--select", graph, namespace, stored)
     return Selection(refresh=(selected | reset) if request.select else stored, reset=reset)
+
+
+def forgotten(request: Request, keys: Iterable[str], namespace: Namespace, *, kept: frozenset[str]) -> frozenset[str]:
+    """Those of `keys` whose stored columns and kind do not bind the update, because it resets them; names are checked by `select`."""
+    if request.full_refresh_all:
+        return frozenset(keys) - kept
+    named = set()
+    for name in request.full_refresh:
+        with suppress(ValueError):
+            named.add(namespace.resolve(name).key)
+    return frozenset(keys) & named - kept
+
+
+def refuse_in_continuous(request: Request) -> None:
+    """Raise USAGE for a request of some datasets only: a continuous update keeps them all up to date (dlt-semantics 5.5)."""
+    if request.select:
+        raise LakeletError(
+            "USAGE",
+            "--select does not go with a continuous update",
+            todo="Add --triggered: the update then ends when the selected datasets are up to date.",
+        )
 
 
 def _keys(names: Sequence[str], flag: str, graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:

@@ -153,6 +153,10 @@ class Storage:
     def registry(self) -> Registry:
         """What is stored; an empty registry where nothing was stored yet."""
         with self._lock:
+    def belongings(self, target: TableName) -> tuple[Place, Place]:
+        """Folders with all checkpoints and source states of a table's flows."""
+        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
+
             return self._load()
 
     def reload(self) -> Registry:

@@ -33,13 +33,14 @@ class Commit:
     """One version of a table.
 
     `added`: partition values of each file that brought data; `changed`: files with data were removed; `described`: it sets columns or
-    properties.
+    properties, of the table `table_id`.
     """
 
     version: int
     added: tuple[Mapping[str, str | None], ...]
     changed: bool
     described: bool
+    table_id: str | None
     user_metadata: Mapping[str, Any] | None
 
 
@@ -66,6 +67,11 @@ class TableLog:
                 except FileNotFoundError:
                     self._commits[version] = None
             return self._commits[version]
+
+    def table_id(self) -> str | None:
+        """Delta's id of the table, or None where the log does not reach back to its first version."""
+        first = self.commit(0)
+        return first.table_id if first else None
 
     def commits(self, after: int, upto: int) -> list[Commit] | None:
         """Commits in (after, upto], or None if one of them is gone."""
@@ -103,7 +109,7 @@ def streams_from_log(log: TableLog) -> bool:
 def _parse_commit(version: int, text: str) -> Commit:
     added: list[Mapping[str, str | None]] = []
     changed = described = False
-    user_metadata = None
+    user_metadata = table_id = None
     for line in text.splitlines():
         if line.startswith('{"add"'):
             action = json.loads(line)["add"]
@@ -113,13 +119,14 @@ def _parse_commit(version: int, text: str) -> Commit:
             changed |= json.loads(line)["remove"].get("dataChange", True)
         elif line.startswith('{"metaData"'):
             described = True
+            table_id = json.loads(line)["metaData"].get("id")
         elif line.startswith('{"commitInfo"'):
             raw = json.loads(line)["commitInfo"].get("userMetadata")
             try:
                 user_metadata = json.loads(raw) if raw else None
             except ValueError:
                 user_metadata = None
-    return Commit(version, tuple(added), changed, described, user_metadata if isinstance(user_metadata, dict) else None)
+    return Commit(version, tuple(added), changed, described, table_id, user_metadata if isinstance(user_metadata, dict) else None)
 
 
 # ------------------------------------------------------------------------------------------------------------ writing
@@ -224,6 +231,12 @@ class Transaction:
         noted = self._delta.TypeWideningMetadata.addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
         return T.StructType.fromJson(json.loads(noted.json()))
 
+    def check_partitions(self, spec: TableSpec) -> None:
+        """Raise Repartitioned if the stored files are partitioned by other columns."""
+        stored = _strings(self._txn.metadata().partitionColumns()) if self.read_version >= 0 else list(spec.partition_cols)
+        if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
+            raise Repartitioned(stored, spec.partition_cols)
+
     def described(self, spec: TableSpec, *, replace: bool) -> bool:
         """Whether the table is there and `describe` has nothing to set."""
         if self.read_version < 0:
@@ -309,6 +322,14 @@ def _mapping(scala_map: Any) -> dict[str, str]:
 def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
     """Columns of the table as stored now."""
     return Transaction(spark, path).schema
+
+
+class Repartitioned(Exception):
+    """A table is to be partitioned by other columns than its files are."""
+
+    def __init__(self, stored: Sequence[str], wanted: Sequence[str]) -> None:
+        before, now = (", ".join(columns) or "no column" for columns in (stored, wanted))
+        super().__init__(f"the table is partitioned by {before}, and now declared with {now}")
 
 
 class TableLock:
@@ -419,7 +440,7 @@ def append(
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
-    go in the same commit. Raises schemas.Incompatible if a column cannot be stored.
+    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, Repartitioned for other partition columns.
     """
     if spec.cluster_by and TableLog(path).version() < 0:
         create_if_absent(spark, path, spec, user_metadata={})
@@ -427,14 +448,17 @@ def append(
         transaction = Transaction(spark, path)
         if replayed and transaction.read_version >= 0 and transaction.done(*app):
             return None
-        wanted = _merged(transaction, spec)
-        if not transaction.outdated(spec) and transaction.described(wanted, replace=False):
+        outdated = transaction.outdated(spec)
+        wanted = spec if outdated else _merged(transaction, spec)
+        if not outdated and transaction.described(wanted, replace=False):
             return _append(transaction, rows, wanted, app, measure, truncate=whole)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
         if not truncate and _let_widen(transaction, spec):
             transaction = Transaction(spark, path)
+        if not truncate:
+            transaction.check_partitions(spec)
         wanted = spec if truncate else _merged(transaction, spec)
         transaction.describe(wanted, replace=truncate)
         return _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)

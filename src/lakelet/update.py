@@ -26,6 +26,8 @@ from lakelet.failpoints import reached
 from lakelet.flows import append, complete, once, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
+from lakelet.flows.roles import check_role, remade
+from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
@@ -215,11 +217,10 @@ class Update:
         repaired = repair(self.environment, self.storage.reload(), runs, self._origin)
         registry = repaired.registry
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        defined = set(self.environment.catalog.datasets)
-        datasets = {k: replace(v, active=k in defined) for k, v in registry.datasets.items()}
-        self.storage.save(
-            Registry(self.pipeline_id, self.config.namespace, datasets, registry.flows, LastUpdate(self.id, now, clean=False))
-        )
+        found = sort_out(registry.datasets, self.analysis.graph, self.config.parameters)
+        last = LastUpdate(self.id, now, clean=False)
+        self.storage.save(Registry(self.pipeline_id, self.config.namespace, found.datasets, registry.flows, last))
+        drop(self.storage, self.storage.registry(), found.drop)
         if not self.attempt:
             user = getpass.getuser()
             self.emit("user_action", f"User {user} started an update.", {"action": "START", "user_name": user})
@@ -231,6 +232,8 @@ class Update:
             self._tell_repaired(repaired.died, repaired.told)
         for notice in self.loaded.notices:
             self.emit("notice", f"{notice.where}: {notice.text}", {"text": notice.text, "where": str(notice.where)}, level=WARN)
+        for dataset, text, level in told(found):
+            self.emit("notice", text, {"text": text}, dataset=dataset, level=level)
         self._define(everything)
         self._notices(everything)
         if self.selection.reset:
@@ -321,6 +324,7 @@ class Update:
             stored = datasets.get(key)
             if stored is None:
                 continue
+            stored = remade(self.storage.root, stored, self.analysis.datasets.get(key), taken={d.path for d in datasets.values()})
             datasets[key] = replace(stored, epoch=stored.epoch + 1, columns=None, fingerprint=None, input_versions={}, version=None)
         self.storage.save(replace(registry, datasets=datasets))
         reached("reset.recorded")
@@ -386,6 +390,7 @@ class Update:
         decision = decide(self.environment, work, remember=True)
         self._step(work, decision)
         run = FlowRun(self.environment, work.analyzed, work.flow)
+        check_role(run)
         if decision.strategy is Strategy.SKIP:
             if work.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)

@@ -103,3 +103,12 @@ def test_a_checkpoint_tells_its_offsets_and_whether_the_last_batch_was_completed
     (tmp_path / "commits" / "0").write_text("v1\n{}")
     assert not read_checkpoint(tmp_path).unfinished
     assert read_checkpoint(tmp_path / "none").planned == -1
+
+
+def test_another_table_under_the_same_name_counts_as_waiting_whatever_its_versions_are(tmp_path):
+    commit(tmp_path, 0, {"metaData": {"id": "new"}}, add("a"))
+    same = json.dumps({"reservoirVersion": 1, "index": -1, "reservoirId": "new"})
+    assert table_position("t", TableLog(tmp_path), same, {}, -1)[0].pending is False
+    other = json.dumps({"reservoirVersion": 9, "index": -1, "reservoirId": "old"})
+    found, examined = table_position("t", TableLog(tmp_path), other, {}, 9)
+    assert (found.pending, found.text, examined) == (True, "t is not the table it has read so far", -1)

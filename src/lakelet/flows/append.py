@@ -40,6 +40,7 @@ from lakelet.flows.positions import (
     unknown_position,
     unreadable_position,
 )
+from lakelet.flows.remedies import stream_failure
 from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.reads import data_frame
@@ -256,8 +257,8 @@ def run_append(run: FlowRun) -> Totals:
         slow = _SLOW_START in str(failure)
         slow_starts += slow
         if not (slow and slow_starts <= _MAX_SLOW_STARTS) and not _recovered(run, batches, failure):
-            where = run.flow.flow.where
-            raise run_failure(failure, dataset=str(run.dataset.name), where=where, what="the flow failed while it ran")
+            where, name = run.flow.flow.where, str(run.dataset.name)
+            raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what="the flow failed while it ran")
     else:
         raise LakeletError(
             "EVOLUTION_LIMIT",

@@ -28,6 +28,9 @@ from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import CHANGE_FEED, EPOCH, TableLog, TableSpec, streams_from_log
 
 
+_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+_ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 class Emit(Protocol):
     """Writes an event about a flow."""
 
@@ -74,6 +77,13 @@ class Environment:
         self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
 
     def log(self, path: Place) -> TableLog:
+    def open_rows(self, dataset: Dataset) -> DataFrame | None:
+        """The rows that a dataset has now; None where it has no table yet."""
+        path = self.storage.table_path(dataset.name)
+        if TableLog(path).version() < 0:
+            return None
+        return DataFrame(self.spark._jsparkSession.read().format("delta").load(str(path)), self.spark)
+
         """The log of a table, read once for all flows of the update."""
         with self._lock:
             return self.logs.setdefault(str(path), TableLog(path))
@@ -119,8 +129,12 @@ class FlowRun:
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """Settings of the dataset and of the flow, the flow's own last (dlt-semantics 1.2)."""
-        return {**self.dataset.spark_conf, **self.flow.flow.spark_conf}
+        """Settings of the dataset and of the flow, the flow's own last (dlt-semantics 1.2).
+
+        The hosted service keeps state in RocksDB; Spark needs that for state of the user's own.
+        """
+        rocks = {_STATE_STORE: _ROCKS} if self.flow.stream is not None and self.flow.stream.processor else {}
+        return {**rocks, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
 
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind.value)

@@ -51,6 +51,9 @@ def table_position(
     position = json.loads(offset) if offset else None
     if position is None or position.get("index") != -1 or position.get("isStartingVersion"):
         return SourcePosition(name, True, f"{name} was read in part"), examined
+    known = log.table_id()
+    if known is not None and position.get("reservoirId", known) != known:
+        return SourcePosition(name, True, f"{name} is not the table it has read so far"), -1
     # Offset (v, -1): everything before version v has been read.
     after = max(int(position["reservoirVersion"]) - 1, examined)
     if latest <= after:

@@ -1,0 +1,120 @@
+"""Why a streaming query cannot go on from where it was, in our words and with the command that helps (dlt-semantics 1.5, 5.7). Layer 4.
+
+Spark and Delta notice it when the query runs; their messages are read here. No Spark calls.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lakelet.diagnosis import essence
+from lakelet.errors import LakeletError
+from lakelet.flows.context import FlowRun
+from lakelet.tables import Repartitioned
+
+_ROWS_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
+_STATE_CHANGED = (
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+    "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY",
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_EVOLUTION",
+    "STATEFUL_PROCESSOR_",
+    "STATE_STORE_COLUMN_FAMILY_SCHEMA_INCOMPATIBLE",
+    "TRANSFORM_WITH_STATE_SCHEMA",
+)
+_SOURCES_CHANGED = (
+    "sources in the checkpoint offsets and now there are",
+    "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
+    "DELTA_INVALID_SOURCE_VERSION",
+    "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
+    "is not an offset of Auto Loader",
+    'For input string: "{',
+)
+_VERSION = re.compile(r"at version (\d+)")
+_PATH = re.compile(r"can be found at path (?:file:)?(\S+?)\.?(?=\s|$)")
+_COUNTS = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]")
+_OPERATORS = re.compile(r"OperatorName: (\w+)")
+
+
+def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
+    """The failure as PARTITIONS_CHANGED or one of STREAM_{SOURCE,STATE,SOURCES}_CHANGED; None if it is something else."""
+    if isinstance(failure, Repartitioned):
+        what = "its partition columns changed"
+        return _error(run, "PARTITIONS_CHANGED", what, str(failure), f"Change them back, or rebuild the table: {_rebuild(run)}")
+    text = str(failure)
+    for conditions, explain in ((_ROWS_CHANGED, _rows_changed), (_STATE_CHANGED, _state_changed), (_SOURCES_CHANGED, _sources_changed)):
+        if any(condition in text for condition in conditions):
+            error = explain(run, text)
+            error.__cause__ = failure
+            return error
+    return None
+
+
+def _error(run: FlowRun, code: str, what: str, why: str, todo: str) -> LakeletError:
+    return LakeletError(code, what, dataset=str(run.dataset.name), where=run.flow.flow.where, why=why, todo=todo)
+
+
+def _rebuild(run: FlowRun) -> str:
+    return f"lakelet run --full-refresh {run.dataset.name}"
+
+
+def _rows_changed(run: FlowRun, text: str) -> LakeletError:
+    source, version = _source_name(run, text), _VERSION.search(text)
+    return _error(
+        run,
+        "STREAM_SOURCE_CHANGED",
+        f"it streams from {source}, whose rows were updated or deleted",
+        f"{f'version {version[1]}' if version else 'a version'} of {source} changed rows that were there; a stream reads added rows only",
+        'Read it with .option("skipChangeCommits", "true") to leave such versions out, its changes with .option("readChangeFeed", "true"), '
+        f"or its rows as a batch (spark.read.table, dlt.read).\nTo read all it holds now into an empty table: {_rebuild(run)}",
+    )
+
+
+def _source_name(run: FlowRun, text: str) -> str:
+    """The table that a message of Delta's speaks of: its name where the storage knows it, else its path."""
+    found = _PATH.search(text)
+    if not found:
+        return "a table"
+    storage, path = run.environment.storage, found[1].rstrip("/")
+    names = [d.name for d in storage.registry().datasets.values() if str(storage.root / d.path).rstrip("/").endswith(path.lstrip("/"))]
+    return names[0] if names else path
+
+
+def _state_changed(run: FlowRun, text: str) -> LakeletError:
+    operators = "Stateful operators in" in text
+    return _error(
+        run,
+        "STREAM_STATE_CHANGED",
+        "its stateful operators (deduplication, aggregation, join, …) are not those that its state was made with",
+        _operators(text) if operators else essence(text),
+        f"Change the query back, or rebuild the table from what its sources still hold: {_rebuild(run)}",
+    )
+
+
+def _operators(text: str) -> str:
+    """Spark's sentence (SQLSTATE 42K03), with the names alone of what it lists."""
+    before, _, now = text.partition("Stateful operators in current batch")
+    stored, found = (", ".join(_OPERATORS.findall(part.split("SQLSTATE")[0])) or "none" for part in (before, now))
+    return f"Streaming stateful operator name does not match: the state knows {stored}, the query now has {found} (SQLSTATE 42K03)"
+
+
+def _sources_changed(run: FlowRun, text: str) -> LakeletError:
+    counts = _COUNTS.search(text)
+    if counts:
+        why = f"it read {counts[1]} source(s) so far, and now it has {counts[2]}"
+    elif "DIFFERENT_DELTA_TABLE" in text:
+        why = "in the place of one of its sources there is another table, or one that was made anew"
+    else:
+        why = "one of its sources is of another kind now (table, files, …), or they come in another order"
+    return _error(
+        run,
+        "STREAM_SOURCES_CHANGED",
+        "its sources are not those that it has read so far",
+        why,
+        "Change them back, or give each source a flow of its own (append_flow): a new flow reads its source from the start.\n"
+        f"To rebuild the table from what its sources hold now: {_rebuild(run)}",
+    )
+
+
+__all__ = ["stream_failure"]

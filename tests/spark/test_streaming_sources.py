@@ -1,0 +1,266 @@
+"""Which tables a stream can read, what happens when one of them is updated, and what a join sees of a table that is no stream."""
+
+from __future__ import annotations
+
+FILES = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    def landed(folder):
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+        return reader.option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing") + "/" + folder)
+"""
+CUSTOMERS = (
+    FILES
+    + """
+    @dlt.view
+    def feed():
+        return landed("customers")
+
+    for name, type in (("current", 1), ("history", 2)):
+        dlt.create_streaming_table(name)
+        dlt.apply_changes(target=name, source="feed", keys=["id"], sequence_by="seq", stored_as_scd_type=type,
+                          except_column_list=["seq", "_rescued_data"])
+"""
+)
+
+
+def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_the_read(project):
+    p = project(
+        CUSTOMERS
+        + """
+    @dlt.table
+    def totals():
+        return dlt.read_stream("feed").groupBy("id").count()
+
+    @dlt.table
+    def of_changes():
+        return spark.readStream.table("current")
+
+    @dlt.table
+    def of_changes_skipping():
+        return spark.readStream.option("skipChangeCommits", "true").table("current")
+
+    @dlt.table
+    def of_totals():
+        return spark.sql("SELECT * FROM STREAM(totals)")
+
+    @dlt.table
+    def allowed():
+        return spark.readStream.option("readChangeFeed", "true").table("current").select("id", "_change_type")
+"""
+    )
+    p.arrive("a.json", {"id": 1, "seq": 1}, folder="customers")
+    found = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
+    assert {name: e.code for name, e in found.items()} == dict.fromkeys(
+        ("of_changes", "of_changes_skipping", "of_totals"), "STREAM_SOURCE_UPDATED"
+    )
+    lines = p.files[0].read_text().splitlines()
+    for name, error in found.items():
+        assert ("totals" if name == "of_totals" else "current") in lines[error.where.line - 1]
+        assert "readChangeFeed" in str(error.todo)
+        assert "as a batch" in str(error.todo)
+    assert "main.default.current" in found["of_changes"].what
+    assert "skipChangeCommits" in str(found["of_changes_skipping"].why)
+
+
+EVENTS = (
+    FILES
+    + """
+    @dlt.table
+    def events():
+        return landed("events").select("id", "kind")
+"""
+)
+
+
+def update(p, name, condition):
+    """Somebody else changes rows of a table of the pipeline."""
+    p.spark.sql(f"UPDATE delta.`{p.path(name)}` SET kind = 'changed' WHERE {condition}")
+
+
+def test_an_update_of_a_streamed_table_fails_its_readers_unless_they_skip_it_or_read_the_changes(project):
+    source = (
+        EVENTS
+        + """
+    @dlt.table
+    def plain():
+        return dlt.read_stream("events")
+
+    @dlt.table
+    def skipping():
+        return spark.readStream.option("skipChangeCommits", "true").table("events")
+
+    @dlt.table
+    def changes():
+        return spark.readStream.option("readChangeFeed", "true").table("events").select("kind", "_change_type")
+"""
+    )
+    p = project(source)
+    p.write(
+        "CREATE OR REFRESH STREAMING TABLE skipping_sql AS SELECT * FROM STREAM events WITH (skipChangeCommits=true)",
+        "skipping.sql",
+    )
+    p.arrive("a.json", {"id": 1, "kind": "x"}, {"id": 2, "kind": "y"}, folder="events")
+    p.run()
+    update(p, "events", "id = 1")
+    p.arrive("b.json", {"id": 3, "kind": "z"}, folder="events")
+    p.run(expect="FAILED")
+    assert p.errors() == {"plain": "STREAM_SOURCE_CHANGED"}
+    (error,) = p.result.errors
+    assert "main.default.events" in error.what
+    for remedy in ("skipChangeCommits", "readChangeFeed", "as a batch", "lakelet run --full-refresh main.default.plain"):
+        assert remedy in str(error.todo)
+    assert p.rows("plain") == [(1, "x"), (2, "y")]
+    assert p.rows("skipping") == p.rows("skipping_sql") == [(1, "x"), (2, "y"), (3, "z")]
+    assert p.rows("changes") == [
+        ("changed", "update_postimage"), ("x", "insert"), ("x", "update_preimage"), ("y", "insert"), ("z", "insert"),
+    ]  # fmt: skip
+
+    p.run(full_refresh=("plain",))
+    assert p.rows("plain") == [(1, "changed"), (2, "y"), (3, "z")]
+
+
+def test_a_materialized_view_can_be_streamed_until_it_is_computed_again(project):
+    p = project(
+        EVENTS
+        + """
+    @dlt.table
+    def kinds():
+        return dlt.read("events").groupBy("kind").agg(F.count("*").alias("n"))
+
+    @dlt.table
+    def seen():
+        return dlt.read_stream("kinds")
+
+    @dlt.table
+    def skipping():
+        return spark.readStream.option("skipChangeCommits", "true").table("kinds")
+"""
+    )
+    p.arrive("a.json", {"id": 1, "kind": "x"}, folder="events")
+    p.run()
+    assert p.rows("seen") == [("x", 1)]
+    told = [e.message for e in p.events if e.event_type == "notice"]
+    assert len([m for m in told if "materialized view" in m and "computed again" in m]) == 1
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+    p.arrive("b.json", {"id": 2, "kind": "x"}, folder="events")
+    p.run(expect="FAILED")
+    assert p.errors() == {"seen": "STREAM_SOURCE_CHANGED"}
+    assert p.rows("kinds") == [("x", 2)]
+    assert p.rows("skipping") == [("x", 1)]
+
+
+def test_a_join_of_a_stream_sees_each_table_as_it_is_in_that_update(project):
+    p = project(
+        CUSTOMERS
+        + """
+    @dlt.table
+    def orders():
+        return landed("orders")
+
+    @dlt.table
+    def levels():
+        return dlt.read("history").groupBy("id").agg(F.count("*").alias("versions"))
+
+    @dlt.table
+    def joined():
+        current = dlt.read("current").select("id", F.col("name").alias("current"))
+        open = spark.read.table("history").where("__END_AT IS NULL").select("id", F.col("name").alias("open"))
+        orders = dlt.read_stream("orders").select("id", "order")
+        return orders.join(current, "id", "left").join(open, "id", "left").join(dlt.read("levels"), "id", "left")
+"""
+    )
+    p.arrive("a.json", {"id": 1, "seq": 1, "name": "ann"}, folder="customers")
+    p.arrive("a.json", {"id": 1, "order": 10}, {"id": 2, "order": 20}, folder="orders")
+    p.run()
+    assert p.rows("joined") == [(1, 10, "ann", "ann", 1), (2, 20, None, None, None)]
+    p.arrive("b.json", {"id": 1, "seq": 2, "name": "anna"}, {"id": 2, "seq": 2, "name": "bob"}, folder="customers")
+    p.arrive("b.json", {"id": 1, "order": 11}, {"id": 2, "order": 21}, folder="orders")
+    p.run()
+    assert p.rows("joined") == [
+        (1, 10, "ann", "ann", 1),
+        (1, 11, "anna", "anna", 2),
+        (2, 20, None, None, None),
+        (2, 21, "bob", "bob", 1),
+    ]
+
+
+def test_stateful_streams_go_on_over_updates_and_are_idle_without_news(project):
+    p = project(
+        FILES
+        + """
+    import pandas as pd
+    from pyspark.sql.streaming import StatefulProcessor
+
+    @dlt.table
+    def events():
+        return landed("events").select("id", "kind", F.to_timestamp("at").alias("at"))
+
+    def timed():
+        return dlt.read_stream("events").withWatermark("at", "10 minutes")
+
+    @dlt.table
+    def hours():
+        return timed().groupBy(F.window("at", "1 hour").start.alias("hour")).count().select(F.hour("hour").alias("hour"), "count")
+
+    @dlt.table
+    def once_each():
+        return timed().dropDuplicatesWithinWatermark(["id"]).select("id")
+
+    @dlt.table
+    def ever():
+        return dlt.read_stream("events").dropDuplicates(["kind"]).select("kind")
+
+    @dlt.table
+    def pairs():
+        left, right = timed().where("kind = 'x'").alias("l"), timed().where("kind = 'y'").alias("r")
+        near = F.expr("l.id = r.id AND r.at BETWEEN l.at AND l.at + INTERVAL 1 HOUR")
+        return left.join(right, near).select("l.id")
+
+    @dlt.table
+    def counted():
+        def count(key, frames, state):
+            n = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+            state.update((n,))
+            yield pd.DataFrame({"kind": [key[0]], "n": [n]})
+        rows = dlt.read_stream("events").groupBy("kind")
+        return rows.applyInPandasWithState(count, "kind STRING, n LONG", "n LONG", "append", "NoTimeout")
+
+    class Running(StatefulProcessor):
+        def init(self, handle):
+            self.n = handle.getValueState("n", "n LONG")
+
+        def handleInputRows(self, key, rows, timers):
+            n = (self.n.get()[0] if self.n.exists() else 0) + sum(len(frame) for frame in rows)
+            self.n.update((n,))
+            yield pd.DataFrame({"kind": [key[0]], "n": [n]})
+
+        def close(self):
+            pass
+
+    @dlt.table
+    def running():
+        rows = dlt.read_stream("events").groupBy("kind")
+        return rows.transformWithStateInPandas(Running(), "kind STRING, n LONG", "Append", "None")
+"""
+    )
+    p.arrive("a.json", *({"id": i, "kind": "xy"[i % 2], "at": f"2026-03-01T10:0{i}:00Z"} for i in (1, 2, 2)), folder="events")
+    p.run()
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+    p.arrive(
+        "b.json",
+        {"id": 2, "kind": "y", "at": "2026-03-01T10:10:00Z"},
+        {"id": 3, "kind": "x", "at": "2026-03-01T13:00:00Z"},
+        folder="events",
+    )
+    p.run()
+    p.arrive("c.json", {"id": 4, "kind": "x", "at": "2026-03-01T13:05:00Z"}, folder="events")
+    p.run()
+    assert p.rows("hours") == [(10, 4)]
+    assert p.rows("once_each") == [1, 2, 3, 4]
+    assert p.rows("ever") == ["x", "y"]
+    assert p.rows("pairs") == [2, 2]
+    assert p.rows("counted") == p.rows("running") == [("x", 2), ("x", 3), ("x", 4), ("y", 1), ("y", 2)]
