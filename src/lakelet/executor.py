@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -33,7 +34,7 @@ def execute(
     *,
     skipped: Callable[[str, tuple[str, ...]], None],
     workers: int,
-    stopping: Callable[[], None] = lambda: None,
+    stopping: Callable[[BaseException], None] = lambda stop: None,
 ) -> dict[str, Outcome]:
     """Call `work(item)` for every item after its inputs; independent items run at the same time.
 
@@ -43,7 +44,7 @@ def execute(
         work: returns whether the item succeeded, or when to try again. Must not raise, except KeyboardInterrupt and the like.
         skipped: called instead of `work` for items below a failed one, with the failed ones.
         workers: how many at once.
-        stopping: called when this thread is interrupted, before what is at work is waited for; nothing else is started then.
+        stopping: called with what interrupts this thread, before the items at work are waited for; no other one is started.
 
     Returns:
         The outcome of every item.
@@ -53,9 +54,10 @@ def execute(
     running: dict[Future[bool | Again], str] = {}
     paused: dict[str, float] = {}
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="lakelet-flow") as pool:
+        at_work = _AtWork(work)
 
         def start(item: str) -> None:
-            running[pool.submit(work, item)] = item
+            running[pool.submit(at_work.do, item)] = item
 
         try:
             while waiting or running or paused:
@@ -74,11 +76,38 @@ def execute(
                         paused[item] = time.monotonic() + result.seconds
                     else:
                         outcomes[item] = Outcome(result)
-        except BaseException:
-            stopping()
+        except BaseException as stop:
+            stopping(stop)
             pool.shutdown(wait=False, cancel_futures=True)
+            at_work.close()
             raise
     return outcomes
+
+
+class _AtWork:
+    """Knows how many items are at work. An interrupt may come in the middle of handing one over, when the pool does not know of it yet."""
+
+    def __init__(self, work: Work) -> None:
+        self._work, self._number, self._closed = work, 0, False
+        self._changed = threading.Condition()
+
+    def do(self, item: str) -> bool | Again:
+        with self._changed:
+            if self._closed:
+                return False
+            self._number += 1
+        try:
+            return self._work(item)
+        finally:
+            with self._changed:
+                self._number -= 1
+                self._changed.notify_all()
+
+    def close(self) -> None:
+        """Let nothing begin any more, and wait for what is at work."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: self._number == 0)
 
 
 def _start_what_may(

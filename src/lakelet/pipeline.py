@@ -20,8 +20,8 @@ from lakelet.objects import is_s3
 from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
 from lakelet.registry import Notice, display_path
-from lakelet.select import EVERYTHING, Request, Selection, forgotten, select
-from lakelet.storage import Storage, StoredDataset
+from lakelet.select import EVERYTHING, Request, Selection, forgotten, refuse_in_continuous, select
+from lakelet.storage import HeldTables, Storage, StoredDataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,6 +92,8 @@ class Pipeline:
         while result.retry_after is not None:
             time.sleep(result.retry_after)
             attempt += 1
+        if self.config.continuous:
+            refuse_in_continuous(request)
             result = self._update(request, listeners, attempt)
         return result
 

@@ -57,11 +57,12 @@ class Retries:
         return whole(given) if given is not None else FLOW_DEFAULT if self.development is False else 0
 
     def update_limit(self) -> int:
-        """How often the update may be tried again. A continuous one never ends because of what may pass."""
-        if self.development or self.continuous:
+        """How often the update may be tried again."""
+        if self.development:
             return 0
         given = look_up(self.settings, UPDATE_RETRIES)
-        return whole(given) if given is not None else UPDATE_DEFAULT if self.development is False else 0
+        default = UNLIMITED if self.continuous else UPDATE_DEFAULT if self.development is False else 0
+        return whole(given) if given is not None else default
 
     def after_flow(self, flow: str, conf: Mapping[str, str], problem: LakeletError) -> tuple[float, str] | None:
         """A flow failed: pause before its next attempt, in seconds, and the count in words; None if the failure is final."""
@@ -69,7 +70,7 @@ class Retries:
         if not may_pass(problem) or failed >= limit:
             return None
         self._failed[flow] = failed + 1
-        return self._pause(failed), f"retry {failed + 1}" + (f" of {limit}" if limit < UNLIMITED else "")
+        return self._pause(failed), _counted(failed + 1, limit)
 
     def flow_succeeded(self, flow: str) -> None:
         self._failed.pop(flow, None)
@@ -79,10 +80,14 @@ class Retries:
         limit = self.update_limit()
         if self.attempt >= limit or not any(map(may_pass, errors)):
             return None
-        return self._pause(self.attempt), f"retry {self.attempt + 1} of {limit}"
+        return self._pause(self.attempt), _counted(self.attempt + 1, limit)
 
     def _pause(self, failed: int) -> float:
         """Twice as long each time, within bounds."""
         shortest = duration(look_up(self.settings, MIN_PAUSE) or "5s")
         longest = duration(look_up(self.settings, MAX_PAUSE) or "3600s")
         return min(longest, shortest * 2.0 ** min(failed, 40))
+
+
+def _counted(number: int, limit: int) -> str:
+    return f"retry {number}" + (f" of {limit}" if limit < UNLIMITED else "")

@@ -16,6 +16,7 @@ from typing import Any
 from lakelet import __version__
 from lakelet.analysis import Analysis, AnalyzedDataset, AnalyzedFlow
 from lakelet.config import PipelineConfig
+from lakelet.continuous import Rounds, pace
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
 from lakelet.eventlog import writer
@@ -35,9 +36,11 @@ from lakelet.repair import repair
 from lakelet.retries import Retries
 from lakelet.select import Selection
 from lakelet.storage import LastUpdate, Registry, Storage
+from lakelet.stopping import cancellation_cause
 
 WORKERS = 4
 
+_UNENDED = frozenset({"QUEUED", "STARTING", "RUNNING"})
 
 @dataclass(frozen=True)
 class UpdateResult:
@@ -143,6 +146,10 @@ class Update:
         self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
         self.events.tell(self._hooks)
 
+        self._rounds: Rounds | None = None
+        self._idle: set[str] = set()
+        self._state = ""
+        self._statuses: dict[str, str] = {}
     @property
     def id(self) -> str:
         return self.environment.update_id
@@ -180,10 +187,12 @@ class Update:
         stored = self.storage.registry().datasets.get(dataset.lower())
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{stored.epoch if stored else 0}"))
 
-    def state(self, state: str, *, error: BaseException | None = None, again: str = "") -> None:
-        """`again`: when the update is tried again after this state, in words."""
+    def state(self, state: str, *, error: BaseException | None = None, again: str = "", cause: str | None = None) -> None:
+        """`again`: when the update is tried again after this state, in words. `cause`: who stopped it (dlt-semantics 4.3)."""
+        self._state = state
         level = INFO if state != "FAILED" else WARN if again else ERROR
-        self.emit("update_progress", f"Update {self.id[:6]} is {state}{again}.", {"state": state}, level=level, error=error)
+        body = {"state": state, **({"cancellation_cause": cause} if cause else {})}
+        self.emit("update_progress", f"Update {self.id[:6]} is {state}{again}.", body, level=level, error=error)
 
     def progress(self, work: Work, status: str, message: str, *, level: str = INFO, error: BaseException | None = None) -> None:
         name = str(self.environment.catalog.datasets[work.target].name)
@@ -193,6 +202,7 @@ class Update:
 
     def run(self) -> UpdateResult:
         """Bring the selected datasets up to date. Raises LakeletError only if the update could not begin."""
+        self._statuses[work.key] = status
         started = self.clock()
         everything = works(self.analysis, self.loaded)
         with self.storage.lease(self.id):
@@ -200,8 +210,10 @@ class Update:
             try:
                 self._begin(everything)
                 state = self._flows(everything)
-            except KeyboardInterrupt:
-                self._end("CANCELED")
+            except KeyboardInterrupt as stop:
+                self._stopping(stop)
+                self._stopped(everything)
+                self._end("CANCELED", cause=cancellation_cause(stop))
                 raise
             except BaseException as problem:
                 self._end("FAILED", problem)
@@ -353,13 +365,22 @@ class Update:
         for work in everything:
             into.setdefault(work.target, []).append(work.key)
         inputs = {key: [flow for i in work.inputs for flow in into[i]] for key, work in chosen.items()}
-        execute(
-            list(chosen),
-            inputs,
-            lambda key: self._work(chosen[key]),
-            skipped=lambda key, roots: self._skipped(chosen[key], roots),
-            workers=WORKERS,
-        )
+
+        def run(flows: Sequence[str]) -> None:
+            execute(
+                flows,
+                inputs,
+                lambda key: self._work(chosen[key]),
+                skipped=lambda key, roots: self._skipped(chosen[key], roots),
+                workers=WORKERS,
+                stopping=self._stopping,
+            )
+
+        if self.config.continuous:
+            self._rounds = Rounds({key: self._pace(work) for key, work in chosen.items()})
+            self._rounds.go_on(run, ended=lambda: bool(self.errors))
+        else:
+            run(list(chosen))
         return "FAILED" if self.errors else "COMPLETED"
 
     def _work(self, work: Work) -> bool | Again:
@@ -373,11 +394,22 @@ class Update:
             else:
                 retry = self._retries.after_flow(work.key, FlowRun(self.environment, work.analyzed, work.flow).conf, problem)
             if retry is None:
+    def _pace(self, work: Work) -> float:
+        """Seconds between two looks at what a flow reads, in a continuous update."""
+        if work.analyzed is None or work.flow is None:
+            return 0.0
+        dataset, flow = work.analyzed.dataset, work.flow.flow
+        settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self.config.parameters)
+        return pace(settings, streaming=work.flow.streaming, external=bool(self.analysis.graph.by_key[work.target].external))
+
                 self._failed(work, problem)
                 return False
             told = f"Flow '{work.key}' has FAILED: {problem.what}; {retry[1]} follows in {retry[0]:g} s."
             self.progress(work, "FAILED", told, level=WARN, error=problem)
-            return Again(retry[0])
+            if self._rounds is None:
+                return Again(retry[0])
+            self._rounds.postpone(work.key, retry[0])  # the other flows of the round do not wait for it
+            return True
         self._retries.flow_succeeded(work.key)
         return True
 
@@ -397,6 +429,8 @@ class Update:
             self.progress(work, "IDLE", f"Flow '{work.key}' is IDLE: {decision.reason}.")
             return
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
+        if work.key in self._idle and self._still_idle(work, FlowRun(self.environment, work.analyzed, work.flow)):
+            return
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
         elif work.flow.flow.once:
@@ -406,6 +440,8 @@ class Update:
         else:
             append.run_append(run)
         self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
+            if self._rounds is not None:
+                self._idle.add(work.key)
 
     def _step(self, work: Work, decision: Decision) -> None:
         names = self.environment.catalog.datasets
@@ -420,9 +456,29 @@ class Update:
         """A flow below a failed one. One that could not be analysed because of it is the same case."""
         self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
 
-    def _end(self, state: str, problem: BaseException | None = None, *, again: str = "") -> None:
+    def _still_idle(self, work: Work, run: FlowRun) -> bool:
+        """Whether a flow that was told to be idle is so in this round too; then nothing is told about it."""
+        if decide(self.environment, work, remember=False).strategy is not Strategy.SKIP:
+            self._idle.discard(work.key)
+            return False
+        if work.kind is not Kind.MATERIALIZED_VIEW:
+            clean_sources(run)
+        return True
+
+    def _stopping(self, stop: BaseException) -> None:
+        """Somebody stops the update: told before the flows at work are waited for."""
+        if isinstance(stop, KeyboardInterrupt) and self._state != "STOPPING":
+            self.state("STOPPING", cause=cancellation_cause(stop))
+
+    def _stopped(self, everything: Sequence[Work]) -> None:
+        """The flows that did not get to their end."""
+        for work in everything:
+            if self._statuses.get(work.key) in _UNENDED:
+                self.progress(work, "STOPPED", f"Flow '{work.key}' was STOPPED.")
+
+    def _end(self, state: str, problem: BaseException | None = None, *, again: str = "", cause: str | None = None) -> None:
         reached("update.before_terminal")
-        self.state(state, error=problem, again=again)
+        self.state(state, error=problem, again=again, cause=cause)
         self._hooks.close()
         self.events.close()
         registry = self.storage.registry()

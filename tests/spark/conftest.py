@@ -38,6 +38,8 @@ class Project:
         self.tables: list[tuple[str, str]] = []
         self.events: list[Event] = []
         self.result: Any = None
+        self.continuous = False
+        self.development: bool | None = None
         self._clock = 1_700_000_000
 
     def write(self, source: str, name: str = "pipeline.py") -> Project:
@@ -78,6 +80,8 @@ class Project:
             namespace=namespace,
             parameters=self.parameters,
             storage=self.folder / "storage",
+            development=self.development,
+            continuous=self.continuous,
             paths=replace(PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),)),
             tables=named_tables(self.tables, namespace, self.folder),
         )

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+
+import pytest
+
+from lakelet.errors import LakeletError
+from lakelet.select import Request
+from lakelet.stopping import Terminated, stoppable
+
 BRONZE = """
     import dlt
 
@@ -48,8 +58,6 @@ def test_hooks_of_all_files_get_the_events_of_an_update_and_a_broken_one_changes
     p.arrive("a.json", {"id": 1}, {"id": 2})
     p.run()
     assert p.rows("bronze", "id") == [1, 2]
-    import json
-
     kept = [json.loads(line) for line in (p.folder / "kept.jsonl").read_text().splitlines()]
     assert [e["details"]["update_progress"]["state"] for e in kept if e["event_type"] == "update_progress"] == states(p)
     of_flow = [e for e in kept if e["origin"].get("flow_name") == "main.default.bronze"]
@@ -176,3 +184,137 @@ def test_an_update_that_failed_is_followed_by_another_one_which_does_not_reset_a
     failed = next(e for e in p.events if e.event_type == "update_progress" and e.body["state"] == "FAILED")
     assert failed.level == "WARN"
     assert "retry 1 of 1 follows in 1 s" in failed.message
+
+
+# -------------------------------------------------------------------------------------- continuous, and being stopped
+
+
+def stopped_when(project, condition, *, number=signal.SIGINT, **request):
+    """Run an update that is stopped by a signal once `condition(events so far)` holds; the exception that it ends with."""
+    project.events = []
+    sent = []
+
+    def listen(event):
+        project.events.append(event)
+        if not sent and condition(project.events):
+            sent.append(1)
+            os.kill(os.getpid(), number)
+
+    with pytest.raises(KeyboardInterrupt) as ended, stoppable():
+        project.pipeline.run(Request(**request), listeners=[listen])
+    return ended.value
+
+
+COUNTED = (
+    BRONZE.replace("@dlt.table", '@dlt.table(spark_conf={"pipelines.trigger.interval": "1 second"})')
+    + """
+    @dlt.table(table_properties={"pipelines.trigger.interval": "1 second"})
+    def counted():
+        return dlt.read("bronze").groupBy().count()
+"""
+)
+
+
+def test_a_continuous_update_follows_new_files_until_it_is_stopped(project):
+    p = project(COUNTED)
+    p.continuous = True
+    p.arrive("a.json", {"id": 1})
+
+    def done(events):
+        ended = [e for e in events if e.event_type == "flow_progress" and e.body["status"] == "COMPLETED"]
+        if len(ended) == 2 and not (p.landing / "b.json").exists():
+            p.arrive("b.json", {"id": 2}, {"id": 3})
+        return len(ended) == 4
+
+    stopped_when(p, done)
+    assert p.rows("bronze", "id") == [1, 2, 3]
+    assert p.rows("counted") == [3]
+    assert states(p)[-3:] == ["RUNNING", "STOPPING", "CANCELED"]
+    assert {
+        e.body.get("cancellation_cause")
+        for e in p.events
+        if e.event_type == "update_progress" and e.body["state"] in ("STOPPING", "CANCELED")
+    } == {"USER_ACTION"}
+    assert len({e.origin.update_id for e in p.events}) == 1
+    assert p.storage.registry().last_update.clean is False
+    p.continuous = False
+    p.run()
+    assert p.rows("counted") == [3]
+    assert p.rows("bronze", "id") == [1, 2, 3]
+
+
+def test_what_is_idle_is_told_once_and_a_flow_that_fails_does_not_stop_the_others(project):
+    p = fragile(project, failures=2, **{"pipelines.trigger.interval": "1 second"})
+    p.continuous = True
+
+    def of(events, flow):
+        return [e.body["status"] for e in events if e.event_type == "flow_progress" and f"'main.default.{flow}'" in e.message]
+
+    def all_idle(events):
+        done = next((n for n, e in enumerate(events) if of([e], "numbers") == ["COMPLETED"]), len(events))
+        return all(of(events[done:], flow)[-1:] == ["IDLE"] for flow in ("numbers", "total"))
+
+    stopped_when(p, all_idle)
+    assert p.rows("numbers") == [1, 2, 3, 4]
+    assert p.rows("total") == [10]
+    assert p.rows("apart") == [0, 1, 2]
+    assert told(p, "numbers", status="FAILED") == ["WARN", "WARN"]
+    for flow in ("numbers", "total", "apart"):
+        told_states = of(p.events, flow)
+        assert told_states.count("IDLE") <= told_states.count("COMPLETED")
+
+
+def test_a_continuous_update_ends_with_a_failure_that_cannot_pass(project):
+    p = project(
+        """
+        import dlt
+
+        @dlt.table
+        @dlt.expect_or_fail("small", "id < 2")
+        def numbers():
+            return spark.range(3)
+
+        @dlt.table
+        def apart():
+            return spark.range(1)
+        """
+    )
+    p.continuous = True
+    p.run(expect="FAILED")
+    assert p.errors() == {"numbers": "EXPECTATION_VIOLATION"}
+    assert p.rows("apart") == [0]
+
+
+def test_a_continuous_update_takes_no_selection(project):
+    p = project(BRONZE)
+    p.continuous = True
+    with pytest.raises(LakeletError, match="--triggered") as caught:
+        p.run(select=("bronze",))
+    assert caught.value.code == "USAGE"
+    assert not p.storage.root.exists()
+
+
+def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
+    p = project(
+        """
+        import dlt, time
+
+        @dlt.table
+        def first():
+            return spark.range(2)
+
+        @dlt.table
+        def second():
+            return dlt.read("first")
+        """
+    )
+    ended = stopped_when(
+        p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "RUNNING" for e in events), number=signal.SIGTERM
+    )
+    assert isinstance(ended, Terminated)
+    assert p.rows("first") == [0, 1]
+    assert p.statuses() == {"first": "COMPLETED", "second": "STOPPED"}
+    causes = {e.body["cancellation_cause"] for e in p.events if e.event_type == "update_progress" and "cancellation_cause" in e.body}
+    assert causes == {"WORKFLOW_CANCELLATION"}
+    p.run()
+    assert p.rows("second") == [0, 1]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -115,3 +117,29 @@ def test_a_wide_graph_needs_no_more_threads_than_workers() -> None:
     outcomes, _ = run({str(i): [] for i in range(300)}, work, workers=3)
     assert len(outcomes) == 300
     assert most <= 3
+
+
+def test_an_interrupt_while_an_item_is_handed_over_still_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    def work(item: str) -> bool:
+        time.sleep(0.2)
+        ended.append(item)
+        return True
+
+    def submit(self: ThreadPoolExecutor, function: Callable[[str], bool], item: str) -> None:
+        begun = threading.Event()
+
+        def begin() -> None:
+            begun.set()
+            function(item)
+
+        threading.Thread(target=begin).start()
+        begun.wait()
+        time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", submit)
+    with pytest.raises(KeyboardInterrupt):
+        run({"a": []}, work)
+    assert ended == ["a"]

@@ -68,11 +68,12 @@ def test_a_failed_update_of_production_is_tried_again_five_times(attempt, pause)
     assert Retries({}, True, attempt=attempt).after_update([LOST]) is None
 
 
-def test_flows_of_a_continuous_update_are_tried_again_without_limit_and_the_update_is_not():
+def test_a_continuous_update_is_tried_again_without_limit_and_so_are_its_flows():
     retries = Retries({}, False, continuous=True)
     assert retries.flow_limit({}) == UNLIMITED
     assert len(pauses(retries, limit=50)) == 50
-    assert retries.after_update([LOST]) is None
+    assert Retries({}, None, continuous=True, attempt=99).after_update([LOST]) == (3600, "retry 100")
+    assert retries.after_update([BROKEN]) is None
     assert pauses(Retries({}, True, continuous=True)) == []
 
 
@@ -108,8 +109,8 @@ def test_an_interrupt_is_told_before_what_is_at_work_is_waited_for():
         return True
 
     with pytest.raises(KeyboardInterrupt):
-        execute(["interrupts"], {"interrupts": []}, work, skipped=lambda *_: None, workers=1, stopping=lambda: log.append("stopping"))
-    assert log == ["stopping"]
+        execute(["interrupts"], {"interrupts": []}, work, skipped=lambda *_: None, workers=1, stopping=log.append)
+    assert [type(stop) for stop in log] == [KeyboardInterrupt]
 
 
 # ----------------------------------------------------------------------------------------------------- the mode

@@ -68,7 +68,7 @@ class SchemaChange:
 
 @dataclass
 class Tally:
-    """Feed it every event of one update, or of all attempts of a command; read what it knows at any time. Not thread-safe: the caller locks."""
+    """Feed it every event of one update, or of all attempts of a command; read it at any time. Not thread-safe: the caller locks."""
 
     update_id: str = ""
     pipeline: str = ""

@@ -15,6 +15,7 @@ from lakelet.cli.summary import Line, summary
 from lakelet.config import PipelineConfig, load_config
 from lakelet.errors import ExitCode
 from lakelet.mapping import MAP_FORM, TABLE_FORM, pairs_of
+from lakelet.stopping import stoppable
 from lakelet.textual import counted
 
 if TYPE_CHECKING:
@@ -30,19 +31,28 @@ def register(app: typer.Typer) -> None:
         app.command()(o.with_common_options(command))
 
 
-def run(asked: o.Asked) -> None:
+Continuous = Annotated[
+    bool | None,
+    typer.Option("--continuous/--triggered", help="Go on until stopped, or end when all is up to date (default: what the bundle says)."),
+]
+
+
+def run(asked: o.Asked, continuous: Continuous = None) -> None:
     """Bring the pipeline's datasets up to date."""
     import psutil
 
-    config = _config(asked)
+    config = _config(asked, continuous=continuous)
     pipeline, request = _pipeline(config, asked)
     if not asked.as_json:
         size = counted(len(config.files), "source file")
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
     watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     told: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage}
+    if config.continuous:
+        write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
-        result = pipeline.run(request, listeners=listeners)
+        with stoppable():
+            result = pipeline.run(request, listeners=listeners)
     except KeyboardInterrupt:
         watch.close()
         if tally.datasets:
@@ -95,7 +105,7 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
     _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
 
 
-def _config(asked: o.Asked) -> PipelineConfig:
+def _config(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig:
     return load_config(
         asked.source or (),
         target=asked.target,
@@ -106,6 +116,7 @@ def _config(asked: o.Asked) -> PipelineConfig:
         master=asked.master,
         maps=pairs_of(asked.map, "--map", **MAP_FORM),
         tables=pairs_of(asked.table, "--table", **TABLE_FORM),
+        continuous=continuous,
     )
 
 
