@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from lakelet.update import UpdateResult
 
 
+_HOSTED_SETTINGS = {"spark.sql.sources.default": "delta"}
+"""Settings of Spark that have another value on the hosted service: what is read or made without a format is a Delta table."""
+
+
 @dataclass(frozen=True)
 class _Opened:
     """A loaded and analysed pipeline with the surroundings its flows need."""
@@ -136,7 +140,7 @@ class Pipeline:
         roots = [*config.import_roots]
         with (
             quiet_pyspark(),
-            user_session(base, config.parameters) as spark,
+            user_session(base, {**_HOSTED_SETTINGS, **config.parameters}) as spark,
             intercepted(config.paths, Named(config.tables, config.namespace)),
             watched(),
             _importable_on_workers(spark, roots),

@@ -32,6 +32,7 @@ from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
 from lakelet.filenames import with_file_names
 from lakelet.filestates import STATES, checkpoint_states
+from lakelet.madetables import sql_outside, wrap_tables
 from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.named import table_flag
@@ -178,10 +179,9 @@ class QueryReader(ABC):
             return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader, options=options)
         if parts[0].lower() == "live":
             raise self._unknown(text)
-        table = namedreads.named().by_key(found.key) if found else None
-        if table is not None:
-            self.external[str(table.name)] = None
-            return namedreads.open_named(self.spark, table, streaming=streaming, jreader=jreader)
+        if found and found.key in namedreads.named():
+            self.external[str(found)] = None
+            return namedreads.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)
         if found and found.key in self.catalog.other_tables:
             self.external[str(found)] = None
             return self._stored(self.catalog.other_tables[found.key], streaming, jreader)
@@ -259,7 +259,7 @@ class QueryReader(ABC):
             found = self.catalog.find(ref.parts)
             key = found.key if found else ""
             folder = None
-            if key not in self.catalog.datasets and key not in self.catalog.other_tables and not namedreads.named().by_key(key):
+            if key not in self.catalog.datasets and key not in self.catalog.other_tables and key not in namedreads.named():
                 if ref.parts[0].lower() == "live":
                     raise self._unknown(".".join(ref.parts))
                 folder = _streamed_folder(ref)
@@ -471,16 +471,19 @@ def _wrap_reads(wrap: Wrap) -> None:
         wrap(DataFrameReader, name, remembering(name))
     wrap(DataStreamReader, "load", _stream_load)
     wrap(SparkCatalog, "tableExists", _table_exists)
+    wrap_tables(wrap)
 
 
 def _table(
-    session: Any, name: str, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+    session: Any, name: Any, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
 ) -> DataFrame:
     reader = active_reader()
-    if isinstance(name, str) and not isinstance(reader, QueryReader) and (table := namedreads.named().find(name)):
-        return namedreads.open_named(session, table, streaming=streaming, jreader=jreader)
-    if not isinstance(reader, QueryReader) or not isinstance(name, str):
+    if not isinstance(name, str):
         return otherwise()
+    if not isinstance(reader, QueryReader):
+        key = namedreads.named().key_of(name)
+        known = key in namedreads.named()
+        return namedreads.open_outside(session, key, streaming=streaming, jreader=jreader) if known else otherwise()
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise, options=options)
 
 
@@ -499,7 +502,7 @@ def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
 def _sql(original: Any) -> Any:
     def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
         reader = active_reader()
-        answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(namedreads.sql_outside, self)
+        answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, self)
         if not kwargs:
             return answer(sqlQuery, lambda text: original(self, text, args))
         formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
@@ -518,7 +521,7 @@ def _table_exists(original: Any) -> Any:
         found = reader.catalog.find(_parts(name)) if isinstance(reader, QueryReader) else None
         if isinstance(reader, QueryReader) and found and found.key in {*reader.catalog.datasets, *reader.catalog.other_tables}:
             return True
-        if namedreads.named().find(name) or (found and namedreads.named().by_key(found.key)):
+        if (found.key if found else namedreads.named().key_of(name)) in namedreads.named():
             return True
         try:
             return bool(original(self, tableName, dbName))

@@ -221,3 +221,91 @@ def test_datasets_live_in_several_catalogs_and_schemas_and_are_read_by_every_spe
     assert {key: p.storage.registry().datasets[key].path for key in tables} == {k: f"tables/{path}" for k, (path, _) in expected.items()}
     for path, rows in expected.values():
         assert len(DeltaTable(p.folder / "storage" / "tables" / path).to_pyarrow_table()) == rows, path
+
+
+def test_tables_that_code_makes_while_it_is_loaded_are_there_for_the_pipeline_in_any_catalog(project):
+    p = project(
+        HEAD
+        + """
+    spark.sql("CREATE CATALOG IF NOT EXISTS `ref-data`")
+    spark.sql("CREATE SCHEMA IF NOT EXISTS ref.01_codes")
+    spark.sql("USE CATALOG main")
+    spark.sql("CREATE TABLE IF NOT EXISTS ref.`01_codes`.regions (id INT, name STRING)")
+    spark.sql("INSERT INTO ref.`01_codes`.regions VALUES (1, 'north'), (2, 'south'), (3, 'moon')")
+    spark.sql("DELETE FROM ref.`01_codes`.regions WHERE name = 'moon'")
+    spark.sql(
+        "MERGE INTO ref.01_codes.regions AS t USING (SELECT 3 AS id, 'east' AS name) AS s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+    )
+    spark.sql("CREATE OR REPLACE TABLE upper AS SELECT id, upper(name) AS name FROM ref.01_codes.regions")
+    spark.sql("CREATE OR REPLACE TEMP VIEW two AS SELECT * FROM upper WHERE id < 3")
+    spark.createDataFrame([(1, "x")], "id INT, code STRING").write.mode("overwrite").saveAsTable("`ref-data`.s.`codes-2`")
+    spark.createDataFrame([(2, "y")], "id INT, code STRING").write.insertInto("`ref-data`.s.`codes-2`")
+    spark.createDataFrame([(3, "z")], "id INT, code STRING").writeTo("`ref-data`.s.`codes-2`").append()
+    assert spark.table("ref.01_codes.regions").count() == 3 and spark.catalog.tableExists("ref.01_codes.regions")
+    assert spark.sql("SELECT * FROM default.upper JOIN two USING (id)").count() == 2
+    spark.sql("CREATE TABLE gone (id INT)")
+    spark.sql("DROP TABLE gone")
+    assert not spark.catalog.tableExists("main.default.gone")
+
+    @dlt.table
+    def regions():
+        return spark.sql("SELECT r.id, r.name, c.code FROM ref.01_codes.regions AS r JOIN `ref-data`.s.`codes-2` AS c ON c.id = r.id")
+
+    @dlt.table
+    def names():
+        return spark.read.table("main.default.upper").join(spark.table("two").select("id"), "id")
+"""
+    )
+    for _ in range(2):
+        p.run()
+        assert p.rows("regions") == [(1, "north", "x"), (2, "south", "y"), (3, "east", "z")]
+        assert p.rows("names") == [(1, "NORTH"), (2, "SOUTH")]
+    assert [s.name for s in p.spark.catalog.listDatabases() if s.name.startswith("lakelet")] == []
+    notices = [notice.text for notice in p.pipeline.check().notices]
+    assert any("--table ref.01_codes.regions=PATH makes it last" in text for text in notices), notices
+
+
+def test_a_stream_does_not_read_a_table_that_the_next_load_makes_anew_and_use_names_the_flag(project):
+    p = project(
+        HEAD
+        + """
+    spark.sql("CREATE TABLE a.b.seed (id INT)")
+
+    @dlt.table
+    def rows():
+        return spark.readStream.table("a.b.seed")
+"""
+    )
+    (error,) = p.refused()
+    assert (error.code, "--table a.b.seed=PATH" in str(error.todo)) == ("TABLE_NOT_KEPT", True)
+    p.write(HEAD + "\n    spark.sql('USE CATALOG other')\n")
+    (error,) = p.refused()
+    assert (error.code, error.todo) == ("NOT_SUPPORTED_YET", "Write full names, or start with --catalog other.")
+
+
+def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
+    p = project(
+        HEAD
+        + """
+    from delta.tables import DeltaTable
+
+    spark.sql("CREATE TABLE IF NOT EXISTS samples.shop.orders (id BIGINT, name STRING)")
+    spark.sql("DELETE FROM samples.shop.orders WHERE id > 2")
+    spark.createDataFrame([(3, "c")], "id BIGINT, name STRING").write.mode("append").saveAsTable("samples.shop.orders")
+    spark.createDataFrame([(1, "new")], "id INT, name STRING").write.mode("overwrite").saveAsTable("samples.shop.fresh")
+    assert DeltaTable.forName(spark, "samples.shop.orders").toDF().count() == 3
+
+    @dlt.table
+    def rows():
+        return spark.readStream.option("ignoreDeletes", True).option("skipChangeCommits", True).table("samples.shop.orders")
+
+    @dlt.table
+    def fresh():
+        return spark.table("samples.shop.fresh")
+"""
+    )
+    data = outside(p)
+    p.tables.append(("samples.shop.fresh", "data/fresh"))
+    p.run()
+    assert (sorted(p.rows("rows")), p.rows("fresh")) == ([(1, "a"), (2, "b"), (3, "c")], [(1, "new")])
+    assert len(DeltaTable(data / "orders").to_pyarrow_table()) == 3
