@@ -192,11 +192,11 @@ class Analyzer:
     errors: list[LakeletError] = field(default_factory=list)
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     failures: dict[str, LakeletError] = field(default_factory=dict)
-
     open_rows: OpenRows = lambda dataset: None
+
     def __post_init__(self) -> None:
-        self.stubs = Stubs(self.spark)
         self.strict = (properties.look_up(self.parameters, actions.STRICT) or "false").lower() == "true"
+        self.stubs = Stubs(self.spark)
         self._done: dict[str, AnalyzedDataset | None] = {}
         self._nodes: dict[str, Node] = {}
         self._stack: list[Dataset] = []

@@ -92,8 +92,8 @@ class StreamPlan:
 
     leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
     watermark: bool
-
     processor: bool = False
+
 
 def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""

@@ -145,6 +145,10 @@ class Storage:
     def checkpoint(self, target: TableName, flow: str, generation: str) -> Place:
         return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
 
+    def belongings(self, target: TableName) -> tuple[Place, Place]:
+        """Folders with all checkpoints and source states of a table's flows."""
+        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
+
     def source_state(self, target: TableName, flow: str, epoch: int, number: int) -> Place:
         return self.root / "autoloader" / _folder(target) / _segment(flow) / str(epoch) / str(number)
 
@@ -153,10 +157,6 @@ class Storage:
     def registry(self) -> Registry:
         """What is stored; an empty registry where nothing was stored yet."""
         with self._lock:
-    def belongings(self, target: TableName) -> tuple[Place, Place]:
-        """Folders with all checkpoints and source states of a table's flows."""
-        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
-
             return self._load()
 
     def reload(self) -> Registry:
