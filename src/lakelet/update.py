@@ -35,12 +35,12 @@ from lakelet.plan import Decision, Plan, Step, Strategy
 from lakelet.repair import repair
 from lakelet.retries import Retries
 from lakelet.select import Selection
-from lakelet.storage import LastUpdate, Registry, Storage
 from lakelet.stopping import cancellation_cause
+from lakelet.storage import LastUpdate, Registry, Storage
 
 WORKERS = 4
-
 _UNENDED = frozenset({"QUEUED", "STARTING", "RUNNING"})
+
 
 @dataclass(frozen=True)
 class UpdateResult:
@@ -143,13 +143,13 @@ class Update:
     def __post_init__(self) -> None:
         config = self.config
         self._retries = Retries(config.parameters, config.development, config.continuous, self.attempt)
-        self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
-        self.events.tell(self._hooks)
-
         self._rounds: Rounds | None = None
         self._idle: set[str] = set()
         self._state = ""
         self._statuses: dict[str, str] = {}
+        self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
+        self.events.tell(self._hooks)
+
     @property
     def id(self) -> str:
         return self.environment.update_id
@@ -196,13 +196,13 @@ class Update:
 
     def progress(self, work: Work, status: str, message: str, *, level: str = INFO, error: BaseException | None = None) -> None:
         name = str(self.environment.catalog.datasets[work.target].name)
+        self._statuses[work.key] = status
         self.emit("flow_progress", message, {"status": status}, dataset=name, flow=work.key, level=level, error=error)
 
     # --------------------------------------------------------------------------------------------------------- run
 
     def run(self) -> UpdateResult:
         """Bring the selected datasets up to date. Raises LakeletError only if the update could not begin."""
-        self._statuses[work.key] = status
         started = self.clock()
         everything = works(self.analysis, self.loaded)
         with self.storage.lease(self.id):
@@ -383,6 +383,14 @@ class Update:
             run(list(chosen))
         return "FAILED" if self.errors else "COMPLETED"
 
+    def _pace(self, work: Work) -> float:
+        """Seconds between two looks at what a flow reads, in a continuous update."""
+        if work.analyzed is None or work.flow is None:
+            return 0.0
+        dataset, flow = work.analyzed.dataset, work.flow.flow
+        settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self.config.parameters)
+        return pace(settings, streaming=work.flow.streaming, external=bool(self.analysis.graph.by_key[work.target].external))
+
     def _work(self, work: Work) -> bool | Again:
         """Run one flow; its failure becomes an event, and another attempt or an error of the update."""
         try:
@@ -394,14 +402,6 @@ class Update:
             else:
                 retry = self._retries.after_flow(work.key, FlowRun(self.environment, work.analyzed, work.flow).conf, problem)
             if retry is None:
-    def _pace(self, work: Work) -> float:
-        """Seconds between two looks at what a flow reads, in a continuous update."""
-        if work.analyzed is None or work.flow is None:
-            return 0.0
-        dataset, flow = work.analyzed.dataset, work.flow.flow
-        settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self.config.parameters)
-        return pace(settings, streaming=work.flow.streaming, external=bool(self.analysis.graph.by_key[work.target].external))
-
                 self._failed(work, problem)
                 return False
             told = f"Flow '{work.key}' has FAILED: {problem.what}; {retry[1]} follows in {retry[0]:g} s."
@@ -418,6 +418,8 @@ class Update:
             raise self.analysis.failures.get(work.target) or LakeletError(
                 "FLOW_FAILED", "a dataset it reads could not be analysed", dataset=work.key
             )
+        if work.key in self._idle and self._still_idle(work, FlowRun(self.environment, work.analyzed, work.flow)):
+            return
         self.progress(work, "STARTING", f"Flow '{work.key}' is STARTING.")
         decision = decide(self.environment, work, remember=True)
         self._step(work, decision)
@@ -427,10 +429,10 @@ class Update:
             if work.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
             self.progress(work, "IDLE", f"Flow '{work.key}' is IDLE: {decision.reason}.")
+            if self._rounds is not None:
+                self._idle.add(work.key)
             return
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
-        if work.key in self._idle and self._still_idle(work, FlowRun(self.environment, work.analyzed, work.flow)):
-            return
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
         elif work.flow.flow.once:
@@ -440,8 +442,15 @@ class Update:
         else:
             append.run_append(run)
         self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
-            if self._rounds is not None:
-                self._idle.add(work.key)
+
+    def _still_idle(self, work: Work, run: FlowRun) -> bool:
+        """Whether a flow that was told to be idle is so in this round too; then nothing is told about it."""
+        if decide(self.environment, work, remember=False).strategy is not Strategy.SKIP:
+            self._idle.discard(work.key)
+            return False
+        if work.kind is not Kind.MATERIALIZED_VIEW:
+            clean_sources(run)
+        return True
 
     def _step(self, work: Work, decision: Decision) -> None:
         names = self.environment.catalog.datasets
@@ -455,15 +464,6 @@ class Update:
     def _skipped(self, work: Work, roots: tuple[str, ...]) -> None:
         """A flow below a failed one. One that could not be analysed because of it is the same case."""
         self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
-
-    def _still_idle(self, work: Work, run: FlowRun) -> bool:
-        """Whether a flow that was told to be idle is so in this round too; then nothing is told about it."""
-        if decide(self.environment, work, remember=False).strategy is not Strategy.SKIP:
-            self._idle.discard(work.key)
-            return False
-        if work.kind is not Kind.MATERIALIZED_VIEW:
-            clean_sources(run)
-        return True
 
     def _stopping(self, stop: BaseException) -> None:
         """Somebody stops the update: told before the flows at work are waited for."""
