@@ -92,12 +92,12 @@ class Pipeline:
 
         Raises LakeletError or DefinitionErrors if the update did not begin: nothing ran, nothing was written.
         """
+        if self.config.continuous:
+            refuse_in_continuous(request)
         result, attempt = self._update(request, listeners, 0), 0
         while result.retry_after is not None:
             time.sleep(result.retry_after)
             attempt += 1
-        if self.config.continuous:
-            refuse_in_continuous(request)
             result = self._update(request, listeners, attempt)
         return result
 
