@@ -70,12 +70,12 @@ _NO_ROWS = (
 OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
 """(flow, number, spec, observation name, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
 
-
 OpenRows = Callable[[Dataset], DataFrame | None]
 """The rows that a dataset has in the storage; None where it has no table yet."""
 
 _ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 _BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
+
 
 @dataclass(frozen=True)
 class AnalyzedFlow:
@@ -122,7 +122,6 @@ class _Reader(QueryReader):
     analyzer: Any = None
     flow: Flow | None = None
     opened: dict[str, int] = field(default_factory=dict)
-
     acts: bool = False  # the function asks for rows of tables
     blind: bool = False  # some of them have none yet
 
@@ -143,6 +142,7 @@ class _Reader(QueryReader):
         for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.opened):
             memory.clear()
         self._views = 0
+
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.analyzer.usable(dataset).schema
         if self.acts and not streaming and not feed:
@@ -156,7 +156,6 @@ class _Reader(QueryReader):
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
         return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
-    def open_source(self, spec: Any, number: int) -> DataFrame:
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
         found: AnalyzedDataset = self.analyzer.usable(dataset)
         complete = any(f.complete for f in found.flows)
@@ -164,6 +163,7 @@ class _Reader(QueryReader):
         if text:
             self.notices.append(Notice(text, caller_location()))
 
+    def open_source(self, spec: Any, number: int) -> DataFrame:
         frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
         return frame
 
@@ -363,14 +363,6 @@ class Analyzer:
         always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
         return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
 
-    def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
-        """What a flow reads; of snapshots that a function gives, the first one, with its version in the place of the sequence.
-
-        Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
-        """
-        spec = flow.changes
-        if spec is None or not callable(spec.snapshots):
-            return data_frame(flow.query(), flow), spec
     def _called(self, dataset: Dataset, flow: Flow, reader: _Reader) -> tuple[DataFrame, ChangeSpec | None]:
         """`_rows`, once more if the function asks for rows (decision 0019)."""
         found = None
@@ -384,6 +376,14 @@ class Analyzer:
             reader.notices.append(Notice(_BLIND, flow.where))
         return found
 
+    def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
+        """What a flow reads; of snapshots that a function gives, the first one, with its version in the place of the sequence.
+
+        Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
+        """
+        spec = flow.changes
+        if spec is None or not callable(spec.snapshots):
+            return data_frame(flow.query(), flow), spec
         given = copy_of(spec.snapshots(None))
         if given is not None:
             return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))

@@ -156,7 +156,7 @@ class Pipeline:
         ):
             found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
             _pickle_by_value(found.helpers)
-            paths = {key: str(storage.root / d.path) for key, d in registry.datasets.items()}
+            paths = HeldTables(storage)
             catalog = Catalog.of(found.definitions, config.namespace, paths)
             environment = Environment(spark, storage, catalog, update_id, _no_events)
             environment.fingerprint = functools.partial(_fingerprint, environment, config.parameters)

@@ -38,6 +38,7 @@ class Stubs:
         self._check = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming
         modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
         self._modes = {False: modes.Append(), True: modes.Complete()}
+        self._update = modes.Update()
         self._names: dict[int, str] = {}
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
 
@@ -65,7 +66,6 @@ class Stubs:
         """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `complete` mode."""
         self._check(plan, self._modes[complete])
 
-    def key_of(self, leaf: Any) -> str | None:
     def check_sent(self, plan: Any, *, update: bool) -> None:
         """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `update` mode."""
         self._check(plan, self._update if update else self._modes[False])
@@ -74,6 +74,7 @@ class Stubs:
         """Whether a query reads a stand-in."""
         return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
 
+    def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""
         if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
             return None
@@ -84,9 +85,9 @@ class Stubs:
 class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
-    A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only.
 
+    A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
     count.
     """
 
@@ -99,7 +100,7 @@ def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
     leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
-    return StreamPlan(leaves, "EventTimeWatermark" in names)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, any(name.startswith("TransformWithState") for name in names))
 
 
 def aggregates_all(node: Any) -> bool:

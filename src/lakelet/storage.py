@@ -19,7 +19,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
@@ -31,6 +31,7 @@ import psutil
 from lakelet.errors import LakeletError
 from lakelet.failpoints import reached
 from lakelet.names import Namespace, TableName
+from lakelet.objects import scheme_of
 from lakelet.places import Place, RemotePath, names_in, place
 
 FORMAT = 1
@@ -140,7 +141,14 @@ class Storage:
     def table_path(self, name: TableName) -> Place:
         """Where a table lies: where the registry says, else where a new one will be made."""
         stored = self.registry().datasets.get(name.key)
-        return self.root / (stored.path if stored else new_table_path(name))
+        return self.at(stored.path if stored else new_table_path(name))
+
+    def at(self, path: str) -> Place:
+        """The place of a stored path, which is relative to the root unless it is one of a sink elsewhere."""
+        scheme = scheme_of(path)
+        if scheme == "file":
+            return place("/" + path.split(":", 1)[1].lstrip("/"))
+        return place(path) if scheme is not None or path.startswith("/") else self.root / path
 
     def checkpoint(self, target: TableName, flow: str, generation: str) -> Place:
         return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
@@ -251,6 +259,35 @@ class Storage:
             why=f"update {holder['update_id'][:8]} of {process} holds it since {since}",
             todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
         )
+
+
+class HeldTables(Mapping[str, str]):
+    """Path by key of the tables in a storage: those it has registered, and any other Delta table where one of that name would lie.
+
+    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are not looked for.
+    """
+
+    def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:
+        self._storage, self._without = storage, frozenset(without)
+        datasets = storage.registry().datasets.items()
+        self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind != "sink" and k not in self._without}
+
+    def apart_from(self, without: Collection[str]) -> HeldTables:
+        """These tables without some of them."""
+        return HeldTables(self._storage, {*self._without, *without})
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._known and key not in self._without and key.count(".") == 2:
+            path = self._storage.root / new_table_path(TableName(*key.split(".")))
+            if (path / "_delta_log").is_dir():
+                self._known[key] = str(path)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 def new_table_path(name: TableName) -> str:

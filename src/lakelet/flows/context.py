@@ -27,9 +27,9 @@ from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import CHANGE_FEED, EPOCH, TableLog, TableSpec, streams_from_log
 
-
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 
 class Emit(Protocol):
     """Writes an event about a flow."""
@@ -76,7 +76,6 @@ class Environment:
         """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
         self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
 
-    def log(self, path: Place) -> TableLog:
     def open_rows(self, dataset: Dataset) -> DataFrame | None:
         """The rows that a dataset has now; None where it has no table yet."""
         path = self.storage.table_path(dataset.name)
@@ -84,6 +83,7 @@ class Environment:
             return None
         return DataFrame(self.spark._jsparkSession.read().format("delta").load(str(path)), self.spark)
 
+    def log(self, path: Place) -> TableLog:
         """The log of a table, read once for all flows of the update."""
         with self._lock:
             return self.logs.setdefault(str(path), TableLog(path))
@@ -140,7 +140,7 @@ class FlowRun:
         return self.environment.stored(self.dataset, self.analyzed.kind.value)
 
     def path(self) -> Place:
-        return self.environment.storage.root / self.stored().path
+        return self.environment.storage.at(self.stored().path)
 
     def generation(self) -> str:
         """Names the flow's checkpoint: its own reset epoch and, once a table it streams from was reset, theirs too.
