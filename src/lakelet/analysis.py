@@ -40,6 +40,7 @@ from lakelet.clones import UpdateSession, flow_session
 from lakelet.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
 from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location
 from lakelet.filestates import STATES
+from lakelet.flows.sinkplaces import sink_path
 from lakelet.graph import Graph, Node, topological
 from lakelet.loader import innermost_location
 from lakelet.model import ChangeSpec, Dataset, Flow, Kind
@@ -311,6 +312,10 @@ class Analyzer:
         stored = self.stored.get(dataset.name.key)
         checks.check_flows(dataset, kind, [f.flow for f in flows], stored)
         node = self._nodes[dataset.name.key]
+        if dataset.sink is not None:
+            sink_path(dataset, self.catalog)
+            self._nodes[dataset.name.key] = replace(node, kind=kind, columns=())
+            return AnalyzedDataset(dataset, kind, StructType(), tuple(flows))
         schema = checks.table_schema(dataset, kind, [f.schema for f in flows], stored, self.spark)
         columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
         self._nodes[dataset.name.key] = Node(
@@ -357,6 +362,9 @@ class Analyzer:
                 self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:
+            if dataset.sink is not None:
+                checks.check_sink_stream(self.stubs, dataset, flow, frame)
+                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
             others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
             complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
             return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)

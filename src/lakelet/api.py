@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from lakelet.changes import apply_changes, apply_changes_from_snapshot, create_auto_cdc_flow, create_auto_cdc_from_snapshot_flow
 from lakelet.errors import LakeletError, Location
 from lakelet.hooks import on_event_hook
-from lakelet.later import create_sink, foreach_batch_sink, replace_flow, unsupported, update_flow
+from lakelet.later import replace_flow, unsupported
 from lakelet.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.names import TableName
 from lakelet.registry import active_reader, active_registry, caller_location, function_location
+from lakelet.sinks import NO_RULES, NO_RULES_TODO, RULELESS, create_sink, foreach_batch_sink
 
 F = TypeVar("F", bound=Callable[..., Any])
 _BOUND = "__lakelet_dataset__"
@@ -293,42 +294,63 @@ def append_flow(
     once: bool = False,
     import_checkpoint: Any = None,
 ) -> Callable[[F], F]:
-    """Declare the decorated function as a flow that appends to the streaming table `target`.
+    """Declare the decorated function as a flow that appends to the streaming table or sink `target`.
 
     `once`: its query is a batch, appended one time until a full refresh (dlt-semantics 5.6).
     """
     where = caller_location()
-    if callable(name) or not _text("target", target, where):
-        raise _invalid("append_flow needs a target", where, 'Write @dlt.append_flow(target="table").')
     if not isinstance(once, bool):
         raise _invalid(f"once must be True or False, got {once!r}", where)
     _refuse(where, import_checkpoint=import_checkpoint)
+    return _flow_into("append_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, once=once)
+
+
+def update_flow(
+    target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
+) -> Callable[[F], F]:
+    """Declare the decorated function as a flow that tells a sink which rows of its result changed (dlt-semantics 1.9)."""
+    return _flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
+
+
+def _flow_into(kind: str, target: Any, name: Any, where: Location, given: Mapping[str, Any], *, once: bool = False) -> Callable[[F], F]:
+    """The decorator `kind` of a flow called `name` into `target`; `given`: comment and spark_conf, to be checked."""
+    if callable(name) or callable(target) or not _text("target", target, where):
+        raise _invalid(f"{kind} needs a target", where, f'Write @dlt.{kind}(target="table").')
 
     def declare(function: F) -> F:
         if not callable(function):
-            raise _invalid("append_flow decorates a function", where)
+            raise _invalid(f"{kind} decorates a function", where)
         if getattr(function, _PENDING, None):
-            raise _invalid(
-                "expectations belong to tables and views, not to flows", where, "Give them to create_streaming_table(expect_all=...)."
-            )
+            raise _invalid(NO_RULES, where, NO_RULES_TODO)
         registry = active_registry()
         _no_arguments(function, function_location(function))
         flow_name = _text("name", name, where) or _function_name(function, where)
+        query = getattr(function, "__wrapped__", function) if hasattr(function, _BOUND) else function
         registry.add_flow(
             Flow(
                 name=flow_name if "." in flow_name else str(registry.resolve(f"`{flow_name}`", where)),
                 target=registry.resolve(str(target), where),
-                query=getattr(function, "__wrapped__", function) if hasattr(function, _BOUND) else function,
+                query=query,
                 where=function_location(function),
                 default=False,
-                comment=_text("comment", comment, where),
-                spark_conf=_settings("spark_conf", spark_conf, where),
+                comment=_text("comment", given["comment"], where),
+                spark_conf=_settings("spark_conf", given["spark_conf"], where),
                 once=once,
+                update=kind == "update_flow",
             )
         )
-        return function
+        return _without_rules(function)
 
     return declare
+
+
+def _without_rules(function: F) -> F:
+    """The function, wrapped so that an expectation above the decorator of a flow is refused; it would have no effect."""
+    if hasattr(function, _BOUND) or getattr(function, RULELESS, False):
+        return function
+    found = _callable(function)
+    setattr(found, RULELESS, True)
+    return found  # type: ignore[return-value]
 
 
 # ------------------------------------------------------------------------------------------------------ expectations
@@ -360,6 +382,8 @@ def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:
         if bound is not None:
             active_registry().add_expectations(bound, expectations)
             return function
+        if getattr(function, RULELESS, False):
+            raise _invalid(NO_RULES, where, NO_RULES_TODO)
         waiting = _callable(function)
         # Decorators apply from the inside out; the outermost is written first, so it comes first.
         setattr(waiting, _PENDING, (*expectations, *getattr(function, _PENDING, ())))

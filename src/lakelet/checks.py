@@ -44,12 +44,13 @@ def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
         return
     must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
     if must_stream and not frame.isStreaming:
+        target, way_out = ("sink", "write once=True") if dataset.sink is not None else ("streaming table", "declare a materialized view")
         raise LakeletError(
             "QUERY_KIND",
-            "a streaming table needs a streaming query; this one is a batch query",
+            f"a {target} needs a streaming query; this one is a batch query",
             where=flow.where,
             dataset=str(dataset.name),
-            todo="Read with spark.readStream.table(...), or declare a materialized view.",
+            todo=f"Read with spark.readStream.table(...), or {way_out}.",
         )
     if dataset.kind is Kind.MATERIALIZED_VIEW and frame.isStreaming:
         raise LakeletError(
@@ -79,6 +80,22 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
             dataset=str(dataset.name),
             todo=f"Change it back, give it another name, or replace its rows: lakelet run --full-refresh {dataset.name}",
         )
+
+
+def check_sink_stream(stubs: Stubs, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+    """Raise STREAM_QUERY_REFUSED for a query whose result cannot be sent to a sink row by row, or as updates where the flow says so."""
+    try:
+        stubs.check_sent(frame._jdf.queryExecution().analyzed(), update=flow.update)
+    except AnalysisException as problem:
+        mode = "update flow" if flow.update else "append flow"
+        raise LakeletError(
+            "STREAM_QUERY_REFUSED",
+            f"this streaming query cannot be sent to a sink by an {mode}",
+            where=flow.where,
+            dataset=str(dataset.name),
+            why=first_line(problem),
+            todo="Compute it in a table that the flow reads." if flow.update else "Add a watermark, or write an update flow: @dp.update_flow.",
+        ) from None
 
 
 def runs_complete(stubs: Stubs, dataset: Dataset, flow: Flow, others: Sequence[Flow], frame: DataFrame) -> bool:

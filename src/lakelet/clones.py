@@ -79,6 +79,17 @@ def flow_session(session: UpdateSession, conf: Mapping[str, str]) -> Iterator[Sp
 
 
 @contextmanager
+def within(session: UpdateSession, jsession: Any) -> Iterator[None]:
+    """In this thread the user's `spark` stands for this JVM session; Spark calls handlers of micro-batches in threads of its own."""
+    token = _clone.set(jsession)
+    try:
+        with _active(session, jsession):
+            yield
+    finally:
+        _clone.reset(token)
+
+
+@contextmanager
 def _active(session: SparkSession, jsession: Any) -> Iterator[None]:
     jclass = getattr(session._jvm, "org.apache.spark.sql.classic.SparkSession")
     before = jclass.getActiveSession()

@@ -49,6 +49,7 @@ CODES: dict[str, CodeInfo] = {
     "PATH_NOT_MAPPED": CodeInfo(_I, "a path of the hosted service, or of a cloud that cannot be read here, without a `--map` for it"),
     "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist"),
     "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist"),
+    "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes anew each time it is loaded"),
     "TABLE_PLACE_UNREADABLE": CodeInfo(_I, "the place of a `--table` holds neither Delta nor Parquet, CSV, JSON or ORC"),
     "FILE_NOT_FOUND": CodeInfo(_I, "dbutils.fs was asked for a path that does not exist"),
     "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),

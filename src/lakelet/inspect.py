@@ -16,8 +16,8 @@ from lakelet.errors import LakeletError, nearest_names
 from lakelet.jsonvalues import json_rows, spark_type_text
 from lakelet.names import TableName, split_name
 from lakelet.objects import delta_options, is_s3
-from lakelet.places import Place, place
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.places import Place
+from lakelet.storage import Registry, Storage, StoredDataset, new_table_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +33,10 @@ Note = Callable[[str], None]
 
 @dataclass(frozen=True)
 class TableInfo:
-    """One stored dataset. `rows`, `version` and `columns` are None or empty while nothing was written to it yet."""
+    """One stored dataset. `rows`, `version` and `columns` are None or empty while nothing was written to it yet.
+
+    A sink has them, and a path, if it is a Delta table.
+    """
 
     name: str
     kind: str
@@ -59,17 +62,18 @@ def _info(storage: Place, dataset: StoredDataset) -> TableInfo:
     path = _path(storage, dataset)
     rows = version = None
     columns: tuple[Mapping[str, str], ...] = ()
-    table = _open(path)
+    table = _open(path) if dataset.path else None
     if table is not None:
         version = table.version()
         fields = json.loads(table.schema().to_json())["fields"]
         columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
         rows = _count(table)
-    return TableInfo(dataset.name, dataset.kind, path.as_uri(), rows, version, columns, dataset.private, dataset.active)
+    shown = path.as_uri() if dataset.path else ""
+    return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active)
 
 
 def _path(storage: Place, dataset: StoredDataset) -> Place:
-    return place(storage) / dataset.path
+    return Storage(storage).at(dataset.path)
 
 
 def _open(path: Place) -> Any:
@@ -114,9 +118,21 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
         resolved = registry.namespace.resolve(name)
     except ValueError as problem:
         raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
-    found = registry.datasets.get(resolved.key)
+    found = _stored(registry, resolved)
     if found is None:
         raise _unknown(name, registry)
+    return found
+
+
+def _stored(registry: Registry, name: TableName) -> StoredDataset | None:
+    """The dataset of that name, or the Delta sink that writes to a table of that name below the storage. Raises UNKNOWN_TABLE for others."""
+    found = registry.datasets.get(name.key)
+    if found is None:
+        path = new_table_path(name)
+        found = next((d for d in registry.datasets.values() if d.kind == "sink" and d.path == path), None)
+    if found is not None and not found.path:
+        todo = "Look where its options point, or at the table that is written to it."
+        raise LakeletError("UNKNOWN_TABLE", f"{found.name} is a sink, whose rows are outside of the storage", todo=todo)
     return found
 
 
@@ -277,11 +293,13 @@ class _Views:
             raise _unknown(names_of([ref])[0], self._registry)
         space = self._registry.namespace
         full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
-        stored = self._registry.datasets.get(full.key)
+        stored = _stored(self._registry, full)
         if stored is not None:
             return self._view(full.key, _path(self._storage.root, stored), stored.name)
         if len(parts) == 2 and parts[0].lower() in ("delta", "parquet", "json", "csv", "text", "orc"):
             return None
+        if _open(self._storage.at(new_table_path(full))) is not None:  # written by a sink
+            return self._view(full.key, self._storage.at(new_table_path(full)), str(full))
         if len(parts) == 1 and parts[0].lower() == EVENT_LOG:
             return self._view(EVENT_LOG, self._storage.events, "the event log")
         raise _unknown(names_of([ref])[0], self._registry)

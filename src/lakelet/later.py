@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from lakelet.errors import LakeletError, Location
@@ -17,18 +16,6 @@ def unsupported(feature: str, where: Location | None = None) -> NoReturn:
         where=where or caller_location(),
         todo="Leave it out, or run this pipeline on Databricks until a later version supports it.",
     )
-
-
-def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None) -> None:
-    unsupported("create_sink")
-
-
-def foreach_batch_sink(name: Any = None) -> Any:
-    unsupported("foreach_batch_sink")
-
-
-def update_flow(target: Any, name: Any = None, spark_conf: Any = None, comment: Any = None) -> Any:
-    unsupported("update_flow")
 
 
 def replace_flow(

@@ -26,12 +26,16 @@ class Action(Enum):
 
 
 class Kind(Enum):
-    """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (1.6)."""
+    """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (1.6).
+
+    A SINK is only written to; it has a place in the graph and in the event log like a dataset, and no rows of its own.
+    """
 
     TABLE = "table"
     STREAMING_TABLE = "streaming_table"
     MATERIALIZED_VIEW = "materialized_view"
     VIEW = "view"
+    SINK = "sink"
 
 
 @dataclass(frozen=True)
@@ -48,9 +52,30 @@ class Expectation:
         return self.constraint if isinstance(self.constraint, str) else str(self.constraint)
 
 
+SinkHandler = Callable[[Any, int], Any]
+"""A micro-batch as DataFrame and its number in; what comes out is not used (dlt-semantics 1.9)."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a sink's rows go: a data source of Spark's by its `format`, or the user's `handler`, whose format is `foreach_batch`.
+
+    `table`: the table that a Delta sink names instead of a path.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    handler: SinkHandler | None = None
+    table: TableName | None = None
+
+    @property
+    def is_delta(self) -> bool:
+        return self.handler is None and self.format.lower() == "delta"
+
+
 @dataclass(frozen=True)
 class Dataset:
-    """One dataset as declared. `schema` is DDL text, a StructType, or None (inferred)."""
+    """One dataset as declared. `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go."""
 
     name: TableName
     kind: Kind
@@ -63,6 +88,7 @@ class Dataset:
     schema: Any = None
     private: bool = False
     expectations: tuple[Expectation, ...] = ()
+    sink: Sink | None = None
 
 
 ColumnPath = tuple[str, ...]
@@ -123,7 +149,8 @@ class Flow:
     """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
 
     `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source. `once`: a batch
-    that is appended one time until a full refresh (5.6); for a change flow its `changes` say so.
+    that is appended one time until a full refresh (5.6); for a change flow its `changes` say so. `update`: a stream into a sink that
+    tells which rows of its result changed (output mode update).
     """
 
     name: str
@@ -136,6 +163,7 @@ class Flow:
     changes: ChangeSpec | None = None
     language: Literal["PYTHON", "SQL"] = "PYTHON"
     once: bool = False
+    update: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,6 +186,11 @@ class Definitions:
     datasets: tuple[Dataset, ...]
     flows: tuple[Flow, ...]
     hooks: tuple[Hook, ...] = ()
+
+    @property
+    def sinks(self) -> tuple[Dataset, ...]:
+        """The targets outside of the pipeline."""
+        return tuple(dataset for dataset in self.datasets if dataset.sink is not None)
 
     def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
         """Key of each dataset → the flows that write to it, in the order of declaration."""

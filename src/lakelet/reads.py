@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -39,6 +39,7 @@ from lakelet.named import table_flag
 from lakelet.names import Namespace, TableName, split_name
 from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, wrapping
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
+from lakelet.storage import HeldTables
 from lakelet.tables import CHANGE_FEED
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
@@ -64,10 +65,10 @@ class Catalog:
     """Keys of the datasets whose change feed the pipeline reads; analysis finds them."""
 
     @classmethod
-    def of(cls, definitions: Definitions, namespace: Namespace, stored: Mapping[str, str]) -> Catalog:
+    def of(cls, definitions: Definitions, namespace: Namespace, stored: HeldTables) -> Catalog:
         datasets = {d.name.key: d for d in definitions.datasets}
         flows = definitions.flows_by_target()
-        return cls(namespace, datasets, flows, {k: p for k, p in stored.items() if k not in datasets})
+        return cls(namespace, datasets, flows, stored.apart_from({key for key, d in datasets.items() if d.sink is None}))
 
     def find(self, parts: Sequence[str]) -> TableName | None:
         """The full name meant by the parts of a name, or None if they are too many.
@@ -84,11 +85,15 @@ class Catalog:
         except ValueError:
             return None
 
+    def is_foreign(self, name: TableName) -> bool:
+        """Whether the name of a sink is that of a table beside the pipeline too; then reading it means the table."""
+        return self.datasets[name.key].sink is not None and name.key in self.other_tables
+
     def _is_view(self, name: TableName) -> bool:
         return name.key in self.datasets and self.datasets[name.key].kind is Kind.VIEW
 
     def known_names(self) -> list[str]:
-        return [str(d.name) for d in self.datasets.values()] + list(self.other_tables)
+        return [str(d.name) for d in self.datasets.values() if d.sink is None] + list(self.other_tables)
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,8 @@ class QueryReader(ABC):
     watches: list[Watch] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     label: str = ""  # name of the flow
+    takes_commands: ClassVar[bool] = False
+    """Whether SQL text may write: in functions of sinks only."""
     _views: int = 0
     _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
 
@@ -124,7 +131,7 @@ class QueryReader(ABC):
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         """A stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: its change feed is asked for."""
 
-    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027 - a run has nothing to say
+    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027
         """Told before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
 
     @abstractmethod
@@ -175,7 +182,7 @@ class QueryReader(ABC):
         """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
         parts = _parts(text)
         found = self.catalog.find(parts)
-        if found and found.key in self.catalog.datasets:
+        if found and found.key in self.catalog.datasets and not self.catalog.is_foreign(found):
             return self.open(self.catalog.datasets[found.key], streaming=streaming, jreader=jreader, options=options)
         if parts[0].lower() == "live":
             raise self._unknown(text)
@@ -196,6 +203,9 @@ class QueryReader(ABC):
     def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
         """DataFrame of a dataset of the pipeline, or of its change feed."""
         feed = _feed_asked(options or {})
+        if dataset.sink is not None:
+            todo = "Read the table or view that is written to it; a Delta sink's table by its own name or path."
+            raise LakeletError("UNKNOWN_DATASET", f"{dataset.name} is a sink, which cannot be read", where=caller_location(), todo=todo)
         if feed and dataset.kind is Kind.VIEW:
             raise _kind_error(f"{dataset.name} is a view, which has no change feed", "Read the change feed of a streaming table.")
         if feed and dataset.table_properties.get(CHANGE_FEED, "true").lower() == "false":
@@ -226,8 +236,10 @@ class QueryReader(ABC):
         finally:
             reads = self._scopes.pop()
         self.entered_view(dataset, frame, reads)
-        if not dataset.expectations:
-            return frame
+        return self.judged_view(dataset, frame) if dataset.expectations else frame
+
+    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        """The rows of a view that its rules let pass, and what it takes to count them."""
         watch = Watch(f"lakelet_view_{len(self.watches)}", dataset.name, dataset.expectations)
         self.watches.append(watch)
         return judged(frame, dataset.expectations, self.observation(watch.name))
@@ -275,7 +287,7 @@ class QueryReader(ABC):
             return opened[asked]
 
         try:
-            if not sqltext.is_query(self.spark, text) and not _HARMLESS.match(text):
+            if not self.takes_commands and not sqltext.is_query(self.spark, text) and not _HARMLESS.match(text):
                 raise _command_error(text)
             text = self._with_files(text, run, files)
             rewritten = sqltext.rewrite(self.spark, text, replacement)

@@ -5,6 +5,11 @@ Whoever hands a secret to user code remembers it here; every error's text is pas
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
+_SECRET_KEY = re.compile(r"secret|password|passwd|token|jaas|credential|(access|account|private|api|sas)[._-]?key|signature", re.IGNORECASE)
+
 REDACTED = "[REDACTED]"
 _SHORTEST = 4  # blotting out every "a" or "12" would tell more than it hides
 
@@ -15,6 +20,11 @@ def remember(value: str) -> None:
     """Blot out this value in messages from now on, for the life of the process."""
     if len(value) >= _SHORTEST:
         _values.add(value)
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options as they may be shown: without remembered values, and without the values of keys that sound like secrets."""
+    return {key: REDACTED if _SECRET_KEY.search(key) else redacted(value) for key, value in options.items()}
 
 
 def redacted(text: str) -> str:

@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from lakelet.errors import LakeletError, Location, nearest_names
-from lakelet.model import Dataset, Definitions, Expectation, Flow, Hook, Kind
+from lakelet.errors import LakeletError, Location
+from lakelet.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.names import Namespace, TableName
+from lakelet.targets import target_problems
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -126,75 +127,8 @@ class Registry:
         Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
         """
         result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
-        known = [str(d.name) for d in result.datasets]
-        for flow in result.flows:
-            target = self._datasets.get(flow.target.key)
-            if target is None and complete:
-                self.errors.append(
-                    LakeletError(
-                        "UNKNOWN_TARGET",
-                        f"flow {flow.name!r} writes to {flow.target}, which no file defines",
-                        where=flow.where,
-                        nearest=nearest_names(str(flow.target), known),
-                        todo="Define it: create_streaming_table(...), in SQL CREATE STREAMING TABLE.",
-                    )
-                )
-            elif target is not None and not flow.default and target.kind in (Kind.MATERIALIZED_VIEW, Kind.VIEW):
-                self.errors.append(
-                    LakeletError(
-                        "UNKNOWN_TARGET",
-                        f"flow {flow.name!r} writes to {flow.target}, a {target.kind.value.replace('_', ' ')}",
-                        where=flow.where,
-                        todo="Flows write to streaming tables only.",
-                    )
-                )
-        flows = result.flows_by_target()
-        self.errors += [error for group in flows.values() if (error := _disagreement(group))]
-        for dataset in result.datasets if complete else ():
-            if dataset.kind is Kind.STREAMING_TABLE and not flows[dataset.name.key]:
-                self.errors.append(
-                    LakeletError(
-                        "DATASET_WITHOUT_FLOW",
-                        "the streaming table has no query and no flow writes to it",
-                        where=dataset.where,
-                        dataset=str(dataset.name),
-                        todo=f'Add a flow: @dlt.append_flow(target="{dataset.name.name}"), in SQL CREATE FLOW … AS INSERT INTO ….',
-                    )
-                )
+        self.errors += target_problems(result, complete=complete)
         return result
-
-
-def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
-    """Why change flows cannot share their target with the other flows of it (dlt-semantics 0, 6.2); None if they can."""
-    first = next((f for f in flows if f.changes is not None), None)
-    other = next((f for f in flows if first and _state_of(f) != _state_of(first)), None)
-    if first is None or other is None:
-        return None
-    why = "one appends rows and the other applies changes"
-    if other.changes is not None:
-        differing = [name for name, a, b in zip(_STATE, _state_of(first), _state_of(other), strict=True) if a != b]
-        why = f"they differ in {', '.join(differing)}"
-    return LakeletError(
-        "CDC_FLOWS_DIFFER",
-        f"flows {first.name!r} and {other.name!r} cannot share a target",
-        where=other.where,
-        dataset=str(first.target),
-        why=f"{why}; {first.name!r} is in {first.where}",
-        todo="Give each of them its own table.",
-    )
-
-
-_STATE = ("keys", "SCD type", "tracked columns", "events or snapshots")
-
-
-def _state_of(flow: Flow) -> tuple[object, ...]:
-    """What all change flows of a target have in common, because its stored state depends on it."""
-    spec = flow.changes
-    if spec is None:
-        return ()
-    lists = (spec.track_history_column_list, spec.track_history_except_column_list)
-    tracked = tuple(None if paths is None else frozenset(str(path).lower() for path in paths) for paths in lists)
-    return frozenset(str(path).lower() for path in spec.keys), spec.scd_type, tracked, spec.snapshots is None
 
 
 _registry: ContextVar[Registry | None] = ContextVar("lakelet_registry", default=None)

@@ -102,7 +102,7 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
 
 def _table_folders(root: Place, registry: Registry) -> Sequence[str]:
     """Folders of all tables, also of those whose first update did not get to register them."""
-    found = {stored.path for stored in registry.datasets.values()}
+    found = {stored.path for stored in registry.datasets.values() if stored.kind != Kind.SINK.value}
     found |= {str(log.parent)[len(str(root)) + 1 :] for log in root.glob("tables/*/*/*/_delta_log")}
     return sorted(found)
 

@@ -24,10 +24,11 @@ from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.eventlog.hookrunner import HookRunner
 from lakelet.executor import Again, execute
 from lakelet.failpoints import reached
-from lakelet.flows import append, complete, once, snapshots
+from lakelet.flows import append, complete, once, sinks, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.flows.roles import check_role, remade
+from lakelet.flows.sinkplaces import sink_definition
 from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
 from lakelet.model import Kind
@@ -92,6 +93,8 @@ def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
     run = FlowRun(environment, work.analyzed, work.flow)
     if work.kind is Kind.MATERIALIZED_VIEW:
         return complete.decide(run, work.inputs)
+    if work.kind is Kind.SINK:
+        return sinks.decide(run, environment.sources.get(run.name, ()), remember=remember)
     if work.flow.flow.once:
         return once.decide(run)
     if not work.flow.streaming:
@@ -112,7 +115,7 @@ def planned(environment: Environment, everything: Sequence[Work], selection: Sel
         else:
             decision = decide(environment, work, remember=False)
             above = [names[i] for i in work.inputs if i in busy]
-            if decision.strategy is Strategy.SKIP and above:
+            if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
                 strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
                 decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
         if decision.strategy in (Strategy.FULL, Strategy.STREAM):
@@ -178,7 +181,10 @@ class Update:
         self.events.emit(replace(event, id=id) if id else event)
 
     def _origin(self, update_id: str, dataset: str | None, flow: str | None, batch_id: int | None) -> Origin:
-        return Origin(self.pipeline_id, self.config.name, update_id, dataset, flow, self._flow_id(dataset, flow), batch_id)
+        known = self.environment.catalog.datasets.get(dataset.lower()) if dataset else None
+        sink = dataset if known is not None and known.kind is Kind.SINK else None
+        flow_id = self._flow_id(dataset, flow)
+        return Origin(self.pipeline_id, self.config.name, update_id, None if sink else dataset, flow, flow_id, batch_id, sink)
 
     def _flow_id(self, dataset: str | None, flow: str | None) -> str | None:
         """Stays the same over updates, is new after a full refresh (dlt-semantics 4.2)."""
@@ -304,13 +310,16 @@ class Update:
                 defined.add(work.target)
                 rules = [{"name": r.name, "constraint": r.text, "action": r.action.value} for r in dataset.expectations]
                 body = {"dataset_type": work.kind.name, "num_flows": len(work.analyzed.flows), "expectations": rules}
-                self.emit("dataset_definition", f"Dataset '{name}' defined.", body, dataset=name)
+                if dataset.sink is None:
+                    self.emit("dataset_definition", f"Dataset '{name}' defined.", body, dataset=name)
+                else:
+                    self.emit("sink_definition", f"Sink '{name}' defined.", sink_definition(dataset), dataset=name)
             schema = work.flow.schema
             self.emit(
                 "flow_definition",
                 f"Flow '{work.key}' defined as {'COMPLETE' if (kind := _flow_type(work.flow)) == 'MATERIALIZED_VIEW' else kind}.",
                 {
-                    "output_dataset": name,
+                    "output_sink" if dataset.sink is not None else "output_dataset": name,
                     "input_datasets": [str(i) for i in nodes[work.target].inputs] or None,
                     "flow_type": kind,
                     "is_streaming": work.flow.streaming,
@@ -346,13 +355,15 @@ class Update:
         datasets = self.environment.catalog.datasets
         for work in everything:
             above = [str(datasets[i].name) for i in work.inputs if i in self.selection.reset]
-            if not above or work.kind is not Kind.STREAMING_TABLE or work.target in self.selection.reset:
+            if not above or work.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or work.target in self.selection.reset:
                 continue
             name = str(datasets[work.target].name)
+            keeps, rebuild = "keeps its rows and reads", f"; to rebuild it too: lakelet run --full-refresh {name}"
+            if work.kind is Kind.SINK:
+                keeps, rebuild = "is a sink: what was written stays, and its flow reads", ""
             self.emit(
                 "notice",
-                f"{name} keeps its rows and reads {', '.join(above)} again from the start; "
-                f"to rebuild it too: lakelet run --full-refresh {name}",
+                f"{name} {keeps} {', '.join(above)} again from the start{rebuild}",
                 {"text": "upstream was reset", "upstream": above},
                 dataset=name,
                 flow=work.key,
@@ -435,6 +446,8 @@ class Update:
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)
+        elif work.kind is Kind.SINK:
+            sinks.run_sink(run)
         elif work.flow.flow.once:
             once.run_once(run)
         elif not work.flow.streaming:
@@ -494,6 +507,8 @@ def _flow_type(flow: AnalyzedFlow) -> str:
         return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"
     if flow.complete:
         return "COMPLETE"
+    if flow.flow.update:
+        return "UPDATE"
     return "APPEND" if flow.streaming or flow.flow.once else "MATERIALIZED_VIEW"
 
 

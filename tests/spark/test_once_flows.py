@@ -167,6 +167,6 @@ CREATE FLOW more AS INSERT INTO b BY NAME SELECT * FROM STREAM(a);
     p.run()
     assert (p.rows("a"), p.rows("b")) == ([("x", 1)], [(1, "x"), (2, "y")])
     assert set(p.statuses().values()) == {"IDLE"}
-    p.write("CREATE STREAMING TABLE a;\nCREATE FLOW f AS INSERT ONCE INTO a BY NAME SELECT * FROM STREAM b\n;", "pipeline.sql")
-    (error,) = p.write("CREATE MATERIALIZED VIEW b AS SELECT 1 AS n;", "other.sql").refused()
+    p.write("CREATE STREAMING TABLE a;\nCREATE FLOW f AS INSERT ONCE INTO a BY NAME SELECT * FROM STREAM c\n;", "pipeline.sql")
+    (error,) = p.write("CREATE MATERIALIZED VIEW c AS SELECT 1 AS n;", "other.sql").refused()
     assert (error.code, error.where.line, "ONCE" in error.what) == ("QUERY_KIND", 2, True)

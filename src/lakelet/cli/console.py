@@ -82,7 +82,7 @@ class PlainLines:
         return self._flow_text(event)
 
     def _flow_text(self, event: Event) -> str:
-        dataset = self.tally.datasets[event.origin.dataset_name or event.origin.flow_name or "?"]
+        dataset = self.tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
         facts = [counted(dataset.rows, "row")] if dataset.began else []
         facts += [f"{dataset.dropped:,} dropped"] if dataset.dropped else []
         facts += [counted(dataset.failed, "violation")] if dataset.failed else []

@@ -119,7 +119,7 @@ class Tally:
 
     def _on_flow_progress(self, event: Event) -> None:
         body = event.body
-        name = event.origin.dataset_name or event.origin.flow_name or "?"
+        name = event.origin.target_name or event.origin.flow_name or "?"
         dataset = self.datasets.setdefault(name, DatasetTally(name))
         status = str(body.get("status", "RUNNING"))
         dataset.flows[event.origin.flow_name or name] = status
@@ -164,4 +164,4 @@ class Tally:
 
 
 def _about(event: Event) -> str:
-    return str(event.origin.dataset_name or event.body.get("flow_name") or event.origin.flow_name or "?")
+    return str(event.origin.target_name or event.body.get("flow_name") or event.origin.flow_name or "?")

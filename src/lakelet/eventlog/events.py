@@ -34,6 +34,12 @@ class Origin:
     flow_name: str | None = None
     flow_id: str | None = None
     batch_id: int | None = None
+    sink_name: str | None = None
+
+    @property
+    def target_name(self) -> str | None:
+        """The dataset or sink."""
+        return self.dataset_name or self.sink_name
 
 
 @dataclass(frozen=True)

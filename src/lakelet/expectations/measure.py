@@ -18,6 +18,7 @@ from lakelet.errors import LakeletError, Location
 from lakelet.model import Action, Expectation
 
 _CHECKS = "__lakelet_checks"
+_NO_INPUT = "The input data could not be determined from the output record"
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,24 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS)
 
 
+def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
+    """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, dlt-semantics 1.9).
+
+    Rules of views only: where the rows go cannot be rolled back when counts are known.
+    """
+    failed = [~predicate(rule) for rule in rules]
+    drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
+    fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
+    kept = ~_any(drops) if drops else F.lit(True)
+    if fails:
+        names = F.array_join(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), ", ")
+        row = F.to_json(F.struct(*(F.col(f"`{c.replace('`', '``')}`") for c in rows.columns)), {"ignoreNullFields": "false"})
+        head = F.lit(f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '")
+        text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
+        kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
+    return rows.filter(kept) if drops or fails else rows
+
+
 def _any(conditions: Sequence[Column]) -> Column:
     result = conditions[0]
     for condition in conditions[1:]:
@@ -105,7 +124,7 @@ def violation_error(flow: str, dataset: str, found: Counts, where: Location, *, 
     return LakeletError(
         "EXPECTATION_VIOLATION",
         f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '{names}'. "
-        f"Input data: 'The input data could not be determined from the output record'. Output record: '{row}'. Missing input data: true",
+        f"Input data: '{_NO_INPUT}'. Output record: '{row}'. Missing input data: true",
         dataset=dataset,
         where=where,
         why=f"the rule belongs to the view {view}" if view else None,

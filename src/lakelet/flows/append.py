@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
@@ -62,7 +62,7 @@ def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> 
     looked: list[Pending] = []
     positions, examined = _positions(run, checkpoint, sources, looked)
     decision = stream_decision(positions, started=checkpoint.planned >= 0, unfinished=checkpoint.unfinished)
-    if decision.strategy is Strategy.SKIP and run.stored().columns is None:
+    if decision.strategy is Strategy.SKIP and run.stored().columns is None and run.dataset.sink is None:
         decision = Decision(Strategy.STREAM, "its last update ended before the table was ready")
     if remember:
         _report_listings(run, sources, looked)
@@ -243,35 +243,52 @@ def _worth_keeping(facts: dict[str, Any]) -> bool:
     return bool(facts["anything"])
 
 
+class Running(Protocol):
+    """A query that was started, the reader that opened its sources, and what its batches raised."""
+
+    @property
+    def query(self) -> Any: ...
+    @property
+    def reader(self) -> RunReader: ...
+    @property
+    def failure(self) -> BaseException | None: ...
+
+
+Query = TypeVar("Query", bound=Running)
+
+
 def run_append(run: FlowRun) -> Totals:
     """Process everything that is there, then stop. Raises LakeletError."""
     totals = Totals()
-    environment = run.environment
-    slow_starts = 0
-    for _ in range(_MAX_RESTARTS + 1):
-        with flow_session(environment.spark, run.conf) as spark:
-            batches = _start(run, spark, totals)
-            failure = _wait(batches)
-        if failure is None:
-            break
-        slow = _SLOW_START in str(failure)
-        slow_starts += slow
-        if not (slow and slow_starts <= _MAX_SLOW_STARTS) and not _recovered(run, batches, failure):
-            where, name = run.flow.flow.where, str(run.dataset.name)
-            raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what="the flow failed while it ran")
-    else:
-        raise LakeletError(
-            "EVOLUTION_LIMIT",
-            f"the flow was restarted {_MAX_RESTARTS} times because of new columns",
-            dataset=str(run.dataset.name),
-            where=run.flow.flow.where,
-            todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
-        ) from failure
+    batches = drained(run, lambda spark: _start(run, spark, totals))
     reached("flow.drained")
     finish(run, totals, batches.shape)
     clean_sources(run)
     reached("flow.finished")
     return totals
+
+
+def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
+    """Start the flow's query, and again whenever its sources got new columns, until it has processed what is there. Raises LakeletError."""
+    slow_starts = 0
+    for _ in range(_MAX_RESTARTS + 1):
+        with flow_session(run.environment.spark, run.conf) as spark:
+            batches = start(spark)
+            failure = _wait(batches)
+        if failure is None:
+            return batches
+        slow = _SLOW_START in str(failure)
+        slow_starts += slow
+        if not (slow and slow_starts <= _MAX_SLOW_STARTS) and not _recovered(run, batches, failure):
+            where, name = run.flow.flow.where, str(run.dataset.name)
+            raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what="the flow failed while it ran")
+    raise LakeletError(
+        "EVOLUTION_LIMIT",
+        f"the flow was restarted {_MAX_RESTARTS} times because of new columns",
+        dataset=str(run.dataset.name),
+        where=run.flow.flow.where,
+        todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
+    ) from failure
 
 
 def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
@@ -296,7 +313,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     return batches
 
 
-def _wait(batches: _Batches) -> BaseException | None:
+def _wait(batches: Running) -> BaseException | None:
     try:
         batches.query.awaitTermination()
     except PySparkException as failure:
@@ -308,7 +325,7 @@ def _wait(batches: _Batches) -> BaseException | None:
     return None
 
 
-def _recovered(run: FlowRun, batches: _Batches, failure: BaseException) -> bool:
+def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
     """Whether the flow should be built anew and go on: its source's schema grew."""
     changed = False
     for number, source in enumerate(batches.reader.opened):
@@ -363,4 +380,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide", "finish", "run_append"]
+__all__ = ["decide", "drained", "finish", "run_append"]

@@ -19,6 +19,7 @@ from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.clones import UpdateSession
 from lakelet.filestates import STATES, dataset_states
 from lakelet.flows.measured import event_id
+from lakelet.flows.sinkplaces import sink_path
 from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
 from lakelet.places import Place
@@ -91,9 +92,11 @@ class Environment:
     def stored(self, dataset: Dataset, kind: str) -> StoredDataset:
         """What is stored about a dataset, or a fresh entry."""
         found = self.storage.registry().datasets.get(dataset.name.key)
+        path = sink_path(dataset, self.catalog) if dataset.sink is not None else None
         if found is not None:
-            return replace(found, private=dataset.private, active=True)
-        return StoredDataset(name=str(dataset.name), kind=kind, path=new_table_path(dataset.name), private=dataset.private)
+            return replace(found, private=dataset.private, active=True, path=found.path if path is None else path)
+        path = new_table_path(dataset.name) if path is None else path
+        return StoredDataset(name=str(dataset.name), kind=kind, path=path, private=dataset.private)
 
     def open_source(self, flow: Flow, number: int, spec: SourceSpec, *, dry: bool) -> AutoLoaderSource:
         """A cloudFiles source of a flow with its state; with `dry` nothing is written.

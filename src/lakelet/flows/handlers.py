@@ -1,0 +1,98 @@
+"""Calls of the user's function that is a sink: `handler(df, batch_id)` (dlt-semantics 1.9). Layer 4.
+
+The function runs in the session of its flow. It reads tables by the names that the pipeline knows; temporary views of its own come first.
+What it writes by name is a place of the user's (`--table`) or a Delta table below the storage; what it writes by path lies where that says.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame
+
+from lakelet import namedreads
+from lakelet.clones import within
+from lakelet.diagnosis import essence
+from lakelet.errors import LakeletError
+from lakelet.flows.context import FlowRun, RunReader
+from lakelet.loader import innermost_location
+from lakelet.madetables import place_to_write, with_target
+from lakelet.model import SinkHandler
+from lakelet.names import TableName, split_name
+from lakelet.pathcalls import FILE_FORMATS, located, located_locations
+from lakelet.reads import Catalog
+from lakelet.registry import caller_location, reading
+from lakelet.sqltext import quoted
+from lakelet.storage import new_table_path
+
+
+def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -> None:
+    """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file."""
+    environment, session = run.environment, batch.sparkSession
+    jsession: Any = session._jsparkSession
+    catalog = _Names(**{**vars(environment.catalog), "session": jsession})
+    reader = _Reader(session, catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=True)
+    try:
+        with within(environment.spark, jsession), reading(reader):
+            handler(batch, number)
+    except LakeletError as problem:
+        problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
+        raise
+    except Exception as problem:
+        text = essence(str(problem)) if isinstance(problem, PySparkException) else str(problem)
+        raise LakeletError(
+            "SINK_HANDLER_FAILED",
+            f"its function raised {type(problem).__name__} in batch {number}",
+            where=innermost_location(problem, [Path(os.sep)]) or run.dataset.where,
+            dataset=str(run.dataset.name),
+            why=text or None,
+            todo=f"Correct the function; the next update calls it with batch {number} again.",
+        ) from problem
+
+
+@dataclass(frozen=True)
+class _Names(Catalog):
+    """The pipeline's names, but for those of temporary views of the handler's."""
+
+    session: Any = None
+
+    def find(self, parts: Sequence[str]) -> TableName | None:
+        if len(parts) == 1 and self.session.sessionState().catalog().getTempView(parts[0]).isDefined():
+            return None
+        return super().find(parts)
+
+
+class _Reader(RunReader):
+    """Answers the handler's reads, and says where a table lies that it writes to by name."""
+
+    takes_commands: ClassVar[bool] = True
+
+    def sql(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
+        return super().sql(with_target(located_locations(text), lambda name, creating: self.target_of(name)), run)
+
+    def target_of(self, name: str) -> str | None:
+        """SQL of the table that a command or call names; None for what Spark knows by itself. Raises TARGET_KIND for the pipeline's own."""
+        parts = split_name(name)
+        if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:
+            return f"{parts[0]}.{quoted(located(parts[1], writing=True))}"
+        full = self.catalog.find(parts)
+        if full is None or full.catalog.lower() == "spark_catalog":
+            return None
+        if full.key in self.catalog.datasets and not self.catalog.is_foreign(full):
+            raise LakeletError(
+                "TARGET_KIND",
+                f"the sink's function writes to {full}, which belongs to this pipeline",
+                where=caller_location(),
+                todo="Let a flow write to it, or write to a table outside of the pipeline.",
+            )
+        table = namedreads.named().by_key(full.key)
+        if table is not None:
+            return f"delta.{quoted(place_to_write(table))}"
+        made = namedreads.named().made.get(full.key)
+        path = self.catalog.other_tables.get(full.key) or str(self.environment.storage.at(new_table_path(full)))
+        return made or f"delta.{quoted(path)}"

@@ -1,0 +1,55 @@
+"""Where the rows of a sink go, and what the event log says of it. Layer 4; no Spark calls but one about schemes of paths.
+
+A Delta sink names a path or a table. A table is, in this order: one that the user gave a place (`--table`), one that the storage holds and
+the pipeline does not define, else one of its own below the storage, which later pipelines can read by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakelet import namedreads
+from lakelet.errors import LakeletError
+from lakelet.model import Dataset
+from lakelet.pathcalls import located
+from lakelet.reads import Catalog
+from lakelet.redaction import shown_options
+from lakelet.storage import new_table_path
+
+
+def sink_path(dataset: Dataset, catalog: Catalog) -> str:
+    """Path of a Delta sink's table, relative to the storage where it lies below it; empty for every other sink.
+
+    Raises PATH_NOT_MAPPED, and TARGET_KIND for a table that flows of the pipeline write to or compute.
+    """
+    sink = dataset.sink
+    if sink is None or not sink.is_delta:
+        return ""
+    if sink.table is None:
+        path = next(value for key, value in sink.options.items() if key.lower() == "path")
+        try:
+            return located(path, writing=True)
+        except LakeletError as problem:
+            problem.where, problem.dataset = dataset.where, str(dataset.name)
+            raise
+    known = catalog.datasets.get(sink.table.key)
+    if known is not None and known.sink is None:
+        raise LakeletError(
+            "TARGET_KIND",
+            f"the sink writes to {sink.table}, which is a table of this pipeline",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            todo="Let a flow write to the table itself, or name another table.",
+        )
+    named = namedreads.named().by_key(sink.table.key)
+    if named is not None:
+        return named.place
+    own, other = new_table_path(sink.table), catalog.other_tables.get(sink.table.key)
+    return own if other is None or other.endswith(f"/{own}") else other
+
+
+def sink_definition(dataset: Dataset) -> Mapping[str, Any]:
+    """The `sink_definition` of the event log (dlt-semantics 4.3); no secret is shown."""
+    assert dataset.sink is not None
+    return {"format": dataset.sink.format, "options": shown_options(dataset.sink.options)}

@@ -1,0 +1,236 @@
+"""Flows into sinks: rows that leave the pipeline (dlt-semantics 1.9, decision 17). Layer 4.
+
+A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
+has. Handlers of the user's and all other formats get a batch again when the process died before Spark noted it. Nothing that was written is
+ever cleaned: a full refresh gives the flow a new checkpoint, and its batches begin with number 0.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from lakelet import tables
+from lakelet.analysis import user_error
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.clones import flow_session
+from lakelet.diagnosis import first_line, run_failure
+from lakelet.errors import LakeletError
+from lakelet.expectations.measure import enforced
+from lakelet.failpoints import reached
+from lakelet.flows import append, once
+from lakelet.flows.cleaning import clean_sources
+from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.handlers import handled
+from lakelet.flows.measured import Totals, emit_batch, event_id
+from lakelet.model import Dataset, Sink
+from lakelet.places import Place
+from lakelet.plan import Decision
+from lakelet.reads import data_frame
+from lakelet.registry import reading
+
+_MISSING_FORMAT = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source", "Failed to find the data source")
+_PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
+_NOT_WRITTEN = frozenset({"path", "tablename"})
+
+
+class _Reader(RunReader):
+    """Judges the rules of views without counting them: sinks have no quality metrics, and what they were given cannot be taken back."""
+
+    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        return enforced(frame, dataset.expectations, self.label)
+
+
+def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
+    """Whether the flow has something to send now; see `append.decide`."""
+    if run.flow.flow.once:
+        return once.DONE if once.noted(run).get("done") else once.NOT_YET
+    return append.decide(run, sources, remember=remember)
+
+
+def run_sink(run: FlowRun) -> None:
+    """Send everything that is there to the sink, then stop. Raises LakeletError."""
+    environment, entry = run.environment, run.stored()
+    if environment.storage.registry().datasets.get(run.dataset.name.key) != entry:
+        environment.storage.remember(entry)  # before anything is written: from now on a full refresh must know of it
+    if run.flow.flow.once:
+        _send_once(run)
+        return
+    totals = Totals()
+    sent = append.drained(run, lambda spark: _start(run, spark))
+    sent.tell_progress(totals)
+    reached("flow.drained")
+    clean_sources(run)
+    reached("flow.finished")
+
+
+def _sink(run: FlowRun) -> Sink:
+    assert run.dataset.sink is not None
+    return run.dataset.sink
+
+
+def _frame(run: FlowRun, reader: RunReader) -> DataFrame:
+    try:
+        with reading(reader):
+            return data_frame(run.flow.flow.query(), run.flow.flow)
+    except (LakeletError, PySparkException):
+        raise
+    except Exception as problem:
+        raise user_error(problem, run.dataset, run.flow.flow) from problem
+
+
+def _reader(run: FlowRun, spark: SparkSession, *, batch_query: bool) -> _Reader:
+    environment = run.environment
+    return _Reader(spark, environment.catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=batch_query)
+
+
+# ------------------------------------------------------------------------------------------------------------- streams
+
+
+@dataclass
+class _Sending:
+    """The query of one start of a flow, and its micro-batches where Lakelet hands them over itself."""
+
+    run: FlowRun
+    reader: RunReader
+    query: Any = None
+    started: threading.Event = field(default_factory=threading.Event)
+    failure: BaseException | None = None
+    told: bool = False  # whether the batches tell their counts themselves
+
+    def __call__(self, batch: DataFrame, number: int) -> None:
+        try:
+            reached("batch.started")
+            self.started.wait()
+            rows = _hand_over(self.run, batch, number, app=str(self.query.id))
+            if rows is not None:
+                self.told = True
+                _tell(self.run, number, rows)
+        except BaseException as failure:
+            self.failure = failure
+            raise
+
+    def tell_progress(self, totals: Totals) -> None:
+        """The counts of sinks that count for themselves."""
+        for progress in () if self.told else self.query.recentProgress:
+            rows = progress.sink.numOutputRows
+            if rows > 0:
+                _tell(self.run, progress.batchId, rows)
+
+
+def _start(run: FlowRun, spark: SparkSession) -> _Sending:
+    sink, reader = _sink(run), _reader(run, spark, batch_query=False)
+    frame = _frame(run, reader)
+    sending = _Sending(run, reader)
+    writer = frame.writeStream.queryName(run.name).outputMode("update" if run.flow.flow.update else "append").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(run.checkpoint()))
+    if sink.handler is not None or sink.is_delta:
+        writer = writer.foreachBatch(sending)
+    else:
+        writer = writer.format(sink.format).options(**sink.options)
+    try:
+        sending.query = writer.start()
+    except AnalysisException as problem:
+        raise _missing_format(run, problem) or problem from None
+    sending.started.set()
+    return sending
+
+
+def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
+    """The error for a data source that Spark does not have; None for any other problem."""
+    if not any(sign in str(problem) for sign in _MISSING_FORMAT):
+        return None
+    format, version = _sink(run).format, run.environment.spark.version
+    package = _PACKAGES.get(format.lower())
+    what = f"package {package}:{version} and what it depends on" if package else "package that has it"
+    return LakeletError(
+        "SINK_FORMAT_MISSING",
+        f"Spark has no data source {format!r} here",
+        where=run.dataset.where,
+        dataset=str(run.dataset.name),
+        why=first_line(problem),
+        todo=f"Put the jars of the {what} into the folder `jars` of pyspark, or leave the flow {run.name} out with --select.",
+    )
+
+
+def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int | None:
+    """Give one batch to a Delta table or to the user's handler; the number of rows, where it is known."""
+    sink = _sink(run)
+    if sink.handler is not None:
+        handled(run, sink.handler, batch, number)
+        return None
+    path = run.path()
+    with tables.lock_of(path).alone():  # two flows may be about to make the table
+        rows = _append_to(path, sink.options, batch, app, number)
+    reached("batch.committed")
+    return rows
+
+
+def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: str, number: int) -> int | None:
+    """Append a batch to a Delta table unless it has it; the number of rows, None if it had it."""
+    observation = Observation(f"lakelet_{uuid.uuid4().hex}")
+    counted = batch.observe(observation, F.count(F.lit(1)).alias("rows"))
+    writer: Any = counted.write.format("delta").mode("append")
+    for key, value in options.items():
+        if key.lower() not in _NOT_WRITTEN:
+            writer = writer.option(key, value)
+    writer.option("txnAppId", app).option("txnVersion", str(number))._jwrite.save(str(path))
+    spark: Any = batch.sparkSession
+    spark._jsc.sc().listenerBus().waitUntilEmpty()
+    known: Any = observation._jo
+    if known is None or not known.future().isCompleted():
+        return None
+    return int(observation.get["rows"])
+
+
+def _tell(run: FlowRun, number: int, rows: int) -> None:
+    emit_batch(
+        run.environment.emit,
+        {
+            "event_id": event_id(run.environment.update_id, run.name, run.generation(), number),
+            "dataset": str(run.dataset.name),
+            "flow": run.name,
+            "batch_id": number,
+            "rows": rows,
+            "dropped": 0,
+            "expectations": [],
+            "late": 0,
+        },
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- once
+
+
+def _send_once(run: FlowRun) -> None:
+    """Send a batch query's rows, and note that it was done; the note names the batch before it is sent, so that Delta knows it again."""
+    id = once.noted(run).get("id")
+    if id is None:
+        id = str(uuid.uuid4())
+        once.put_note(run, id=id, done=False)
+    reached("batch.started")
+    with flow_session(run.environment.spark, run.conf) as spark:
+        try:
+            frame, sink = _frame(run, _reader(run, spark, batch_query=True)), _sink(run)
+            if sink.handler is not None or sink.is_delta:
+                rows = _hand_over(run, frame, 0, app=str(id))
+            else:
+                frame.write.format(sink.format).options(**sink.options).mode("append").save()
+                rows = None
+        except PySparkException as problem:
+            missing = _missing_format(run, problem)
+            where, dataset = run.flow.flow.where, str(run.dataset.name)
+            raise missing or run_failure(problem, dataset=dataset, where=where, what="the flow failed while it ran") from None
+    if rows is not None:
+        _tell(run, 0, rows)
+    reached("flow.drained")
+    once.put_note(run, id=id, done=True)
+    reached("flow.finished")
