@@ -230,7 +230,10 @@ class Bundle:
                 return match.group()
             return self._resolved(found.text, found, (*within, path)) if isinstance(found, Node) else found
 
-        return _REFERENCE.sub(value, text)
+        before = None
+        while text != before:  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
+            before, text = text, _REFERENCE.sub(value, text)
+        return text
 
     def _lookup(self, path: str, node: Node) -> Node | str | None:
         if path in _BUILT_IN:

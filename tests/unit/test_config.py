@@ -318,6 +318,29 @@ def test_the_workspace_folder_is_the_project(project):
     assert project.load().parameters == {"a": f"{here}/src", "b": here, "c": f"file:{here}", "d": "/Workspace/Shared/x"}
 
 
+def test_the_name_of_a_variable_may_hold_a_reference(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        variables:
+          dev_catalog: {default: "${var.${var.inner}}"}
+          inner: {default: name}
+          name: {default: lake}
+          round: {default: "${var.${var.again}}"}
+          again: {default: round}
+        targets: {dev: {default: true}, prod: {}}
+        resources:
+          pipelines: {p: {catalog: "${var.${bundle.target}_catalog}", libraries: [{file: {path: a.py}}]}}
+        """,
+    )
+    assert project.load().namespace.catalog == "lake"
+    assert project.error(target="prod").what == "the variable 'prod_catalog' is not declared"
+    file = project.root / "databricks.yml"
+    file.write_text(file.read_text().replace("${bundle.target}_catalog", "round"))
+    assert project.error().what == "${var.round} refers to itself"
+
+
 def test_each_field_of_the_current_user_has_a_value_here(project):
     fields = ("userName", "displayName", "short_name", "domain_friendly_name", "id")
     project.write("a.py").write(
