@@ -18,6 +18,7 @@ from lakelet import api
 from lakelet.dbutils import Injected
 from lakelet.dbutils.files import Locate
 from lakelet.errors import LakeletError, Location, nearest_names
+from lakelet.importing import ImportPath
 from lakelet.model import Definitions, Kind
 from lakelet.named import table_flag
 from lakelet.names import Namespace
@@ -71,19 +72,20 @@ def loaded(
     registry.notices += remarks
     before = set(sys.modules)
     tools = Injected(injected, note=registry.notices.append, parameters=parameters or {}, locate=locate)
-    with dlt_modules(), tools.importable(), _import_path(import_roots):
+    imports = ImportPath(import_roots, files)
+    with dlt_modules(), tools.importable(), imports.installed():
         try:
             with recording(registry), tools.while_loading():
                 sources = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
-                to_the_end = [_run(file, sources, registry) for file in files]
+                to_the_end = [_run(file, sources, registry, imports) for file in files]
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
             check_properties(definitions, registry)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
-            yield Loaded(definitions, tuple(registry.notices), _helpers(before, import_roots), tuple(registry.errors), complete)
+            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), complete)
         finally:
-            for module in _helpers(before, import_roots):
+            for module in _helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
 
 
@@ -111,9 +113,10 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
     return declare
 
 
-def _run(file: Path, sources: Sources, registry: Registry) -> bool:
+def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> bool:
     """Run one file as `__main__`, as hosted source files are; collect what goes wrong. Returns whether it came to its end."""
     shown = display_path(str(file))
+    imports.source = file
     try:
         return sources.run(file)[1]
     except LakeletError as error:
@@ -195,18 +198,8 @@ def is_library(filename: str) -> bool:
     return "site-packages" in filename or f"{os.sep}lib{os.sep}python3" in filename or filename.startswith((ours, "<"))
 
 
-@contextmanager
-def _import_path(roots: Sequence[Path]) -> Iterator[None]:
-    saved = list(sys.path)
-    sys.path[:0] = [str(root) for root in roots]
-    try:
-        yield
-    finally:
-        sys.path[:] = saved
-
-
 def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
-    """Modules imported since `before` that lie below the import roots: the user's own, not installed packages."""
+    """Modules imported since `before` that lie below `roots`: the user's own, not installed packages."""
     below = tuple(str(root.resolve()) + os.sep for root in roots)
     found = []
     for name, module in list(sys.modules.items()):
