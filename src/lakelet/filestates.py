@@ -33,7 +33,7 @@ STATES = StructType(
 )
 """Columns of `cloud_files_state`."""
 
-_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:-[0-9a-f]{8})?)/?")
+_CHECKPOINT = re.compile(r"(?P<root>.*)/checkpoints/(?P<flow>[^/]+/[^/]+/[^/]+/[^/]+)/(?P<generation>\d+(?:r\d+)?(?:-[0-9a-f]{8})?)/?")
 
 
 def dataset_states(storage: Storage, name: TableName) -> pa.Table:
@@ -43,30 +43,31 @@ def dataset_states(storage: Storage, name: TableName) -> pa.Table:
 
 @dataclass(frozen=True)
 class Source:
-    """One source of a streaming flow that reads files: the flow's name, the source's number in it, and its state folder."""
+    """One source of a streaming flow that reads files: the flow's name, the source's number in it, and its state folder.
+
+    `beginning` names since when the flow reads it.
+    """
 
     flow: str
     number: int
-    epoch: int
+    beginning: str
     state: Any
 
 
 def sources_of(storage: Storage, name: TableName) -> list[Source]:
     """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
-    stored = storage.registry().datasets.get(name.key)
-    epoch = stored.epoch if stored else 0
-    root = storage.source_state(name, "flow", epoch, 0).parent.parent.parent
     found = []
-    for flow in _folders(root):
-        of_epoch = [folder for folder in _folders(flow) if folder.name == str(epoch)]
-        found += [Source(unquote(flow.name), int(s.name), epoch, s) for f in of_epoch for s in _folders(f) if s.name.isdigit()]
+    for folder in _folders(storage.belongings(name)[1]):
+        flow = unquote(folder.name)
+        beginning = storage.beginning(name.key, flow)
+        found += [Source(flow, int(s.name), beginning, s) for s in _folders(folder / beginning) if s.name.isdigit()]
     return sorted(found, key=lambda source: (source.flow, source.number))
 
 
 def _checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
     """The flow's checkpoint since the last full refresh, None where there is none."""
     root = storage.checkpoint(name, source.flow, "0").parent
-    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == str(source.epoch)]
+    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == source.beginning]
     return max(found, key=lambda folder: folder.name) if found else None
 
 

@@ -20,7 +20,7 @@ from lakelet.objects import is_s3
 from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
 from lakelet.registry import Notice, display_path
-from lakelet.select import EVERYTHING, Request, Selection, forgotten, refuse_in_continuous, select
+from lakelet.select import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
 from lakelet.storage import HeldTables, Storage, StoredDataset
 
 if TYPE_CHECKING:
@@ -163,7 +163,8 @@ class Pipeline:
             kept = _never_reset(catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
             analysis = _analysis(environment, config.parameters, found, unbound)
-            selection = select(request, analysis.graph, config.namespace, kept=kept)
+            failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
+            selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
             yield _Opened(storage, found, analysis, selection, environment)
 
 
@@ -177,6 +178,18 @@ def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:
 def _about_parameters(config: PipelineConfig, remarks: Sequence[str]) -> list[Notice]:
     """A notice for each parameter that Spark does not take, at the first source: configuration has no one place."""
     return [Notice(f"configuration: {text}", Location(display_path(str(config.files[0])), 1)) for text in remarks]
+
+
+def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
+    """Keys of the tables that the last update did not finish, and of those below them; all but the finished ones if its process ended."""
+    from lakelet.eventlog.outcomes import outcomes
+
+    last = storage.registry().last_update
+    if last is None:
+        return frozenset()
+    found = outcomes(storage.events, last.id)
+    unknown = frozenset() if found.ended else graph.by_key.keys() - found.statuses.keys()
+    return below_failed(graph, not_done=found.not_done | unknown, excluded=found.excluded)
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:

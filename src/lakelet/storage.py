@@ -61,11 +61,15 @@ class StoredDataset:
 
 @dataclass(frozen=True)
 class StoredFlow:
-    """`examined`: per input table, the version up to which no file can match the flow's partition filter `filter`."""
+    """`examined`: per input table, the version up to which no file can match the flow's partition filter `filter`.
+
+    `resets`: how often its checkpoint was cleared while the table kept its rows.
+    """
 
     name: str
     filter: str = ""
     examined: Mapping[str, int] = field(default_factory=dict)
+    resets: int = 0
 
 
 @dataclass(frozen=True)
@@ -157,8 +161,15 @@ class Storage:
         """Folders with all checkpoints and source states of a table's flows."""
         return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
 
-    def source_state(self, target: TableName, flow: str, epoch: int, number: int) -> Place:
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / str(epoch) / str(number)
+    def source_state(self, target: TableName, flow: str, number: int) -> Place:
+        """Where a flow keeps what it knows of its source `number` since it began anew."""
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.beginning(target.key, flow) / str(number)
+
+    def beginning(self, target: str, flow: str) -> str:
+        """Since when a flow into `target` (key) reads its sources: the reset epoch and, if any, the resets of its checkpoint."""
+        registry = self.registry()
+        stored, known = registry.datasets.get(target), registry.flows.get(flow.lower())
+        return str(stored.epoch if stored else 0) + (f"r{known.resets}" if known and known.resets else "")
 
     # --------------------------------------------------------------------------------------------------- registry
 

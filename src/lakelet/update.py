@@ -34,6 +34,7 @@ from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
 from lakelet.repair import repair
+from lakelet.resets import with_resets
 from lakelet.retries import Retries
 from lakelet.select import Selection
 from lakelet.stopping import cancellation_cause
@@ -110,6 +111,8 @@ def planned(environment: Environment, everything: Sequence[Work], selection: Sel
     for work in everything:
         if work.target not in selection.refresh:
             decision = Decision(Strategy.EXCLUDED, "it was not selected")
+        elif work.key in selection.checkpoints:
+            decision = Decision(Strategy.STREAM, "its checkpoint is to be cleared")
         elif work.target in selection.reset:
             decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
         else:
@@ -187,7 +190,7 @@ class Update:
         return Origin(self.pipeline_id, self.config.name, update_id, None if sink else dataset, flow, flow_id, batch_id, sink)
 
     def _flow_id(self, dataset: str | None, flow: str | None) -> str | None:
-        """Stays the same over updates, is new after a full refresh (dlt-semantics 4.2)."""
+        """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (dlt-semantics 4.2)."""
         if dataset is None or flow is None:
             return None
         stored = self.storage.registry().datasets.get(dataset.lower())
@@ -254,7 +257,7 @@ class Update:
             self.emit("notice", text, {"text": text}, dataset=dataset, level=level)
         self._define(everything)
         self._notices(everything)
-        if self.selection.reset:
+        if self.selection.reset or self.selection.checkpoints:
             self.state("RESETTING")
             self._reset()
         self._warn_readers_of_reset(everything)
@@ -281,6 +284,7 @@ class Update:
             "configuration": dict(self.config.parameters),
             "refresh_selection": sorted(self.selection.refresh),
             "full_refresh_selection": sorted(self.selection.reset),
+            "reset_checkpoint_selection": sorted(self.selection.checkpoints),
             "development": self.config.development is not False,
             "continuous": self.config.continuous,
         }
@@ -335,19 +339,9 @@ class Update:
             )
 
     def _reset(self) -> None:
-        """Full refresh: one bump of the reset epoch, written at once for all.
-
-        Checkpoints carry the epoch in their path; a table gets its new epoch, and loses its old rows, in the first commit after it.
-        """
-        registry = self.storage.registry()
-        datasets = dict(registry.datasets)
-        for key in sorted(self.selection.reset):
-            stored = datasets.get(key)
-            if stored is None:
-                continue
-            stored = remade(self.storage.root, stored, self.analysis.datasets.get(key), taken={d.path for d in datasets.values()})
-            datasets[key] = replace(stored, epoch=stored.epoch + 1, columns=None, fingerprint=None, input_versions={}, version=None)
-        self.storage.save(replace(registry, datasets=datasets))
+        """Record the resets that were asked for."""
+        registry, analyzed = self.storage.registry(), self.analysis.datasets
+        self.storage.save(with_resets(registry, self.selection, root=self.storage.root, analyzed=analyzed))
         reached("reset.recorded")
 
     def _warn_readers_of_reset(self, everything: Sequence[Work]) -> None:
@@ -397,7 +391,7 @@ class Update:
     def _pace(self, work: Work) -> float:
         """Seconds between two looks at what a flow reads, in a continuous update."""
         if work.analyzed is None or work.flow is None:
-            return 0.0
+            return pace([self.config.parameters], streaming=True, external=True)
         dataset, flow = work.analyzed.dataset, work.flow.flow
         settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self.config.parameters)
         return pace(settings, streaming=work.flow.streaming, external=bool(self.analysis.graph.by_key[work.target].external))
@@ -408,10 +402,8 @@ class Update:
             self._bring_up_to_date(work)
         except Exception as failure:
             problem = failure if isinstance(failure, LakeletError) else _unexpected(failure, work)
-            if work.analyzed is None or work.flow is None:
-                retry = None  # it is not analysed anew within this update
-            else:
-                retry = self._retries.after_flow(work.key, FlowRun(self.environment, work.analyzed, work.flow).conf, problem)
+            conf = FlowRun(self.environment, work.analyzed, work.flow).conf if work.analyzed and work.flow else {}
+            retry = self._retries.after_flow(work.key, conf, problem)
             if retry is None:
                 self._failed(work, problem)
                 return False
@@ -486,7 +478,7 @@ class Update:
     def _stopped(self, everything: Sequence[Work]) -> None:
         """The flows that did not get to their end."""
         for work in everything:
-            if self._statuses.get(work.key) in _UNENDED:
+            if work.target in self.selection.refresh and self._statuses.get(work.key, "QUEUED") in _UNENDED:
                 self.progress(work, "STOPPED", f"Flow '{work.key}' was STOPPED.")
 
     def _end(self, state: str, problem: BaseException | None = None, *, again: str = "", cause: str | None = None) -> None:

@@ -318,3 +318,75 @@ def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
     assert causes == {"WORKFLOW_CANCELLATION"}
     p.run()
     assert p.rows("second") == [0, 1]
+
+
+# -------------------------------------------------------------------------- refreshing what failed, clearing checkpoints
+
+BRANCHES = """
+    import dlt
+
+    @dlt.table
+    def good():
+        return spark.range(1)
+
+    @dlt.table
+    def bad():
+        return spark.range({number}).where("assert_true(id < 2) is null")
+
+    @dlt.table
+    def below():
+        return dlt.read("bad")
+
+    @dlt.table
+    def left_out():
+        return dlt.read("bad")
+"""
+
+
+def test_refreshing_what_failed_leaves_the_rest_alone(project):
+    p = project(BRANCHES.format(number=3))
+    p.run(expect="FAILED", select=("good", "bad", "below"))
+    assert p.statuses() == {"good": "COMPLETED", "bad": "FAILED", "below": "SKIPPED", "left_out": "EXCLUDED"}
+    p.write(BRANCHES.format(number=2))
+    p.run(refresh_failed=True)
+    assert p.statuses() == {"good": "EXCLUDED", "bad": "COMPLETED", "below": "COMPLETED", "left_out": "EXCLUDED"}
+    assert p.rows("below") == [0, 1]
+    p.run(refresh_failed=True)
+    assert set(p.statuses().values()) == {"EXCLUDED"}
+
+
+def test_what_was_stopped_counts_as_not_finished(project):
+    p = project(BRANCHES.format(number=2))
+    stopped_when(p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "QUEUED" for e in events))
+    assert p.statuses()["below"] == "STOPPED"
+    p.run(refresh_failed=True)
+    assert p.rows("below") == [0, 1]
+
+
+def test_a_cleared_checkpoint_reads_everything_again_and_keeps_the_rows(project):
+    p = project(
+        BRONZE
+        + """
+    @dlt.table
+    def silver():
+        return spark.readStream.table("bronze").select("id")
+"""
+    )
+    p.arrive("a.json", {"id": 1})
+    p.arrive("b.json", {"id": 2, "extra": "x"})
+    p.run()
+    ids = {e.origin.flow_id for e in p.events if e.origin.flow_name == "main.default.bronze"}
+    p.arrive("c.json", {"id": 3})
+    p.run(reset_checkpoint=("bronze",))
+    assert "RESETTING" in states(p)
+    assert p.rows("bronze", "id") == [1, 1, 2, 2, 3]
+    assert p.rows("silver") == [1, 1, 2, 2, 3]
+    assert len({e.origin.flow_id for e in p.events if e.origin.flow_name == "main.default.bronze"} - ids) == 1
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+    p.run(select=("silver",), reset_checkpoint=("silver",))
+    assert p.statuses()["bronze"] == "EXCLUDED"
+    assert p.rows("silver") == sorted([1, 1, 2, 2, 3] * 2)
+    p.run(full_refresh=("bronze", "silver"))
+    assert p.rows("bronze", "id") == [1, 2, 3]
+    assert p.rows("silver") == [1, 2, 3]

@@ -37,7 +37,7 @@ def storage(tmp_path: Path) -> Path:
     root = tmp_path / "storage"
     store = Storage(root)
     store.save(Registry("p", Namespace("main", "default"), {NAME.key: StoredDataset(str(NAME), "streaming_table", "tables/t")}))
-    log = SchemaLog(str(store.source_state(NAME, str(NAME), 0, 0)))
+    log = SchemaLog(str(store.source_state(NAME, str(NAME), 0)))
     log.append(0, columns(("id", StringType())), EMPTY, {"reason": "inferred"})
     log.append(1, columns(("id", LongType()), ("c", columns(("v", StringType())))), EMPTY, ADDED)
     return root
@@ -84,7 +84,7 @@ def test_going_back_is_refused_while_an_update_holds_the_lease(storage: Path) ->
 
 
 def test_a_schema_location_of_the_users_is_found(storage: Path, tmp_path: Path) -> None:
-    state = Storage(storage).source_state(NAME, str(NAME), 0, 1)
+    state = Storage(storage).source_state(NAME, str(NAME), 1)
     elsewhere = tmp_path / "elsewhere"
     SchemaLog(str(elsewhere)).append(0, columns(("x", LongType())), EMPTY, {"reason": "inferred"})
     os.makedirs(str(state))

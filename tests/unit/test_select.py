@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lakelet.errors import ExitCode, LakeletError, Location
 from lakelet.graph import Graph, Node
 from lakelet.model import Kind
 from lakelet.names import Namespace
-from lakelet.select import EVERYTHING, Request, Selection, select
+from lakelet.select import EVERYTHING, Request, Selection, below_failed, refuse_in_continuous, select
 
 NAMES = Namespace("main", "default")
 
@@ -22,7 +24,7 @@ GRAPH = Graph(
         _node("bronze", Kind.STREAMING_TABLE),
         _node("checked", Kind.VIEW),
         _node("Gold", Kind.MATERIALIZED_VIEW),
-        _node("raw.letters", Kind.STREAMING_TABLE),
+        replace(_node("raw.letters", Kind.STREAMING_TABLE), flows=("main.raw.letters", "main.default.letters_flow")),
     )
 )
 BRONZE, GOLD, LETTERS = "main.default.bronze", "main.default.gold", "main.raw.letters"
@@ -78,3 +80,43 @@ def test_a_text_that_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(LakeletError) as caught:
         selected(select=(text,))
     assert caught.value.code == "UNKNOWN_SELECTION"
+
+
+def test_a_checkpoint_is_reset_by_the_name_of_its_flow_and_brings_its_table_into_a_selection() -> None:
+    everything = selected(reset_checkpoint=("BRONZE", "letters_flow"))
+    assert everything.checkpoints == {"bronze", "main.default.letters_flow"}
+    assert everything.refresh == {BRONZE, GOLD, LETTERS}
+    assert everything.reset == frozenset()
+    assert selected(select=("gold",), reset_checkpoint=("letters_flow",)).refresh == {GOLD, LETTERS}
+    assert everything.without_resets() == Selection(everything.refresh, frozenset())
+
+
+@pytest.mark.parametrize(("name", "text"), [("gold", "a materialized view"), ("bronz", "no flow"), ("checked", "a view")])
+def test_only_flows_with_a_checkpoint_can_have_it_reset(name: str, text: str) -> None:
+    with pytest.raises(LakeletError, match=text) as caught:
+        selected(reset_checkpoint=(name,))
+    assert caught.value.code == "UNKNOWN_SELECTION"
+    assert caught.value.exit_code is ExitCode.INVALID
+
+
+@pytest.mark.parametrize("other", [{"select": ("gold",)}, {"full_refresh": ("gold",)}, {"full_refresh_all": True}])
+def test_refreshing_what_failed_goes_with_nothing_else(other: dict[str, object]) -> None:
+    with pytest.raises(LakeletError, match="--refresh-failed"):
+        selected(refresh_failed=True, **other)
+
+
+def test_what_failed_comes_with_what_is_below_and_without_what_was_left_out() -> None:
+    def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> Node:
+        return replace(_node(name, kind), inputs=tuple(NAMES.resolve(i) for i in inputs))
+
+    graph = Graph((node("a"), node("v", "a", kind=Kind.VIEW), node("b", "v"), node("c", "b"), node("d", "b"), node("apart")))
+    keys = {name: NAMES.resolve(name).key for name in ("a", "b", "c", "d", "gone")}
+    found = below_failed(graph, not_done=frozenset({keys["a"], keys["gone"]}), excluded=frozenset({keys["d"]}))
+    assert select(Request(refresh_failed=True), graph, NAMES, failed=found).refresh == {keys["a"], keys["b"], keys["c"]}
+
+
+@pytest.mark.parametrize("request_", [Request(select=("gold",)), Request(refresh_failed=True)])
+def test_a_continuous_update_keeps_everything_up_to_date(request_: Request) -> None:
+    with pytest.raises(LakeletError, match="--triggered"):
+        refuse_in_continuous(request_)
+    refuse_in_continuous(Request(full_refresh_all=True, reset_checkpoint=("bronze",)))

@@ -19,6 +19,10 @@ Target = Annotated[str | None, typer.Option("--target", "-t", metavar="NAME", he
 Select = Annotated[list[str] | None, typer.Option("--select", metavar="NAME,...", help="Refresh only these datasets.")]
 FullRefresh = Annotated[list[str] | None, typer.Option("--full-refresh", metavar="NAME,...", help="Reset these datasets first.")]
 FullRefreshAll = Annotated[bool, typer.Option("--full-refresh-all", help="Reset every dataset first.")]
+ResetCheckpoint = Annotated[
+    list[str] | None, typer.Option("--reset-checkpoint", metavar="FLOW,...", help="These flows read their sources again; rows stay.")
+]
+RefreshFailed = Annotated[bool, typer.Option("--refresh-failed", help="Refresh what the last update did not finish, and what is below.")]
 Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="Pipeline configuration; wins over the files.")]
 Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix in what the code reads or writes.")]
 Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a table's name.")]
@@ -67,6 +71,8 @@ class Asked:
     select: Select = None
     full_refresh: FullRefresh = None
     full_refresh_all: FullRefreshAll = False
+    reset_checkpoint: ResetCheckpoint = None
+    refresh_failed: RefreshFailed = False
     param: Params = None
     map: Map = None
     table: Table = None

@@ -124,7 +124,14 @@ def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request
     from lakelet.pipeline import Pipeline
     from lakelet.select import Request
 
-    return Pipeline(config), Request(o.names(asked.select), o.names(asked.full_refresh), asked.full_refresh_all)
+    request = Request(
+        o.names(asked.select),
+        o.names(asked.full_refresh),
+        asked.full_refresh_all,
+        o.names(asked.reset_checkpoint),
+        asked.refresh_failed,
+    )
+    return Pipeline(config), request
 
 
 def _dumped(value: Any) -> str:

@@ -132,7 +132,8 @@ def _filter_text(run: FlowRun) -> str:
 
 
 def _remember_examined(run: FlowRun, examined: Mapping[str, int]) -> None:
-    run.environment.storage.note_flow(StoredFlow(run.name, _filter_text(run), dict(examined)))
+    known = run.environment.storage.registry().flows.get(run.name.lower(), StoredFlow(run.name))
+    run.environment.storage.note_flow(replace(known, filter=_filter_text(run), examined=dict(examined)))
 
 
 # --------------------------------------------------------------------------------------------------------- running

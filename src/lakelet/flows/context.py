@@ -103,8 +103,7 @@ class Environment:
 
         What a dry analysis inferred is kept and used for the first schema version, so that the files are sampled once.
         """
-        stored = self.storage.registry().datasets.get(flow.target.key)
-        state = self.storage.source_state(flow.target, flow.name, stored.epoch if stored else 0, number)
+        state = self.storage.source_state(flow.target, flow.name, number)
         confs = {k: v for k in SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
         key = (str(state), repr((spec.path, sorted(spec.options.items()))))
         if dry and not (state / "_schemas").exists() and not (state / "ledger").exists():
@@ -153,7 +152,7 @@ class FlowRun:
         datasets = self.environment.storage.registry().datasets
         leaves = self.flow.stream.leaves if self.flow.stream else ()
         above = [(key, datasets[key].epoch) for key, _ in leaves if key in datasets and datasets[key].epoch]
-        own = str(self.stored().epoch)
+        own = self.environment.storage.beginning(self.flow.flow.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
     def checkpoint(self) -> Place:
@@ -161,7 +160,7 @@ class FlowRun:
 
     def change_id(self, number: int, version: int) -> str:
         """Id of the event that tells of a schema version of source `number`."""
-        return event_id(self.path(), self.name, self.stored().epoch, number, version)
+        return event_id(self.path(), self.name, self.environment.storage.beginning(self.flow.flow.target.key, self.name), number, version)
 
     def table_spec(self, schema: StructType) -> TableSpec:
         """How the table is made, with the columns `schema` has (or the declared ones)."""
