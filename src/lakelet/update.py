@@ -27,7 +27,7 @@ from lakelet.failpoints import reached
 from lakelet.flows import append, complete, once, sinks, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
-from lakelet.flows.roles import check_role, remade
+from lakelet.flows.roles import check_role
 from lakelet.flows.sinkplaces import sink_definition
 from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
