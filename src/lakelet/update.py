@@ -193,8 +193,7 @@ class Update:
         """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (dlt-semantics 4.2)."""
         if dataset is None or flow is None:
             return None
-        stored = self.storage.registry().datasets.get(dataset.lower())
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{stored.epoch if stored else 0}"))
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{self.storage.beginning(dataset.lower(), flow)}"))
 
     def state(self, state: str, *, error: BaseException | None = None, again: str = "", cause: str | None = None) -> None:
         """`again`: when the update is tried again after this state, in words. `cause`: who stopped it (dlt-semantics 4.3)."""
