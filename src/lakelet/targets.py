@@ -20,9 +20,9 @@ def target_problems(found: Definitions, *, complete: bool) -> Iterator[LakeletEr
         problem = _wrong_target(flow, target) if target is not None else _no_target(flow, names)
         if problem is not None and (complete or target is not None):
             yield problem
-    flows = found.flows_by_target()
-    for group in flows.values():
-        disagreement = _disagreement(group)
+    flows, sinks = found.flows_by_target(), {dataset.name.key for dataset in found.sinks}
+    for key, group in flows.items():
+        disagreement = _disagreement(group) if key not in sinks else None
         if disagreement is not None:
             yield disagreement
     for dataset in found.datasets if complete else ():

@@ -217,11 +217,6 @@ class _Batches:
             quality += data_quality(str(watch.dataset), watch.rules, seen)
             dropped += seen.dropped
         late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
-        sources = [
-            {"source": source.path, **{k: observed[name].get(k) for k in ("records", "rescued", "corrupt", "first_file", "first_line")}}
-            for i, source in enumerate(self.reader.sources)
-            if (name := f"lakelet_source_{i}") in observed
-        ]
         return {
             "event_id": event_id(run.path(), run.name, run.generation(), number),
             "update_id": run.environment.update_id,
@@ -232,7 +227,7 @@ class _Batches:
             "dropped": dropped,
             "expectations": quality,
             "late": late,
-            "sources": sources,
+            "sources": seen_of_sources(self.reader, observed),
         }
 
 
@@ -368,6 +363,13 @@ def _observed(execution: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
+def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What the cloudFiles sources of a query told about the records of one micro-batch, in the metrics that it observed."""
+    told = ("records", "rescued", "corrupt", "first_file", "first_line")
+    named = [(source.path, observed.get(f"lakelet_source_{number}")) for number, source in enumerate(reader.sources)]
+    return [{"source": path, **{key: seen.get(key) for key in told}} for path, seen in named if seen is not None]
+
+
 def _late_rows(execution: Any) -> int:
     """Rows that stateful operators left out because the watermark had passed them."""
     counter = "numRowsDroppedByWatermark"
@@ -381,4 +383,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide", "drained", "finish", "run_append"]
+__all__ = ["decide", "drained", "finish", "run_append", "seen_of_sources"]

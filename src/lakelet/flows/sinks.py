@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,7 +30,7 @@ from lakelet.flows import append, once
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
-from lakelet.flows.measured import Totals, emit_batch, event_id
+from lakelet.flows.measured import Totals, emit_batch, emit_warnings, event_id
 from lakelet.model import Dataset, Sink
 from lakelet.places import Place
 from lakelet.plan import Decision
@@ -64,9 +64,11 @@ def run_sink(run: FlowRun) -> None:
     if run.flow.flow.once:
         _send_once(run)
         return
-    totals = Totals()
-    sent = append.drained(run, lambda spark: _start(run, spark))
-    sent.tell_progress(totals)
+    started: list[_Sending] = []
+    try:
+        append.drained(run, lambda spark: _start(run, spark, started))
+    finally:
+        _tell_progress(run, started)
     reached("flow.drained")
     clean_sources(run)
     reached("flow.finished")
@@ -118,18 +120,13 @@ class _Sending:
             self.failure = failure
             raise
 
-    def tell_progress(self, totals: Totals) -> None:
-        """The counts of sinks that count for themselves."""
-        for progress in () if self.told else self.query.recentProgress:
-            rows = progress.sink.numOutputRows
-            if rows > 0:
-                _tell(self.run, progress.batchId, rows)
 
-
-def _start(run: FlowRun, spark: SparkSession) -> _Sending:
+def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sending:
     sink, reader = _sink(run), _reader(run, spark, batch_query=False)
     frame = _frame(run, reader)
     sending = _Sending(run, reader)
+    started.append(sending)
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are told
     writer = frame.writeStream.queryName(run.name).outputMode("update" if run.flow.flow.update else "append").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(run.checkpoint()))
     if sink.handler is not None or sink.is_delta:
@@ -142,6 +139,21 @@ def _start(run: FlowRun, spark: SparkSession) -> _Sending:
         raise _missing_format(run, problem) or problem from None
     sending.started.set()
     return sending
+
+
+def _tell_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
+    """Rows of sinks that count for themselves, and warnings about records that did not fit or came too late."""
+    totals = Totals()
+    for sending in started:
+        for progress in sending.query.recentProgress if sending.query is not None else ():
+            rows = progress.sink.numOutputRows
+            if rows > 0 and not sending.told:
+                _tell(run, progress.batchId, rows)
+            observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
+            late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
+            totals.add({"rows": rows, "dropped": 0, "late": late, "sources": append.seen_of_sources(sending.reader, observed)})
+    environment = run.environment
+    emit_warnings(environment.emit, totals, update_id=environment.update_id, dataset=str(run.dataset.name), flow=run.name)
 
 
 def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
