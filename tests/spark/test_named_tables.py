@@ -309,3 +309,36 @@ def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
     p.run()
     assert (sorted(p.rows("rows")), p.rows("fresh")) == ([(1, "a"), (2, "b"), (3, "c")], [(1, "new")])
     assert len(DeltaTable(data / "orders").to_pyarrow_table()) == 3
+
+
+def test_functions_of_sinks_write_to_named_tables(project):
+    p = project(
+        HEAD
+        + """
+    from delta.tables import DeltaTable
+    from pyspark import pipelines as dp
+
+    @dp.foreach_batch_sink(name="out")
+    def out(batch, number):
+        batch.createOrReplaceTempView("batch")
+        session = batch.sparkSession
+        session.sql("MERGE INTO samples.shop.orders AS t USING batch AS b ON t.id = b.id WHEN MATCHED THEN UPDATE SET name = 'seen'")
+        session.sql("INSERT INTO samples.shop.orders SELECT id + 10, 'new' FROM batch")
+        batch.write.mode("append").saveAsTable("samples.shop.log")
+        DeltaTable.forName(session, "samples.shop.orders").delete("id = 12")
+
+    @dp.append_flow(target="out")
+    def feed():
+        return spark.readStream.table("shop.events")
+
+    @dlt.table
+    def other():
+        return spark.range(1)
+"""
+    )
+    data = outside(p)
+    p.tables.append(("samples.shop.log", "data/log"))
+    p.run()
+    rows = DeltaTable(data / "orders").to_pyarrow_table().to_pylist()
+    assert sorted((r["id"], r["name"]) for r in rows) == [(1, "seen"), (2, "seen"), (11, "new")]
+    assert len(DeltaTable(data / "log").to_pyarrow_table()) == 2
