@@ -64,8 +64,11 @@ _MISTAKES = (
     SparkNoSuchElementException,
 )
 
+# Mistakes that may be none once there are rows to look at, and with them columns.
+_OF_COLUMNS = {"QUERY_FAILED_ANALYSIS", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE", "EXPECTATION_INVALID", "CDC_UNKNOWN_COLUMN"}
+
 _NO_ROWS = (
-    "Correct the function. If it looks at rows (collect, first): while a pipeline is analysed, its tables have none; keep it a query."
+    "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
 )
 
 OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
@@ -151,6 +154,7 @@ class _Reader(QueryReader):
             if rows is not None:
                 return schemas.conformed(rows, schema)
             self.blind = True
+            self.analyzer.uncertain.add(self.flow.target.key if self.flow else "")
         if feed:
             self.catalog.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *changefeed.COLUMNS])
@@ -160,9 +164,13 @@ class _Reader(QueryReader):
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
         found: AnalyzedDataset = self.analyzer.usable(dataset)
         complete = any(f.complete for f in found.flows)
-        text = streamsources.check_streamed(dataset, found.kind, self.catalog.flows[dataset.name.key], options, complete=complete)
+        # The source of a change flow is read by the engine, unless a view's function does it.
+        own = self.flow is not None and self.flow.changes is not None and not self._scopes
+        where = self.flow.where if self.flow is not None and own else caller_location()
+        flows = self.catalog.flows[dataset.name.key]
+        text = streamsources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
         if text:
-            self.notices.append(Notice(text, caller_location()))
+            self.notices.append(Notice(text, where))
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
         frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
@@ -201,6 +209,7 @@ class Analyzer:
         self._done: dict[str, AnalyzedDataset | None] = {}
         self._nodes: dict[str, Node] = {}
         self._stack: list[Dataset] = []
+        self.uncertain: set[str] = set()  # datasets whose columns may be others once there are rows to look at, and what reads them
         self._sound: set[str] = set()  # views that have been looked through
         self._conf_depth = 0  # datasets with settings of their own that are being analysed
 
@@ -231,6 +240,8 @@ class Analyzer:
     def usable(self, dataset: Dataset) -> AnalyzedDataset:
         """A stored dataset that is read; analyses it first if need be."""
         found = self._analyzed(dataset)
+        if dataset.name.key in self.uncertain:
+            self.uncertain |= {d.name.key for d in self._stack}
         if found is None:
             raise _Unusable
         return found
@@ -269,7 +280,7 @@ class Analyzer:
         if dataset.name.key in self._sound:
             return
         before = len(self.errors)
-        self.errors += checks.rule_problems(dataset, frame)
+        self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
         if len(self.errors) > before:
             raise _Unusable
         self._sound.add(dataset.name.key)
@@ -350,7 +361,7 @@ class Analyzer:
             self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
-            self.errors += checks.rule_problems(dataset, frame)
+            self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
         columns = frame.schema
         if changes is not None:
             check_changes(changes, frame)
@@ -460,10 +471,19 @@ class Analyzer:
             self.failures.setdefault(dataset.name.key, failure)
         return None
 
+    def _is_uncertain(self, dataset: Dataset) -> bool:
+        return not self.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._stack)})
+
+    def _raise_or_keep(self, dataset: Dataset, problems: list[LakeletError]) -> None:
+        """Keep the mistakes in the rules of a dataset; those in uncertain columns are a matter of the run."""
+        if problems and self._is_uncertain(dataset):
+            raise problems[0]
+        self.errors += problems
+
     def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
         """Record a mistake of the definition; give back what only the run is to report."""
         coded = _coded(error, dataset, flow)
-        if coded.exit_code is ExitCode.FAILED:
+        if coded.exit_code is ExitCode.FAILED or (coded.code in _OF_COLUMNS and self._is_uncertain(dataset)):
             return coded
         self.errors.append(coded)
         return None

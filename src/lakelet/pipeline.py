@@ -26,7 +26,7 @@ from lakelet.storage import HeldTables, Storage, StoredDataset
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelet.analysis import Analysis, Analyzer
+    from lakelet.analysis import Analysis, AnalyzedDataset, Analyzer
     from lakelet.eventlog.writer import Listener
     from lakelet.flows.context import Environment
     from lakelet.loader import Loaded
@@ -160,6 +160,7 @@ class Pipeline:
             catalog = Catalog.of(found.definitions, config.namespace, paths)
             environment = Environment(spark, storage, catalog, update_id, _no_events)
             environment.fingerprint = functools.partial(_fingerprint, environment, config.parameters)
+            environment.analyze = functools.partial(_analyzed, environment, config.parameters)
             kept = _never_reset(catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
             analysis = _analysis(environment, config.parameters, found, unbound)
@@ -225,6 +226,16 @@ def _analyzer(environment: Environment, stored: Mapping[str, StoredDataset], par
 def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
     found = _analyzer(environment, environment.storage.registry().datasets, parameters).dataset(key)
     return found.flows[0].fingerprint if found else None
+
+
+def _analyzed(environment: Environment, parameters: Mapping[str, str], key: str) -> AnalyzedDataset:
+    """One dataset on what is stored now. Raises its first error."""
+    analyzer = _analyzer(environment, environment.storage.registry().datasets, parameters)
+    found = analyzer.dataset(key)
+    if found is None:
+        problems = [analyzer.failures.get(key), *analyzer.errors, *analyzer.failures.values()]
+        raise next((p for p in problems if p is not None), None) or LakeletError("FLOW_FAILED", "it could not be analysed", dataset=key)
+    return found
 
 
 def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, name: str, stubs: Any) -> Any:

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lakelet.errors import LakeletError
+from lakelet.errors import LakeletError, Location
 from lakelet.model import Dataset, Flow, Kind
-from lakelet.registry import caller_location
 
 _SKIP = "skipchangecommits"
 _TAKES_CHANGES = {_SKIP, "ignorechanges"}
 
 
-def check_streamed(dataset: Dataset, kind: Kind, flows: Sequence[Flow], options: Mapping[str, str], *, complete: bool) -> str | None:
+def check_streamed(
+    dataset: Dataset, kind: Kind, flows: Sequence[Flow], options: Mapping[str, str], *, complete: bool, where: Location
+) -> str | None:
     """What a stream over the rows of `dataset` is to be told, or None. `complete`: the table is replaced by each of its micro-batches.
 
-    Raises STREAM_SOURCE_UPDATED, at the line of the read, for a change table, and for a replaced one unless an option takes its changes.
+    Raises STREAM_SOURCE_UPDATED, at `where`, for a change table, and for a replaced one unless an option takes its changes.
     """
     given = {key.lower() for key, value in options.items() if value.lower() == "true"}
     changes = next((f for f in flows if f.changes is not None), None)
@@ -26,25 +27,25 @@ def check_streamed(dataset: Dataset, kind: Kind, flows: Sequence[Flow], options:
         why = f"it is the target of {changes.name}, whose change events update and delete rows; a stream reads added rows only"
         if given & _TAKES_CHANGES:
             why += "\nthe options skipChangeCommits and ignoreChanges do not go with such a table"
-        raise _updated(dataset, why, "", batch="as a batch, in a materialized view")
+        raise _updated(dataset, where, why, "", batch="as a batch, in a materialized view")
     if given & _TAKES_CHANGES:
         text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
         return text if complete and _SKIP in given else None
     if complete:
         why = "its query aggregates without a watermark, so every update replaces its rows; a stream reads added rows only"
-        raise _updated(dataset, why, ", or give its query a watermark, so that finished groups are added", batch="as a batch")
+        raise _updated(dataset, where, why, ", or give its query a watermark, so that finished groups are added", batch="as a batch")
     if kind is Kind.MATERIALIZED_VIEW:
         text = f"{dataset.name} is a materialized view: the stream fails once it is computed again"
         return f"{text}; with skipChangeCommits it goes on, without the new content"
     return None
 
 
-def _updated(dataset: Dataset, why: str, or_else: str, *, batch: str) -> LakeletError:
+def _updated(dataset: Dataset, where: Location, why: str, or_else: str, *, batch: str) -> LakeletError:
     feed = f'spark.readStream.option("readChangeFeed", "true").table("{dataset.name.name}")'
     return LakeletError(
         "STREAM_SOURCE_UPDATED",
         f"it streams from {dataset.name}, whose rows are updated",
-        where=caller_location(),
+        where=where,
         why=why,
         todo=f"Read its changes with {feed}, or its rows {batch} (spark.read.table, dlt.read){or_else}.",
     )

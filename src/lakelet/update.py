@@ -415,18 +415,24 @@ class Update:
         self._retries.flow_succeeded(work.key)
         return True
 
+    def _looked_at_again(self, work: Work) -> list[Work]:
+        """The flows of a dataset that could not be analysed before anything ran; what it reads is up to date now (decision 19)."""
+        analyzed = self.environment.analyze(work.target)
+        found = [replace(work, key=f.flow.name, analyzed=analyzed, flow=f, kind=analyzed.kind) for f in analyzed.flows]
+        self._define(found)
+        return found
+
     def _bring_up_to_date(self, work: Work) -> None:
         if work.analyzed is None or work.flow is None:
-            raise self.analysis.failures.get(work.target) or LakeletError(
-                "FLOW_FAILED", "a dataset it reads could not be analysed", dataset=work.key
-            )
+            for found in self._looked_at_again(work):
+                self._bring_up_to_date(found)
+            return
         if work.key in self._idle and self._still_idle(work, FlowRun(self.environment, work.analyzed, work.flow)):
             return
         self.progress(work, "STARTING", f"Flow '{work.key}' is STARTING.")
         decision = decide(self.environment, work, remember=True)
         self._step(work, decision)
         run = FlowRun(self.environment, work.analyzed, work.flow)
-        check_role(run)
         if decision.strategy is Strategy.SKIP:
             if work.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
@@ -434,6 +440,7 @@ class Update:
             if self._rounds is not None:
                 self._idle.add(work.key)
             return
+        check_role(run)
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
         if work.kind is Kind.MATERIALIZED_VIEW:
             complete.run_complete(run, work.inputs)

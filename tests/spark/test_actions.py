@@ -78,6 +78,47 @@ def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_lin
     assert p.statuses()["newest"] == "IDLE"
 
 
+def test_a_first_update_computes_what_cannot_do_without_rows_and_what_is_below_it_when_its_turn_comes(project):
+    p = project(
+        FILES
+        + """
+    @dlt.table
+    @dlt.expect("small", "a < 10")
+    def wide():
+        return dlt.read("rules").withColumn("k", F.lit(1)).groupBy("k").pivot("column").agg(F.max("value"))
+
+    @dlt.table
+    def above():
+        least = dlt.read("rules").orderBy("value").collect()[0]["value"]
+        return dlt.read_stream("rules").where(F.col("value") > least).select("value")
+
+    @dlt.table
+    def sums():
+        return dlt.read("wide").selectExpr("a + b AS total")
+
+    @dlt.table
+    def doubled():
+        return spark.sql("SELECT 2 * total AS twice FROM sums")
+
+    @dlt.table
+    def broken():
+        return dlt.read("wide").select("no_column")
+"""
+    )
+    p.arrive("1.json", {"column": "a", "value": 1}, {"column": "b", "value": 2})
+    p.run(expect="FAILED")
+    assert p.errors() == {"broken": "QUERY_FAILED_ANALYSIS"}
+    p.write(p.files[0].read_text().replace("no_column", "b"))
+    p.run()
+    assert p.rows("wide", "a", "b") == [(1, 2)]
+    assert p.quality() == {"small": (1, 0)}
+    assert p.rows("above") == [2]
+    assert p.rows("doubled") == [6]
+    assert p.rows("broken") == [2]
+    p.write(p.files[0].read_text().replace('select("b")', 'select("no_column")'))
+    assert [(e.code, e.dataset) for e in p.refused()] == [("QUERY_FAILED_ANALYSIS", "main.default.broken")]
+
+
 def test_strict_mode_refuses_actions_with_file_and_line_and_leaves_the_top_level_alone(project):
     p = project("    n = spark.range(3).count()\n" + LOOKING)
     p.parameters["lakelet.strictActions"] = "true"

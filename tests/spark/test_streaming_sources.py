@@ -45,6 +45,9 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
     def of_totals():
         return spark.sql("SELECT * FROM STREAM(totals)")
 
+    dlt.create_streaming_table("chained")
+    dlt.apply_changes(target="chained", source="current", keys=["id"], sequence_by="id")
+
     @dlt.table
     def allowed():
         return spark.readStream.option("readChangeFeed", "true").table("current").select("id", "_change_type")
@@ -53,7 +56,7 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
     p.arrive("a.json", {"id": 1, "seq": 1}, folder="customers")
     found = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
     assert {name: e.code for name, e in found.items()} == dict.fromkeys(
-        ("of_changes", "of_changes_skipping", "of_totals"), "STREAM_SOURCE_UPDATED"
+        ("of_changes", "of_changes_skipping", "of_totals", "chained"), "STREAM_SOURCE_UPDATED"
     )
     lines = p.files[0].read_text().splitlines()
     for name, error in found.items():
@@ -203,7 +206,7 @@ def test_stateful_streams_go_on_over_updates_and_are_idle_without_news(project):
 
     @dlt.table
     def hours():
-        return timed().groupBy(F.window("at", "1 hour").start.alias("hour")).count().select(F.hour("hour").alias("hour"), "count")
+        return timed().groupBy(F.window("at", "1 hour")).count().select(F.hour("window.start").alias("hour"), "count")
 
     @dlt.table
     def once_each():

@@ -17,6 +17,7 @@ from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.clones import UpdateSession
+from lakelet.errors import LakeletError
 from lakelet.filestates import STATES, dataset_states
 from lakelet.flows.measured import event_id
 from lakelet.flows.sinkplaces import sink_path
@@ -50,6 +51,10 @@ class Emit(Protocol):
     ) -> None: ...
 
 
+def _not_analysed(key: str) -> AnalyzedDataset:
+    raise LakeletError("FLOW_FAILED", "a dataset it reads could not be analysed", dataset=key)
+
+
 @dataclass
 class Environment:
     """One update's surroundings, shared by its flows: sessions, storage, names, events."""
@@ -65,6 +70,8 @@ class Environment:
     logs: dict[str, TableLog] = field(default_factory=dict)
     fingerprint: Callable[[str], str | None] = lambda key: None
     """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
+    analyze: Callable[[str], AnalyzedDataset] = _not_analysed
+    """Analyses a dataset anew, on what is stored now. Raises LakeletError."""
     widened: bool = False
     """Whether a table got columns during this update that its analysis did not know of."""
     _lock: threading.Lock = field(default_factory=threading.Lock)

@@ -14,6 +14,7 @@ from lakelet.analysis import AnalyzedDataset
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.errors import LakeletError
 from lakelet.flows.context import FlowRun
+from lakelet.model import Kind
 from lakelet.places import Place
 from lakelet.storage import StoredDataset
 from lakelet.tables import TableLog
@@ -21,7 +22,7 @@ from lakelet.tables import TableLog
 
 def check_role(run: FlowRun) -> None:
     """Raise KIND_CHANGED if the table was filled by changes and is now appended to, or the other way round."""
-    if not _changes_role(run.path(), run.analyzed):
+    if run.dataset.kind is Kind.SINK or not _changes_role(run.path(), run.analyzed):
         return
     before, now = "the target of change flows", "a table that flows append rows to"
     if _applies_changes(run.analyzed):
@@ -47,8 +48,9 @@ def remade(root: Place, stored: StoredDataset, analyzed: AnalyzedDataset | None,
 
 def _changes_role(path: Place, analyzed: AnalyzedDataset) -> bool:
     is_change_table = TableLog(path / INTERNAL).version() >= 0
-    there = is_change_table or TableLog(path).version() >= 0
-    return there and is_change_table != _applies_changes(analyzed)
+    if is_change_table == _applies_changes(analyzed):
+        return False
+    return is_change_table or TableLog(path).version() >= 0
 
 
 def _applies_changes(analyzed: AnalyzedDataset) -> bool:
