@@ -103,6 +103,22 @@ def _active(session: SparkSession, jsession: Any) -> Iterator[None]:
             jclass.clearActiveSession()
 
 
+@contextmanager
+def without_call_sites() -> Iterator[None]:
+    """Keep pyspark from telling Java the line of each call on a frame, eight round trips each time.
+
+    For analysis only: what goes wrong there is raised where the call stands. While flows run, Spark's messages name those lines.
+    """
+    from pyspark.errors import utils
+
+    before = utils._enable_debugging_cache
+    utils._enable_debugging_cache = False
+    try:
+        yield
+    finally:
+        utils._enable_debugging_cache = before
+
+
 _PYSPARK_LOGGERS = ("py4j.clientserver", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 

@@ -27,6 +27,10 @@ _MENTIONED = re.compile("|".join(rf"\b{name}\b" for name in FUNCTIONS), re.IGNOR
 _OURS = ("format", "schemaHints", "inferColumnTypes", "partitionColumns", "useStrictGlobber", "schemaEvolutionMode")
 _STREAM_ONLY = ("allowOverwrites", "includeExistingFiles", "maxBytesPerTrigger", "maxFilesPerTrigger", "schemaLocation")
 _DEFAULTS = {"cloudFiles.inferColumnTypes": "true", "cloudFiles.useStrictGlobber": "true"}
+_STRING = r"""'[^'\\]*'|"[^"\\]*\""""
+_STRINGS = re.compile(_STRING)
+_PLAIN = re.compile(rf"(?P<text>{_STRING})|(?P<number>-?\d{{1,9}})|(?P<truth>true|false)", re.IGNORECASE)
+_MAP = re.compile(rf"map\s*\((?P<inside>\s*(?:{_STRING})(?:\s*,\s*(?:{_STRING}))*\s*)\)", re.IGNORECASE)
 _TABLE = re.compile(r"\s*TABLE\s*(?:\(\s*(?P<inside>[^()]+?)\s*\)|(?P<bare>[^()\s]+))\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -50,13 +54,31 @@ def replaced(spark: Any, text: str, view: Callable[[CallRef], str]) -> str:
 
 
 def evaluated(run: Callable[[str], Any]) -> Evaluate:
-    """Evaluates constant expressions by running a query over none of them."""
+    """Evaluates constant expressions: plain literals at once, others by running a query over them."""
 
     def evaluate(expressions: Sequence[str]) -> Sequence[Any]:
+        plain = [_literal(expression) for expression in expressions]
+        if None not in plain:
+            return [value for found in plain for value in found or ()]
         row = run("SELECT " + ", ".join(f"{expression} AS a{at}" for at, expression in enumerate(expressions))).first()
         return list(row or ())
 
     return evaluate
+
+
+def _literal(text: str) -> tuple[Any] | None:
+    """What a literal means that says the same in every SQL: text without escapes, a whole number, a truth value, a map of them."""
+    text = text.strip()
+    if found := _PLAIN.fullmatch(text):
+        if found["number"]:
+            return (int(found["number"]),)
+        return (found["truth"].lower() == "true",) if found["truth"] else (text[1:-1],)
+    entries = _MAP.fullmatch(text)
+    values = [_literal(piece) for piece in _STRINGS.findall(entries["inside"])] if entries else [None]
+    if None in values or len(values) % 2:
+        return None
+    flat = [found[0] for found in values if found]
+    return (dict(zip(flat[::2], flat[1::2], strict=True)),)
 
 
 def source_of(call: CallRef, spark: Any, evaluate: Evaluate, where: Location | None) -> SourceSpec:

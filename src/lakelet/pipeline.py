@@ -19,6 +19,7 @@ from lakelet.graph import Graph
 from lakelet.objects import is_s3
 from lakelet.places import Place, RemotePath, place
 from lakelet.plan import Plan
+from lakelet.properties import reset_allowed
 from lakelet.registry import Notice, display_path
 from lakelet.select import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
 from lakelet.storage import HeldTables, Storage, StoredDataset
@@ -195,8 +196,7 @@ def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:
     """Keys of the datasets whose property says that a full refresh leaves them alone (dlt-semantics 5.8)."""
-    name = "pipelines.reset.allowed"
-    return frozenset(k for k, d in catalog.datasets.items() if d.table_properties.get(name, "true").strip().lower() == "false")
+    return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 
 def _no_events(*_: Any, **__: Any) -> None:
@@ -206,11 +206,13 @@ def _no_events(*_: Any, **__: Any) -> None:
 def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded, unbound: frozenset[str]) -> Analysis:
     """`unbound`: keys of datasets for which it does not count what is stored of them."""
     from lakelet.autoloader import register
+    from lakelet.clones import without_call_sites
 
     register(environment.spark, wrap=False)
     stored = {key: d for key, d in environment.storage.registry().datasets.items() if key not in unbound}
     analyzer = _analyzer(environment, stored, parameters)
-    result = analyzer.run(found.errors, complete=found.complete)
+    with without_call_sites():
+        result = analyzer.run(found.errors, complete=found.complete)
     for flow, notices in analyzer.notices.items():
         environment.note(flow, notices)
     return result

@@ -27,6 +27,10 @@ _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^
 _SEPARATOR = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _NAMED = re.compile(rf"{_GAP}(?P<name>`(?:[^`]|``)+`|\w+){_GAP}=>", re.DOTALL)
 
+_ORIGIN = re.compile(r"Origin\((?:Some\(\d+\)|None),(?:Some\(\d+\)|None),Some\((?P<start>\d+)\),Some\((?P<stop>\d+)\)")
+_READS = re.compile(rf"{_GAP}\(*{_GAP}(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE | re.DOTALL)
+_WRITES = re.compile(r"\bINSERT\b", re.IGNORECASE)
+
 # Nodes that may stand between a relation and its alias, or behind a relation without one.
 _DECORATIONS = frozenset(
     {"Sample", "RelationTimeTravel", "UnresolvedEventTimeWatermark", "NamedStreamingRelation", "UnresolvedSubqueryColumnAliases"}
@@ -144,6 +148,8 @@ def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], 
 
 def is_query(spark: SparkSession, sql: str) -> bool:
     """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
+    if _READS.match(sql) and not _WRITES.search(sql):
+        return True  # a statement that begins like this and inserts nothing is a query; if it is none at all, running it says so
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     prefix = "org.apache.spark.sql.catalyst.plans.logical."
@@ -228,8 +234,8 @@ class _Walk:
         start, stop = _name_span(self.text, start) if streaming else (start, end)
         options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
-            parts = tuple(str(part) for part in _items(node.multipartIdentifier()))
-            options = dict(node.options().asCaseSensitiveMap())
+            parts = tuple(str(node.multipartIdentifier().mkString("\0")).split("\0"))
+            options = _options(node.options())
         else:
             parts = self._evaluated(self.text[start:stop])
         if len(parts) == 1 and parts[0].lower() in above.ctes:
@@ -255,12 +261,15 @@ class _Walk:
         return split_name(str(row[0])) if row else ()
 
 
+def _options(options: Any) -> Mapping[str, str]:
+    """The options of `WITH (…)`; py4j ends each walk over a Java map with an exception, so an empty one is not walked."""
+    return {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
+
+
 def _span(node: Any) -> tuple[int, int]:
     """Half-open character span of a node's origin; (0, 0) when it has none."""
-    origin = node.origin()
-    if not origin.startIndex().isDefined():
-        return (0, 0)
-    return int(origin.startIndex().get()), int(origin.stopIndex().get()) + 1
+    found = _ORIGIN.match(str(node.origin().toString()))  # one round trip for both ends
+    return (int(found["start"]), int(found["stop"]) + 1) if found else (0, 0)
 
 
 def _name_span(text: str, start: int) -> tuple[int, int]:

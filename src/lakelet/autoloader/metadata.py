@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from lakelet.autoloader.planning import FilePart
 from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 METADATA_TYPE = StructType(
     [
@@ -41,12 +42,16 @@ def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
 
 def observe(df: DataFrame, name: str) -> DataFrame:
     """Count records, rescued and corrupt ones, and name the first of them, in an observation called `name`."""
+    return df.observe(name, *_counts(df.sparkSession._jvm))
+
+
+@functools.lru_cache(maxsize=1)  # Java's objects are made once for each Java process
+def _counts(_: Any) -> tuple[Column, ...]:
     from pyspark.sql import functions as f
 
     line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
     first = f.min(f.when(line.isNotNull(), f.struct(path.alias("file"), f.abs(line).alias("line"))))
-    return df.observe(
-        name,
+    return (
         f.count(f.lit(1)).alias("records"),
         f.count(f.when(line > 0, 1)).alias("rescued"),
         f.count(f.when(line < 0, 1)).alias("corrupt"),
@@ -75,20 +80,26 @@ def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> Dat
     The plan gets a Project that carries the attribute in `Project.hiddenOutputTag`, as Spark's own rules do for hidden columns. A data
     column called `_metadata` hides it.
     """
-    from pyspark.sql import functions as f
     from pyspark.sql.types import VariantType
 
-    columns = []
-    for field in schema.fields:
-        quoted = f"`{field.name.replace('`', '``')}`"
-        if isinstance(field.dataType, VariantType):
-            # text that is no JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant
-            columns.append(f.expr(f"coalesce(try_parse_json({quoted}), cast({quoted} AS VARIANT))").alias(field.name))
-        else:
-            columns.append(f.col(quoted))
-    if METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames()):
-        return df.select(*columns)
-    return _hide_last(df.select(*columns, f.col(METADATA_INTERNAL).alias(METADATA_COLUMN)), spark)
+    internal = (METADATA_INTERNAL, LINE_INTERNAL)
+    hidden = METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames())
+    if any(isinstance(field.dataType, VariantType) for field in schema.fields):
+        columns = [_variant(field) for field in schema.fields]
+        df = df.selectExpr(*columns, *internal)
+    if hidden:
+        return df.drop(*internal)
+    return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN), spark)
+
+
+def _variant(field: StructField) -> str:
+    """The SQL of a column; text that is no JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant."""
+    from pyspark.sql.types import VariantType
+
+    quoted = f"`{field.name.replace('`', '``')}`"
+    if not isinstance(field.dataType, VariantType):
+        return quoted
+    return f"coalesce(try_parse_json({quoted}), cast({quoted} AS VARIANT)) AS {quoted}"
 
 
 def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:
@@ -97,9 +108,8 @@ def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:
     jvm: Any = spark._jvm
     plan = df._jdf.queryExecution().analyzed()
     output = plan.output()
-    attributes = [output.apply(i) for i in range(output.length())]
-    project_class = jvm.org.apache.spark.sql.catalyst.plans.logical.Project
-    project = project_class(jvm.PythonUtils.toSeq(attributes[:-1]), plan)
-    project.setTagValue(project_class.hiddenOutputTag(), jvm.PythonUtils.toSeq(attributes[-1:]))
-    jdf = jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, project)
+    project_class = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.Project")
+    project = project_class(output.dropRight(1), plan)
+    project.setTagValue(project_class.hiddenOutputTag(), output.takeRight(1))
+    jdf = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, project)
     return ClassicDataFrame(jdf, spark)
