@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lakelet import properties
 from lakelet import sources as found
 from lakelet.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
-from lakelet.errors import LakeletError, nearest_names
+from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.mapping import MAP_FORM, TABLE_FORM, PathMap, pairs_of
 from lakelet.named import NamedTable, named_tables
 from lakelet.names import Namespace
@@ -111,6 +112,8 @@ def load_config(
     files, roots = _files_and_roots(place, cwd)
     where = _storage(storage, environ, settings, place.root, cwd)
     name = _name(place)
+    parameters = _parameters(place, params or {}, environ)
+    development = bundle.development(spec) if bundle and spec else None
     declared = Namespace()
     if bundle and spec:
         declared = _namespace(bundle, spec)
@@ -125,13 +128,13 @@ def load_config(
         files=files,
         import_roots=roots,
         namespace=namespace,
-        parameters=_parameters(place, params or {}, environ),
+        parameters=parameters,
         storage=where,
         target=bundle.target if bundle else None,
         master=master or environ.get("LAKELET_MASTER") or settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
-        remarks=place.remarks,
-        development=bundle.development(spec) if bundle and spec else None,
+        remarks=(*place.remarks, *_property_remarks(place, parameters, development)),
+        development=development,
         continuous=_continuous(place) if continuous is None else continuous,
         paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),), root=str(place.root)),
         tables=_tables(place, tables, namespace, cwd, environ),
@@ -396,6 +399,22 @@ def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, 
             raise LakeletError("USAGE", f"--param {key}={value}: a key may hold letters, digits, '_', '-' and '.' only")
         merged[key] = value
     return merged
+
+
+def _property_remarks(place: _Found, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
+    """Settings `pipelines.*` that have no effect, where they are written. Raises PROPERTY_INVALID for a value that one cannot have."""
+    declared = place.pipeline[1].get("configuration") if place.pipeline else None
+    written = declared.entries("configuration") if declared else {}
+    remarks = []
+    for key, value in parameters.items():
+        settings = place.settings
+        given = settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
+        where = written[key].where if key in written and place.bundle and place.bundle.partly(written[key]) == value else given
+        for told in properties.examine({key: value}, of="pipeline", development=bool(development)):
+            if told.invalid:
+                raise LakeletError("PROPERTY_INVALID", told.text, where=where)
+            remarks.append((told.text, where))
+    return remarks
 
 
 def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> Place:

@@ -158,7 +158,10 @@ CODES: dict[str, CodeInfo] = {
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's sources: file as the user would name it, 1-based line; where they are known, 1-based column and the line."""
+    """A place in the user's sources: file as the user would name it, 1-based line (0 where there is none).
+
+    Where they are known: 1-based column, and the text of the line.
+    """
 
     file: str
     line: int
@@ -168,7 +171,7 @@ class Location:
 
     def __str__(self) -> str:
         file = self.file if self.cell is None else f"{self.file}, cell {self.cell}"
-        return f"{file}, line {self.line}" + (f", column {self.column}" if self.column else "")
+        return file + (f", line {self.line}" if self.line else "") + (f", column {self.column}" if self.column else "")
 
     def excerpt(self) -> list[str]:
         """The line of the source and a caret under the column; nothing where either is not known. Long lines are cut around the column."""

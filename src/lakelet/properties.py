@@ -6,7 +6,7 @@ Each is looked up without regard to case, as Spark's own pipelines do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakelet.errors import nearest_names
@@ -72,6 +72,7 @@ class _Known:
     idle: str | None = None
 
 
+_PLACES = {"table": "a table's properties", "pipeline": "the pipeline's configuration"}
 _MAINTENANCE = "there is no background optimisation of tables"
 _ALL = (
     _Known(RESET_ALLOWED, switch, "table"),
@@ -97,30 +98,38 @@ _BY_LOWER = {known.name.lower(): known for known in _ALL}
 
 @dataclass(frozen=True)
 class Found:
-    """What is to be said about one setting. `invalid`: its value cannot be used; else a notice. `nearest`: known names close to it."""
+    """What is to be said about one setting: a notice, or that its value cannot be used (`invalid`)."""
 
-    key: str
     text: str
     invalid: bool = False
-    nearest: tuple[str, ...] = ()
 
 
-def examine(settings: Mapping[str, str], *, of: str) -> Iterable[Found]:
-    """What is to be told about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table")."""
+def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[Found]:
+    """What is to be told about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
+
+    `development`: the pipeline says that it runs in development mode.
+    """
     for key, value in settings.items():
         known = _BY_LOWER.get(key.lower())
         if known is None:
             if key.lower().startswith(_PREFIX):
-                nearest = nearest_names(key, [k.name for k in _ALL])
-                yield Found(key, f"{key} has no effect here: no such setting is known", nearest=nearest)
+                near = " or ".join(nearest_names(key, [k.name for k in _ALL]))
+                yield Found(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
             continue
         try:
             known.read(value)
         except ValueError as problem:
-            yield Found(key, f"{key} is {value!r}: {problem}", invalid=True)
+            yield Found(f"{key} is {value!r}: {problem}", invalid=True)
             continue
-        if known.idle:
-            yield Found(key, f"{key} has no effect here: {known.idle}")
-        elif of not in known.where.split():
-            place = "the pipeline's configuration" if of == "table" else "a table's properties"
-            yield Found(key, f"{key} has no effect here: it belongs into {place}")
+        idle = known.idle
+        if of not in known.where.split():
+            idle = f"it belongs into {_PLACES[known.where]}"
+        elif development and known.name in (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES) and whole(value):
+            idle = "in development mode nothing is tried again"
+        if idle:
+            yield Found(f"{key} has no effect here: {idle}")
+
+
+def reset_allowed(table_properties: Mapping[str, str]) -> bool:
+    """Whether a full refresh may empty the table."""
+    return (look_up(table_properties, RESET_ALLOWED) or "true").strip().lower() != "false"

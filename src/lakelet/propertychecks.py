@@ -11,14 +11,13 @@ from lakelet.registry import Registry
 
 
 def check_properties(definitions: Definitions, registry: Registry) -> None:
-    """Note settings without effect, with the nearest name of one that has; a value that a setting cannot have is an error."""
+    """Note settings without effect; a value that a setting cannot have is an error."""
     for settings, where, name in _settings(definitions):
         for found in examine(settings, of="table"):
             if found.invalid:
                 registry.errors.append(LakeletError("PROPERTY_INVALID", found.text, where=where, dataset=name))
             else:
-                meant = f"; did you mean {' or '.join(found.nearest)}?" if found.nearest else ""
-                registry.note(found.text + meant, where)
+                registry.note(found.text, where)
 
 
 def _settings(definitions: Definitions) -> Iterator[tuple[Mapping[str, str], Location, str]]:

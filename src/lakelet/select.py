@@ -31,12 +31,14 @@ EVERYTHING = Request()
 class Selection:
     """Keys of the stored datasets to refresh, and of those among them to reset first.
 
-    `checkpoints`: names of flows that read their sources again while the tables keep their rows.
+    `checkpoints`: names of flows that read their sources again while the tables keep their rows. `protected`: datasets that were to be
+    reset with all others, and must not be.
     """
 
     refresh: frozenset[str]
     reset: frozenset[str]
     checkpoints: frozenset[str] = frozenset()
+    protected: frozenset[str] = frozenset()
 
     def without_resets(self) -> Selection:
         """The same for another attempt: what was reset is not reset again, its source may have moved on."""
@@ -68,7 +70,8 @@ def select(
     flows = _flows(request.reset_checkpoint, graph, namespace)
     if request.refresh_failed:
         return Selection(refresh=failed & stored, reset=reset)
-    return Selection((selected | reset | frozenset(flows.values())) if request.select else stored, reset, frozenset(flows))
+    protected = kept & stored if request.full_refresh_all else frozenset()
+    return Selection((selected | reset | frozenset(flows.values())) if request.select else stored, reset, frozenset(flows), protected)
 
 
 def below_failed(graph: Graph, *, not_done: frozenset[str], excluded: frozenset[str]) -> frozenset[str]:

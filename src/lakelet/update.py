@@ -33,6 +33,7 @@ from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
+from lakelet.properties import RESET_ALLOWED, reset_allowed
 from lakelet.repair import repair
 from lakelet.resets import with_resets
 from lakelet.retries import Retries
@@ -259,7 +260,7 @@ class Update:
         if self.selection.reset or self.selection.checkpoints:
             self.state("RESETTING")
             self._reset()
-        self._warn_readers_of_reset(everything)
+        self._tell_of_resets(everything)
         self.state("SETTING_UP_TABLES")
         self.state("RUNNING")
         for work in everything:
@@ -343,15 +344,20 @@ class Update:
         self.storage.save(with_resets(registry, self.selection, root=self.storage.root, analyzed=analyzed))
         reached("reset.recorded")
 
-    def _warn_readers_of_reset(self, everything: Sequence[Work]) -> None:
-        """A streaming table keeps its rows when only its upstream was reset; it reads that from the start again (decision 12)."""
+    def _tell_of_resets(self, everything: Sequence[Work]) -> None:
+        """What was not reset with the others; streaming tables that keep their rows and read a reset one from the start (decision 12)."""
         datasets = self.environment.catalog.datasets
+        for key in sorted(self.selection.protected):
+            name, text = str(datasets[key].name), f"it was not reset, because {RESET_ALLOWED} is false"
+            self.emit("notice", f"{datasets[key].where}: {name}: {text}", {"text": text}, dataset=name, level=WARN)
         for work in everything:
             above = [str(datasets[i].name) for i in work.inputs if i in self.selection.reset]
             if not above or work.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or work.target in self.selection.reset:
                 continue
             name = str(datasets[work.target].name)
             keeps, rebuild = "keeps its rows and reads", f"; to rebuild it too: lakelet run --full-refresh {name}"
+            if not reset_allowed(datasets[work.target].table_properties):
+                rebuild = f": {RESET_ALLOWED} is false, so that rows may come twice"
             if work.kind is Kind.SINK:
                 keeps, rebuild = "is a sink: what was written stays, and its flow reads", ""
             self.emit(
@@ -401,6 +407,9 @@ class Update:
             self._bring_up_to_date(work)
         except Exception as failure:
             problem = failure if isinstance(failure, LakeletError) else _unexpected(failure, work)
+            if self._state == "STOPPING":  # its jobs were cancelled
+                self.progress(work, "STOPPED", f"Flow '{work.key}' was STOPPED.")
+                return False
             conf = FlowRun(self.environment, work.analyzed, work.flow).conf if work.analyzed and work.flow else {}
             retry = self._retries.after_flow(work.key, conf, problem)
             if retry is None:
@@ -477,9 +486,10 @@ class Update:
         self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
 
     def _stopping(self, stop: BaseException) -> None:
-        """Somebody stops the update: told before the flows at work are waited for."""
+        """Somebody stops the update: told before the flows at work are waited for, whose jobs are cancelled."""
         if isinstance(stop, KeyboardInterrupt) and self._state != "STOPPING":
             self.state("STOPPING", cause=cancellation_cause(stop))
+            self.environment.spark.sparkContext.cancelAllJobs()
 
     def _stopped(self, everything: Sequence[Work]) -> None:
         """The flows that did not get to their end."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+import time
 
 import pytest
 
@@ -309,7 +311,7 @@ def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
         """
     )
     ended = stopped_when(
-        p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "RUNNING" for e in events), number=signal.SIGTERM
+        p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "COMPLETED" for e in events), number=signal.SIGTERM
     )
     assert isinstance(ended, Terminated)
     assert p.rows("first") == [0, 1]
@@ -355,6 +357,44 @@ def test_refreshing_what_failed_leaves_the_rest_alone(project):
     assert set(p.statuses().values()) == {"EXCLUDED"}
 
 
+def test_a_job_at_work_is_cancelled_and_the_flow_is_stopped_not_failed(project):
+    p = project(
+        """
+        import dlt, time
+        from pyspark.sql import functions as F
+
+        @F.udf("bigint")
+        def slow(number):
+            time.sleep(120 if spark_is_slow else 0)
+            return number
+
+        spark_is_slow = spark.conf.get("slow") == "true"
+
+        @dlt.table
+        def numbers():
+            return spark.range(2).select(slow("id").alias("id"))
+        """
+    )
+    p.parameters["slow"] = "true"
+    began = time.monotonic()
+    timer = threading.Timer(4, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    running = []
+
+    def listen(event):
+        p.events.append(event)
+        if event.event_type == "flow_progress" and event.body["status"] == "RUNNING" and not running:
+            running.append(timer.start())
+
+    p.events = []
+    with pytest.raises(Terminated), stoppable():
+        p.pipeline.run(Request(), listeners=[listen])
+    assert time.monotonic() - began < 110
+    assert p.statuses() == {"numbers": "STOPPED"}
+    p.parameters["slow"] = "false"
+    p.run()
+    assert p.rows("numbers") == [0, 1]
+
+
 def test_what_was_stopped_counts_as_not_finished(project):
     p = project(BRANCHES.format(number=2))
     stopped_when(p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "QUEUED" for e in events))
@@ -390,3 +430,74 @@ def test_a_cleared_checkpoint_reads_everything_again_and_keeps_the_rows(project)
     p.run(full_refresh=("bronze", "silver"))
     assert p.rows("bronze", "id") == [1, 2, 3]
     assert p.rows("silver") == [1, 2, 3]
+
+
+# -------------------------------------------------------------------------------------------------- pipelines.* settings
+
+
+def test_settings_without_effect_are_told_with_their_place_in_python_and_sql(project):
+    p = project(
+        """
+        import dlt
+
+        @dlt.table(table_properties={"pipelines.autoOptimize.managed": "true", "quality": "gold"}, spark_conf={"pipelines.tiger": "1"})
+        def numbers():
+            return spark.range(2)
+        """
+    )
+    p.write(
+        """
+        CREATE OR REFRESH MATERIALIZED VIEW copied TBLPROPERTIES ("pipelines.reset.alowed" = "false") AS SELECT * FROM numbers;
+        """,
+        "more.sql",
+    )
+    p.run()
+    notices = [e.message for e in p.events if e.event_type == "notice"]
+    assert len(notices) == 3
+    assert any("pipeline.py, line 4: pipelines.autoOptimize.managed has no effect here" in n for n in notices)
+    assert any("pipelines.tiger has no effect here: no such setting is known" in n for n in notices)
+    assert any("more.sql, line 2" in n and "did you mean pipelines.reset.allowed?" in n for n in notices)
+    assert p.rows("copied") == [0, 1]
+    p.write("import dlt\n@dlt.table(table_properties={'pipelines.reset.allowed': 'perhaps'})\ndef numbers(): return spark.range(2)")
+    (error,) = p.refused()
+    assert error.code == "PROPERTY_INVALID"
+
+
+def test_a_protected_table_is_told_of_resets_that_leave_it_out(project):
+    p = project(
+        BRONZE
+        + """
+    @dlt.table(table_properties={"PIPELINES.reset.allowed": "false"})
+    def kept():
+        return spark.readStream.table("bronze").select("id")
+"""
+    )
+    p.arrive("a.json", {"id": 1})
+    p.run()
+    with pytest.raises(LakeletError, match=r"kept, whose property pipelines\.reset\.allowed is false"):
+        p.run(full_refresh=("kept",))
+    p.run(full_refresh_all=True)
+    warned = [e.message for e in p.events if e.level == "WARN"]
+    assert any("main.default.kept: it was not reset, because pipelines.reset.allowed is false" in w for w in warned)
+    assert any("keeps its rows and reads main.default.bronze again from the start: pipelines.reset.allowed is false" in w for w in warned)
+    assert p.rows("bronze", "id") == [1]
+    assert p.rows("kept") == [1, 1]
+
+
+def test_the_configuration_says_for_all_change_tables_how_long_tombstones_are_kept(project):
+    source = """
+    import dlt
+
+    dlt.create_streaming_table("{name}", table_properties={properties})
+    dlt.apply_changes("{name}", "bronze", ["id"], "at", apply_as_deletes="gone")
+    """
+    p = project(
+        BRONZE,
+        a=source.format(name="a", properties={}),
+        b=source.format(name="b", properties={"pipelines.cdc.tombstoneGCThresholdInSeconds": "99"}),
+    )
+    p.parameters["pipelines.cdc.tombstoneGCThresholdInSeconds"] = "7"
+    p.arrive("a.json", {"id": 1, "at": 1, "gone": False})
+    p.run()
+    kept = [p.spark.sql(f"SHOW TBLPROPERTIES delta.`{p.path(name)}`").collect() for name in ("a", "b")]
+    assert [dict(rows)["pipelines.cdc.tombstoneGCThresholdInSeconds"] for rows in kept] == ["7", "99"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +52,8 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
-        with stoppable():
+        # What the pipeline's own code prints is prose here: stdout belongs to the events.
+        with stoppable(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():
             result = pipeline.run(request, listeners=listeners)
     except KeyboardInterrupt:
         watch.close()

@@ -24,6 +24,7 @@ from lakelet.flows.sinkplaces import sink_path
 from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
 from lakelet.places import Place
+from lakelet.properties import TOMBSTONES, look_up
 from lakelet.reads import Catalog, QueryReader
 from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
@@ -152,7 +153,7 @@ class FlowRun:
         return self.environment.storage.at(self.stored().path)
 
     def generation(self) -> str:
-        """Names the flow's checkpoint: its own reset epoch and, once a table it streams from was reset, theirs too.
+        """Names the flow's checkpoint: when it began anew and, once a table it streams from was reset, their epochs too.
 
         A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 12).
         """
@@ -169,6 +170,13 @@ class FlowRun:
         """Id of the event that tells of a schema version of source `number`."""
         return event_id(self.path(), self.name, self.environment.storage.beginning(self.flow.flow.target.key, self.name), number, version)
 
+    def _retention(self) -> Mapping[str, str]:
+        """What the pipeline's configuration says for all its change tables about tombstones (dlt-semantics 5.8)."""
+        if self.flow.flow.changes is None or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
+            return {}
+        given = self.environment.spark.conf.get(TOMBSTONES, None)
+        return {} if given is None else {TOMBSTONES: given}
+
     def table_spec(self, schema: StructType) -> TableSpec:
         """How the table is made, with the columns `schema` has (or the declared ones)."""
         declared = self.analyzed.schema if self.dataset.schema is not None else None
@@ -178,7 +186,7 @@ class FlowRun:
             schema=declared or schemas.storable(schema),
             partition_cols=self.dataset.partition_cols,
             cluster_by=self.dataset.cluster_by,
-            properties={**self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})},
+            properties={**self._retention(), **self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})},
             comment=self.dataset.comment,
         )
 
