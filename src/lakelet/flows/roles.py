@@ -16,7 +16,7 @@ from lakelet.errors import LakeletError
 from lakelet.flows.context import FlowRun
 from lakelet.model import Kind
 from lakelet.places import Place
-from lakelet.storage import StoredDataset
+from lakelet.storage import StoredDataset, new_table_path
 from lakelet.tables import TableLog
 
 
@@ -41,6 +41,8 @@ def remade(root: Place, stored: StoredDataset, analyzed: AnalyzedDataset | None,
     if analyzed is None:
         return stored
     found = replace(stored, kind=analyzed.kind.value)
+    if Kind.SINK.value in (stored.kind, found.kind):  # what a sink wrote lies where it says, and stays
+        return found if stored.kind == found.kind else replace(found, path=new_table_path(analyzed.dataset.name))
     if not _changes_role(root / stored.path, analyzed):
         return found
     return replace(found, path=next(path for n in count(1) if (path := f"{stored.path}~{stored.epoch + n}") not in taken))
