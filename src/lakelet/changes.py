@@ -7,7 +7,7 @@ the same; the older one has the arguments of its time.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lakelet.errors import LakeletError, Location
@@ -91,8 +91,8 @@ def apply_changes_from_snapshot(
 ) -> None:
     """Declare a flow that compares full copies of a source with `target` and applies the differences (dlt-semantics 6.3).
 
-    `source`: a table or view, read once per update, or a function that gives one snapshot after the other; `snapshot_and_version` is the
-    old name for the function. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET.
+    `source`: a table or view, read once per update, a function that gives one snapshot after the other, or one snapshot with its version;
+    `snapshot_and_version` is the old name for the latter two. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET.
     """
     where = caller_location()
     if source is not None and snapshot_and_version is not None:
@@ -145,7 +145,7 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
 
 
 def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, where: Location) -> None:
-    function = source if callable(source) else None
+    function = source if callable(source) else _once_a_version(source) if isinstance(source, tuple) and len(source) == 2 else None
     spec = ChangeSpec(
         source=None if function else _name("source", source, where),
         keys=_keys(keys, where),
@@ -155,6 +155,11 @@ def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any,
         snapshots=function or "periodic",
     )
     _add(spec, target, None, where)
+
+
+def _once_a_version(given: tuple[Any, Any]) -> Callable[[Any], Any]:
+    """The function that gives one (snapshot, version), read while the file was loaded: there is nothing more once it was applied."""
+    return lambda latest: None if latest == given[1] else given
 
 
 def _add(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: Any) -> None:

@@ -403,3 +403,27 @@ def test_settings_that_spark_or_only_the_hosted_service_takes_at_its_start_are_t
     assert [(e.code, e.what) for e in p.refused()] == [
         ("PROPERTY_INVALID", "The value 'maybe' in the config \"spark.sql.ansi.enabled\" is invalid. It should be a/an 'boolean' value.")
     ]
+
+
+def test_a_snapshot_and_its_version_that_were_read_while_the_file_was_loaded(project):
+    p = project(
+        """
+    import dlt
+
+    dlt.create_streaming_table(name="orders")
+
+    dlt.apply_changes_from_snapshot(
+        target="orders",
+        snapshot_and_version=(spark.read.table("shop.raw.orders"), int(spark.conf.get("moment"))),
+        keys=["id"],
+        stored_as_scd_type=1,
+    )
+"""
+    )
+    p.tables = [("shop.raw.orders", "orders")]
+    for moment, rows in enumerate(({"id": [1, 2], "state": ["new", "new"]}, {"id": [2, 3], "state": ["sent", "new"]}), start=1):
+        write_deltalake(str(p.folder / "orders"), pa.table(rows), mode="overwrite")
+        p.parameters["moment"] = str(moment)
+        p.run()
+        p.run()
+        assert p.rows("orders") == sorted(zip(rows["id"], rows["state"], strict=True))

@@ -207,6 +207,13 @@ def test_snapshots_come_from_a_table_once_per_update_or_from_a_function():
         assert opened(flow) == "frame"
 
 
+def test_one_snapshot_with_its_version_may_be_given_instead_of_a_function():
+    flow = declared(api.DLT["apply_changes_from_snapshot"], "t", snapshot_and_version=("frame", 7), keys=["id"], stored_as_scd_type=1)
+    assert opened(flow) == "frame"
+    assert callable(flow.changes.snapshots)
+    assert [flow.changes.snapshots(latest) for latest in (None, 6, 7)] == [("frame", 7), ("frame", 7), None]
+
+
 def test_snapshot_flows_refuse_what_excludes_each_other():
     for code, given in (
         ("CDC_CONTRADICTION", {"source": "s", "snapshot_and_version": lambda latest: None}),
