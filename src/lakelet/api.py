@@ -73,7 +73,9 @@ def _refuse(where: Location, **given: Any) -> None:
 def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequence[Expectation], options: Mapping[str, Any]) -> TableName:
     registry = active_registry()
     options = dict(options)
-    _refuse(where, **{k: options.pop(k, None) for k in ("path", "row_filter", "replace_using", "sequence_by")})
+    _refuse(where, **{k: options.pop(k, None) for k in ("row_filter", "replace_using", "sequence_by")})
+    if options.pop("path", None):
+        registry.note("path has no effect here: the table lies in the storage, and is read by its name", where)
     if options.pop("cluster_by_auto", False):
         registry.note("cluster_by_auto has no effect here: there is no background optimisation", where)
     policy = options.pop("refresh_policy", None)
@@ -305,6 +307,21 @@ def append_flow(
     return _flow_into("append_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, once=once)
 
 
+def append_flow_into(
+    target: str | None = None,
+    name: Any = None,
+    once: bool = False,
+    spark_conf: Mapping[str, Any] | None = None,
+    comment: str | None = None,
+    import_checkpoint: Any = None,
+) -> Callable[[F], F]:
+    """`dp.append_flow`: the same, its first argument is the target."""
+    return append_flow(name, target, comment, spark_conf, once, import_checkpoint)
+
+
+append_flow_into.__name__ = append_flow_into.__qualname__ = "append_flow"
+
+
 def update_flow(
     target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
 ) -> Callable[[F], F]:
@@ -483,5 +500,5 @@ _SHARED: Mapping[str, Any] = {
 DLT: Mapping[str, Any] = {**_SHARED, "table": table, "create_table": create_table_decorator}
 """Names of `import dlt`."""
 
-DP: Mapping[str, Any] = {**_SHARED, "table": streaming_table, "create_table": create_streaming_table}
+DP: Mapping[str, Any] = {**_SHARED, "table": streaming_table, "create_table": create_streaming_table, "append_flow": append_flow_into}
 """Names of `from pyspark import pipelines as dp`; `table` is always a streaming table, `create_table` a plain function."""

@@ -55,6 +55,7 @@ CODES: dict[str, CodeInfo] = {
     "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),
     "SECRET_MISSING": CodeInfo(_I, "the environment holds no variable for a secret"),
     "SQL_SYNTAX": CodeInfo(_I, "a statement of a SQL source is not understood"),
+    "SOURCE_FORMAT_MISSING": CodeInfo(_I, "Spark does not have the connector that a source needs"),
     "SQL_STATEMENT_REFUSED": CodeInfo(_I, "a statement that declares nothing stands in a SQL source"),
     "SQL_PARAMETER_UNKNOWN": CodeInfo(_I, "nothing gives a `${key}` or `:key` of a SQL source a value"),
     "PROTECTION_REFUSED": CodeInfo(_I, "a row filter or column mask: ignoring it would show data"),

@@ -1,4 +1,4 @@
-"""The table functions over files in SQL text: `read_files`, `cloud_files`, `cloud_files_state`. Layer 4.
+"""The table functions in SQL text that Spark does not have: `read_files`, `cloud_files`, `read_kafka` and others. Layer 4.
 
 Spark does not know them. Their arguments are constants, so each call is turned into the description of a source (autoloader.md section 6);
 whoever runs the text opens the source and puts a view in the call's place.
@@ -15,10 +15,12 @@ from lakelet import sqltext
 from lakelet.autoloader.loading import option_text, struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.errors import LakeletError, Location
+from lakelet.kafkacalls import READ_KAFKA
 from lakelet.sqltext import CallRef
 
 READ_FILES, CLOUD_FILES, STATE = "read_files", "cloud_files", "cloud_files_state"
-FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE))
+EVENT_LOG = "event_log"
+FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE, READ_KAFKA, EVENT_LOG))
 
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """SQL texts of constant expressions → their values."""
@@ -107,6 +109,17 @@ def state_of(call: CallRef, evaluate: Evaluate, where: Location | None) -> State
             return StateOf(checkpoint=value)
     what = f"{STATE} takes one argument: TABLE(name), or the path of a checkpoint"
     raise LakeletError("CF_STATE_INCORRECT_SQL_PARAMS", what, where=where)
+
+
+def no_event_log(where: Location | None) -> LakeletError:
+    """The error for `event_log(…)` in a query of the pipeline itself."""
+    return LakeletError(
+        "NOT_SUPPORTED_YET",
+        f"{EVENT_LOG}(…) cannot be read by the pipeline that writes it",
+        where=where,
+        why="The log grows while the query runs.",
+        todo='Query it from outside: lakelet sql "SELECT * FROM event_log"',
+    )
 
 
 def _cloud_files(positional: Sequence[Any], named: Mapping[str, Any], spark: Any, where: Location | None) -> SourceSpec:

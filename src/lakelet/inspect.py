@@ -264,6 +264,10 @@ class _Views:
         from lakelet.filestates import STATES, checkpoint_states, dataset_states
 
         evaluate = filecalls.evaluated(self._spark.sql)
+        if call.name == filecalls.EVENT_LOG:  # of whatever it is asked for: a storage has one log
+            return self._kept(self._view(EVENT_LOG, self._storage.events, "the event log"))
+        if call.name == "read_kafka":
+            raise LakeletError("SQL_FAILED", "read_kafka is a source of pipelines", todo="Declare a streaming table that reads it.")
         if call.name == filecalls.STATE:
             asked = filecalls.state_of(call, evaluate, None)
             if asked.checkpoint is not None:
@@ -279,9 +283,13 @@ class _Views:
             register(self._spark, wrap=False)
             frame = read_files(self._spark, open_files(filecalls.source_of(call, self._spark, evaluate, None), {})[0])
         name = f"lakelet_files_{len(self._files)}"
-        self._files.add(name)
         frame.createOrReplaceTempView(name)
-        return name
+        return self._kept(name)
+
+    def _kept(self, view: str) -> str:
+        """A view that stands in the query already and is no name of the storage."""
+        self._files.add(view)
+        return view
 
     def __call__(self, ref: RelationRef) -> str | None:
         from lakelet.sqltext import names_of

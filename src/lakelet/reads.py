@@ -32,6 +32,7 @@ from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
 from lakelet.filenames import with_file_names
 from lakelet.filestates import STATES, checkpoint_states
+from lakelet.kafkacalls import READ_KAFKA, kafka_options, open_kafka
 from lakelet.madetables import sql_outside, wrap_tables
 from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
@@ -350,6 +351,12 @@ class QueryReader(ABC):
         where = caller_location()
         if call.name == filecalls.STATE:
             return self._states(filecalls.state_of(call, evaluate, where), where)
+        if call.name == READ_KAFKA:
+            names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
+            options = kafka_options(names, evaluate(texts) if texts else [], where)
+            return open_kafka(self.spark, options, streaming=call.streaming, where=where)
+        if call.name == filecalls.EVENT_LOG:
+            raise filecalls.no_event_log(where)
         spec = located_source(filecalls.source_of(call, self.spark, evaluate, where))
         if call.name == filecalls.CLOUD_FILES or call.streaming:
             return self._stream_of(spec)

@@ -22,7 +22,7 @@ _STREAM_HEAD = re.compile(rf"STREAM{_GAP}(?P<open>\(?){_GAP}", re.IGNORECASE | r
 _DOTTED = re.compile(rf"{_NAME}(?:{_GAP}\.{_GAP}{_NAME})*", re.DOTALL)
 _IDENTIFIER = re.compile(rf"IDENTIFIER{_GAP}\(", re.IGNORECASE | re.DOTALL)
 _OPTIONS = re.compile(rf"{_GAP}WITH{_GAP}\(", re.IGNORECASE | re.DOTALL)
-_TABLE_WORD = re.compile(r"\bTABLE\s+$", re.IGNORECASE)
+_TABLE_WORD = re.compile(r"\bTABLE(\s+|\s*\(\s*)$", re.IGNORECASE)
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[()]", re.DOTALL)
 _SEPARATOR = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
 _NAMED = re.compile(rf"{_GAP}(?P<name>`(?:[^`]|``)+`|\w+){_GAP}=>", re.DOTALL)

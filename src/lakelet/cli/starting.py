@@ -31,7 +31,8 @@ def init(
 
     done = starter.start(folder, write=not report, load=not static)
     if as_json:
-        sys.stdout.write(json.dumps(starter.as_json(done.report, str(done.written) if done.written else None), indent=2, ensure_ascii=False) + "\n")
+        told = starter.as_json(done.report, str(done.written) if done.written else None)
+        sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
     else:
         lines = starter.report_lines(done.report)
         write_lines([Line(line, "heading" if line.endswith(":") and not line.startswith(" ") else "") for line in lines], sys.stdout)

@@ -108,8 +108,9 @@ def _storage(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bo
         cursor.expect("BY")
         return _cluster(cursor, remarks, found, where)
     if cursor.skip("LOCATION"):
-        cursor.string("a string with the path")
-        unsupported("LOCATION", where)
+        path = cursor.string("a string with the path")
+        remarks.append(Remark(f"LOCATION '{path}' has no effect here: the table lies in the storage, and is read by its name", where))
+        return True
     if cursor.skip("WITH"):
         cursor.expect("ROW", "FILTER", purpose=" behind WITH")
         raise LakeletError(
