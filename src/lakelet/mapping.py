@@ -119,9 +119,12 @@ class PathMap:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
-        """From (prefix, place) pairs; relative places lie in `base`. Raises `code` if one prefix is given two places."""
+        """From (prefix, place) pairs; relative places lie in `base`. Raises `code` if one prefix is given two places, or is a pattern."""
         found: dict[tuple[str, ...], Entry] = {}
         for prefix, target in pairs:
+            if _GLOB.search(prefix):
+                what = f"{prefix} is no prefix of paths: it holds a pattern"
+                raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
             entry = Entry(prefix, place_of(target, base), where)
             first = found.setdefault(_spelt(prefix).parts, entry)
             if first.place != entry.place:

@@ -5,6 +5,7 @@ Inside a dataset's function its reader asks here. What runs while source files a
 
 from __future__ import annotations
 
+import os
 import re
 import zlib
 from collections.abc import Iterator, Mapping
@@ -105,9 +106,13 @@ def open_named(spark: SparkSession, table: NamedTable, *, streaming: bool, jread
     session: Any = spark._jsparkSession
     found = held(table, caller_location())
     reader = jreader or (session.readStream() if streaming else session.read())
+    place = table.place
     if streaming and found.format != "delta":
-        reader = reader.schema(told(session.read(), found.options).format(found.format).load(table.place).schema())
-    return DataFrame(told(reader, found.options).format(found.format).load(table.place), spark)
+        reader = reader.schema(told(session.read(), found.options).format(found.format).load(place).schema())
+        if os.path.isfile(place):  # a stream lists folders only
+            place, name = os.path.split(place)
+            reader = reader.option("pathGlobFilter", re.sub(r"([*?\[\]{}\\])", r"\\\1", name))
+    return DataFrame(told(reader, found.options).format(found.format).load(place), spark)
 
 
 def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bool, jreader: Any) -> DataFrame:

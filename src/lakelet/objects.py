@@ -22,6 +22,12 @@ from lakelet.errors import LakeletError
 
 S3_SCHEMES = ("s3a", "s3", "s3n")
 SCHEMES = (*S3_SCHEMES, "gs", "abfss", "abfs", "hdfs")
+_SIGNS = {
+    **dict.fromkeys(S3_SCHEMES, (("AWS_",), ("~/.aws",))),
+    **dict.fromkeys(("abfss", "abfs"), (("AZURE_",), ("~/.azure",))),
+    "gs": (("GOOGLE_", "GCE_"), ("~/.config/gcloud",)),
+}
+"""By scheme: how names of variables begin, and files, that tell who this machine is to its stores."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(/.*)?", re.DOTALL)
@@ -41,6 +47,13 @@ def scheme_of(location: str) -> str | None:
 def is_s3(location: object) -> bool:
     """Whether a location (text or anything that prints as one) lies on S3."""
     return scheme_of(str(location)) in S3_SCHEMES
+
+
+def is_set_up(scheme: str, environ: Mapping[str, str] | None = None) -> bool:
+    """Whether this machine says how to get at the stores of a scheme; without that pyarrow asks the network for a long time, in vain."""
+    variables, files = _SIGNS.get(scheme, ((), ()))
+    given = os.environ if environ is None else environ
+    return any(name.startswith(variables) for name in given) or any(os.path.exists(os.path.expanduser(file)) for file in files)
 
 
 def encoded(path: str) -> str:

@@ -24,7 +24,7 @@ from lakelet.autoloader.loading import FORMAT as CLOUD_FILES
 from lakelet.autoloader.loading import said_to
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.mapping import PathMap
-from lakelet.objects import SCHEMES
+from lakelet.objects import is_set_up
 from lakelet.registry import caller_location
 
 Wrap = Callable[[Any, str, Callable[[Any], Any]], None]
@@ -61,8 +61,7 @@ def located(path: str, *, writing: bool = False, files: bool = True) -> str:
 
 def located_source(spec: SourceSpec) -> SourceSpec:
     """A cloudFiles source with its places: its path, and the folder that files are moved to. Raises like `located`."""
-    readable = SCHEMES.__contains__
-    path = _active.anchored(_active.located(spec.path, readable=readable, where=spec.where))
+    path = _active.anchored(_active.located(spec.path, readable=is_set_up, where=spec.where))
     options = {k: _active.mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items()}
     return replace(spec, path=path, options=options)
 

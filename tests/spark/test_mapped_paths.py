@@ -123,7 +123,8 @@ def test_what_code_writes_goes_to_the_mapped_place_also_at_the_end_of_a_stream(p
     assert DeltaTable(p.folder / "out" / "delta").to_pyarrow_table()["id"].to_pylist() == [1]
 
 
-def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(project):
+def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(project, monkeypatch):
+    monkeypatch.setattr("lakelet.pathcalls.is_set_up", lambda scheme: False)
     p = project(
         HEAD
         + """
@@ -148,6 +149,10 @@ def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(projec
         return spark.sql("SELECT * FROM STREAM read_files('/databricks-datasets/x', format => 'json')")
 
     @dlt.table
+    def bucket():
+        return spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load("s3a://bucket/two/")
+
+    @dlt.table
     def moving():
         return spark.read.json("/Volumes/gone/x")
 """
@@ -156,7 +161,7 @@ def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(projec
     p.maps.append(("/Volumes/gone", "nowhere"))
     errors = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
     assert {name: error.code for name, error in errors.items()} == {
-        **dict.fromkeys(("reader", "option", "cloud", "text", "files"), "PATH_NOT_MAPPED"),
+        **dict.fromkeys(("reader", "option", "cloud", "text", "files", "bucket"), "PATH_NOT_MAPPED"),
         "moving": "MAP_TARGET_MISSING",
     }
     flags = {name: str(error.todo).split("--map ")[1].split("=")[0] for name, error in errors.items()}
@@ -166,6 +171,7 @@ def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(projec
         "cloud": "/mnt/cloud",
         "text": "abfss://c@a.dfs.core.windows.net/x",
         "files": "/databricks-datasets/x",
+        "bucket": "s3a://bucket/two",
         "moving": "/Volumes/gone",
     }
     assert str(errors["reader"].where) == f"{p.files[0]}, line 7"

@@ -66,6 +66,9 @@ def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while
         assert spark.catalog.tableExists("samples.shop.array")
         return spark.table("samples.shop.array")
 
+    dlt.table(lambda: spark.readStream.table("rules"), name="stream_of_one_csv_file")
+    dlt.table(lambda: spark.readStream.table("samples.shop.array"), name="stream_of_one_json_file")
+
     @dlt.table
     def first_version():
         return spark.read.option("versionAsOf", 0).table("samples.shop.orders")
@@ -90,9 +93,9 @@ def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while
         f"main.default.{name}": 2
         for name in (
             *(f"{how}_{short}" for how in ("batch", "sql", "stream") for short in ("orders", "products", "prices", "events")),
-            *("array", "first_version", "current", "from_sql"),
+            *("array", "first_version", "current", "from_sql", "stream_of_one_json_file"),
         )
-    }
+    } | {"main.default.stream_of_one_csv_file": 1}
     assert [str(f.type) for f in p.table("stream_prices").schema] == ["int32", "double", "date32[day]"]
     external = {node.name.name: node.external for node in p.pipeline.validate().nodes}
     assert external["batch_prices"] == ("dev-cat.shop.prices",)

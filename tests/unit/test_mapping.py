@@ -11,6 +11,7 @@ from lakelet.errors import LakeletError
 from lakelet.mapping import PathMap, flag_for, pairs_of
 from lakelet.named import held, named_tables
 from lakelet.names import Namespace
+from lakelet.objects import is_set_up
 
 BASE = Path("/home/me/project")
 
@@ -93,6 +94,12 @@ def test_one_prefix_with_two_places_is_refused_however_it_is_spelt():
     assert len(places(("dbfs:/x", "a"), ("/dbfs/x/", "./a")).entries) == 1
 
 
+def test_a_prefix_is_no_pattern():
+    with pytest.raises(LakeletError, match="holds a pattern") as caught:
+        places(("/Volumes/raw/*", "a"))
+    assert caught.value.code == "USAGE"
+
+
 @pytest.mark.parametrize("text", ["/Volumes/raw", "=data", "/Volumes/raw=", " = "])
 def test_a_pair_needs_both_sides(text):
     with pytest.raises(LakeletError, match="expected FROM=TO") as caught:
@@ -157,6 +164,15 @@ def test_relative_paths_are_looked_for_where_the_command_was_called_and_then_in_
 
 def test_a_cloud_that_can_be_read_needs_no_place():
     assert places().located("s3a://bucket/x", readable=lambda scheme: scheme == "s3a") == "s3a://bucket/x"
+
+
+def test_a_cloud_can_be_read_where_the_machine_says_who_it_is(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert [is_set_up(scheme, {}) for scheme in ("s3a", "gs", "abfss", "wasbs")] == [False] * 4
+    assert is_set_up("s3", {"AWS_PROFILE": "me"}) and is_set_up("abfss", {"AZURE_STORAGE_ACCOUNT_KEY": "x"})
+    assert not is_set_up("gs", {"AWS_PROFILE": "me"})
+    (tmp_path / ".aws").mkdir()
+    assert is_set_up("s3a", {})
 
 
 def test_a_place_that_does_not_exist_is_refused_where_it_is_read_and_made_where_it_is_written(tmp_path):

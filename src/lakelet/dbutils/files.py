@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from lakelet.dbutils.members import Group, Note
 from lakelet.errors import LakeletError
-from lakelet.mapping import flag_for, is_hosted
-from lakelet.objects import SCHEMES, RemoteStore, open_store, scheme_of
+from lakelet.mapping import CLOUD_SCHEMES, flag_for, is_hosted
+from lakelet.objects import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
 from lakelet.places import Place, RemotePath, place
 from lakelet.registry import caller_location
 
@@ -128,13 +128,13 @@ class FileSystem(Group):
 def user_place(path: str, locate: Locate) -> Place:
     """The place that a path of user code means: mapped by `locate`, a folder or file of this machine, or a URI we can read.
 
-    Raises FILE_NOT_FOUND for a scheme that no store here answers to.
+    Raises FILE_NOT_FOUND for a scheme that no store here answers to, and for a cloud of which this machine knows nothing.
     """
     text = locate(str(path))
     scheme = scheme_of(text)
     if scheme == "file":
         return Path("/" + text.split(":", 1)[1].lstrip("/"))
-    if scheme is not None and scheme not in SCHEMES:
+    if scheme is not None and (scheme not in SCHEMES or (scheme in CLOUD_SCHEMES and not is_set_up(scheme))):
         raise _missing(str(path))
     return place(text)
 
@@ -166,5 +166,9 @@ def _missing(path: str) -> NoSuchFile:
         f"{path} does not exist",
         where=caller_location(),
         why=f"java.io.FileNotFoundException: No such file or directory {path}",
-        todo=f"Say where it lies on this machine: {flag_for(path)}" if is_hosted(path) else "Put the files there before the update.",
+        todo=f"Say where it lies on this machine: {flag_for(path)}" if _needs_place(path) else "Put the files there before the update.",
     )
+
+
+def _needs_place(path: str) -> bool:
+    return is_hosted(path) or scheme_of(path) in CLOUD_SCHEMES
