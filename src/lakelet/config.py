@@ -383,15 +383,7 @@ def _continuous(place: _Found) -> bool:
 
 
 def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    merged: dict[str, str] = {}
-    declared = place.pipeline[1].get("configuration") if place.pipeline else None
-    for key, node in declared.entries("configuration").items() if declared else ():
-        if not _KEY.fullmatch(key):
-            raise node.bad(f"the configuration key {key!r} may hold letters, digits, '_', '-' and '.' only")
-        if isinstance(node.value, (dict, list)):
-            raise node.bad(f"the configuration value of {key!r} must be text")
-        assert place.bundle is not None
-        merged[key] = place.bundle.partly(node)
+    merged = {**_declared(place, "parameters"), **_declared(place, "configuration")}
     merged.update(place.settings.parameters)
     merged.update({k.removeprefix(_PARAMETER_PREFIX): v for k, v in environ.items() if k.startswith(_PARAMETER_PREFIX)})
     for key, value in params.items():
@@ -399,6 +391,20 @@ def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, 
             raise LakeletError("USAGE", f"--param {key}={value}: a key may hold letters, digits, '_', '-' and '.' only")
         merged[key] = value
     return merged
+
+
+def _declared(place: _Found, section: str) -> dict[str, str]:
+    """The keys and values of a section of the pipeline: its `configuration`, or its `parameters`, which have defaults there."""
+    declared = place.pipeline[1].get(section) if place.pipeline else None
+    found: dict[str, str] = {}
+    for key, node in declared.entries(section).items() if declared else ():
+        if not _KEY.fullmatch(key):
+            raise node.bad(f"the {section} key {key!r} may hold letters, digits, '_', '-' and '.' only")
+        if isinstance(node.value, (dict, list)):
+            raise node.bad(f"the {section} value of {key!r} must be text")
+        assert place.bundle is not None
+        found[key] = place.bundle.partly(node)
+    return found
 
 
 def _property_remarks(place: _Found, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:

@@ -318,6 +318,24 @@ def test_the_workspace_folder_is_the_project(project):
     assert project.load().parameters == {"a": f"{here}/src", "b": here, "c": f"file:{here}", "d": "/Workspace/Shared/x"}
 
 
+def test_parameters_of_the_pipeline_are_defaults_below_its_configuration(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        resources:
+          pipelines:
+            p:
+              libraries: [{file: {path: a.py}}]
+              cascade_on_destroy: false
+              parameters: {day: "2024-01-01", region: "${bundle.name}", both: parameter}
+              configuration: {both: configuration}
+        """,
+    )
+    assert project.load().parameters == {"day": "2024-01-01", "region": "b", "both": "configuration"}
+    assert project.load(params={"day": "today"}).parameters["day"] == "today"
+
+
 def test_the_name_of_a_variable_may_hold_a_reference(project):
     project.write("a.py").write(
         "databricks.yml",
