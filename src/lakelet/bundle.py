@@ -35,10 +35,10 @@ _TARGET_KEYS = (_TOP_KEYS - {"definitions", "environments", "include", "python",
 _MODES = ("development", "production")
 _VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
 PIPELINE_KEYS = _words(
-    "allow_duplicate_names budget_policy_id cascade_on_destroy catalog channel clusters configuration continuous deployment development"
-    " dry_run edition environment event_log filters gateway_definition id ingestion_definition libraries lifecycle name notifications"
-    " parameters parent_path permissions photon restart_window root_path run_as schema serverless serverless_compute_id storage tags target trigger"
-    " usage_policy_id"
+    "allow_duplicate_names budget_policy_id cascade_on_destroy catalog channel clusters configuration continuous deployment"
+    " development dry_run edition environment event_log filters gateway_definition id ingestion_definition libraries lifecycle name"
+    " notifications parameters parent_path permissions photon restart_window root_path run_as schema serverless"
+    " serverless_compute_id storage tags target trigger usage_policy_id"
 )
 _REFERENCE = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
 _IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root)_path\})")  # people write it in front; here the folder is local
