@@ -7,7 +7,7 @@ import itertools
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -266,7 +266,8 @@ _COMPRESSION = 8  # JSON lines against the Parquet files they become
 
 
 def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
-    """A guess at what the update reads: files that came since the last update below folders that parameters name, and the stored tables.
+    """A guess at what the update reads: files that came since the last update below folders that parameters and maps name, all files of
+    tables from outside, and the stored tables.
 
     Counting stops where more would not change how the session is started. None if nothing can be guessed.
     """
@@ -275,9 +276,9 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     from lakelet.launch import FULL_COMPILER_BYTES
 
     threshold = datetime.fromisoformat(since).timestamp() if since else 0.0
-    folders: list[Place] = [Path(v) for v in config.parameters.values() if "/" in v and Path(v).is_dir()]
-    folders += [place(v) for v in config.parameters.values() if is_s3(v)]
-    new = (size for folder in folders for size in _sizes(folder, threshold))
+    named = [config.paths.mapped(v) for v in config.parameters.values() if "/" in v] + [entry.place for entry in config.paths.entries]
+    folders, tables = _folders(named), _folders(table.place for table in config.tables.values())
+    new = (size for at, since_when in ((folders, threshold), (tables, 0.0)) for folder in at for size in _sizes(folder, since_when))
     known = not isinstance(config.storage, RemotePath)  # listing all files of all tables costs more there than it gains
     stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet")) if known else ()
     total = 0
@@ -285,7 +286,12 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
         total += size
         if total >= FULL_COMPILER_BYTES:
             return total
-    return total if folders and known else None
+    return total if (folders or tables) and known else None
+
+
+def _folders(places: Iterable[str]) -> list[Place]:
+    """Those of the places that are folders of this machine, or lie on S3; each once."""
+    return [place(text) for text in dict.fromkeys(places) if is_s3(text) or Path(text).is_dir()]
 
 
 def _sizes(folder: Place, since: float, pattern: str = "*") -> Iterator[int]:

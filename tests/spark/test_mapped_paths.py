@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
+
+from lakelet.cli.main import main
 
 HEAD = """
     import dlt
@@ -197,3 +201,24 @@ def test_files_that_were_read_are_moved_to_the_mapped_place(project):
     assert not list((data / "flat").glob("*.json"))
     assert (p.folder / "out" / "done" / "a.json").is_file()
     assert len(p.rows("rows")) == 2
+
+
+def test_the_command_line_names_the_flag_and_takes_it(project, monkeypatch, capsys):
+    p = project(
+        HEAD
+        + """
+    @dlt.table
+    def rows():
+        return spark.read.json("/Volumes/main/shop/raw/in/*").join(spark.table("a.b.c"), "id")
+"""
+    )
+    volume(p)
+    monkeypatch.chdir(p.folder)
+    assert main(["validate", "pipeline.py", "--table", "a.b.c=data/delta"]) == 2
+    assert "Say where it lies: --map /Volumes/main/shop/raw/in=FOLDER." in capsys.readouterr().err
+    assert main(["validate", "pipeline.py", "--map", "/Volumes/main/shop/raw/in=data/in"]) == 2
+    assert "say where its folder or file lies: --table a.b.c=PATH." in capsys.readouterr().err
+    options = ["--map", "/Volumes/main/shop/raw/in=data/in", "--table", "a.b.c=data/delta"]
+    assert main(["graph", "pipeline.py", "--json", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["datasets"][0]["external"] == ["a.b.c"]
+    assert not (p.folder / ".lakelet").exists()

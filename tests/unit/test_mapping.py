@@ -336,3 +336,15 @@ def test_mistakes_in_the_project_file_name_file_and_line(pipeline, toml, line):
 def test_mistakes_in_variables_name_the_variable(pipeline):
     with pytest.raises(LakeletError, match="LAKELET_TABLE orders: expected NAME=PATH"):
         config(pipeline, environ={"LAKELET_TABLE": "orders"})
+
+
+def test_the_input_of_an_update_is_guessed_from_places_too(pipeline):
+    from lakelet.pipeline import _data_bytes
+
+    for name, size in (("raw/a.json", 1000), ("t/a.csv", 100), ("other/a.json", 10)):
+        (pipeline / name).parent.mkdir(parents=True)
+        (pipeline / name).write_text("x" * size)
+    flags = {"maps": [("/Volumes/raw", "raw"), ("/mnt/none", "none")], "tables": [("t", "t")]}
+    assert _data_bytes(config(pipeline, **flags), None) == 1100
+    assert _data_bytes(config(pipeline, **flags), "2199-01-01T00:00:00+00:00") == 100
+    assert _data_bytes(config(pipeline, params={"landing": "dbfs:/Volumes/raw"}, maps=flags["maps"]), None) == 1000
