@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.errors import LakeletError, nearest_names
 from lakelet.jsonvalues import json_rows, spark_type_text
-from lakelet.names import TableName, split_name
+from lakelet.names import Namespace, TableName, split_name
 from lakelet.objects import delta_options, is_s3
 from lakelet.places import Place
+from lakelet.publishedviews import PublishedView, load_views
 from lakelet.storage import Registry, Storage, StoredDataset, new_table_path
 
 if TYPE_CHECKING:
@@ -250,11 +251,12 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: Place) -> None:
+    def __init__(self, spark: SparkSession, storage: Place, within: tuple[PublishedView, ...] = ()) -> None:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files: set[str] = set()
+        self._within = within  # the published views whose query this is, the outermost first
 
     def of_files(self, call: CallRef) -> str:
         """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
@@ -299,11 +301,14 @@ class _Views:
         parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
         if not 1 <= len(parts) <= 3:
             raise _unknown(names_of([ref])[0], self._registry)
-        space = self._registry.namespace
+        space = Namespace(self._within[-1].catalog, self._within[-1].schema) if self._within else self._registry.namespace
         full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
         stored = _stored(self._registry, full)
         if stored is not None:
             return self._view(full.key, _path(self._storage.root, stored), stored.name)
+        view = load_views(self._storage).get(full.key)
+        if view is not None and view not in self._within:
+            return self._published(full.key, view)
         if len(parts) == 2 and parts[0].lower() in ("delta", "parquet", "json", "csv", "text", "orc"):
             return None
         if _open(self._storage.at(new_table_path(full))) is not None:  # written by a sink
@@ -312,12 +317,26 @@ class _Views:
             return self._view(EVENT_LOG, self._storage.events, "the event log")
         raise _unknown(names_of([ref])[0], self._registry)
 
+    def _published(self, key: str, view: PublishedView) -> str:
+        """The query of a published view, in whose place names mean what they mean where it was declared."""
+        from lakelet import filecalls, sqltext
+
+        inner = _Views(self._spark, self._storage.root, (*self._within, view))
+        text = sqltext.rewrite(self._spark, filecalls.replaced(self._spark, view.query, inner.of_files), inner)
+        self._spark.sql(text).createOrReplaceTempView(_plain(key))
+        return _plain(key)
+
     def _view(self, key: str, path: Place, shown: str) -> str:
         if _open(path) is None:
             raise LakeletError("UNKNOWN_TABLE", f"{shown} is known but was not written yet", todo="lakelet run")
-        name = "lakelet_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in key)
+        name = _plain(key)
         self._spark.read.format("delta").load(str(path)).createOrReplaceTempView(name)
         return name
+
+
+def _plain(key: str) -> str:
+    """The name of the temporary view for a table."""
+    return "lakelet_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in key)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
 from lakelet.properties import RESET_ALLOWED, reset_allowed
+from lakelet.publishedviews import published, save_views
 from lakelet.repair import repair
 from lakelet.resets import with_resets
 from lakelet.retries import Retries
@@ -241,6 +242,7 @@ class Update:
         found = sort_out(registry.datasets, self.analysis.graph, self.config.parameters)
         last = LastUpdate(self.id, now, clean=False)
         self.storage.save(Registry(self.pipeline_id, self.config.namespace, found.datasets, registry.flows, last))
+        save_views(self.storage, published(flow for flows in self.environment.catalog.flows.values() for flow in flows))
         drop(self.storage, self.storage.registry(), found.drop)
         if not self.attempt:
             user = getpass.getuser()

@@ -108,8 +108,6 @@ def _view(cursor: Cursor, where: Location, remarks: list[Remark], *, live: bool,
     found = clauses.view_clauses(cursor, remarks)
     if not cursor.skip("AS") and not _query_ahead(cursor):
         cursor.fail("AS and a query is expected", ("AS", "COMMENT", "TBLPROPERTIES"))
-    if view == "published":
-        remarks.append(Remark("CREATE VIEW is not published here: the view is there for the pipeline only", where))
     return CreateDataset(Kind.VIEW, name, where, columns, found, cursor.rest(), view=view)
 
 

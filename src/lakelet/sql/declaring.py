@@ -170,11 +170,21 @@ class _Source:
         )
         if query is not None:
             function = query.function(self.session, self.file, found.where)
+            if found.view == "published":
+                vars(function)["published"] = self._published(name, found)
             self.registry.add_flow(
                 Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL", once=found.once)
             )
         if found.changes is not None:
             self._changes(found.changes, name, None, text, found.where)
+
+    def _published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
+        """What `lakelet sql` needs to know of a view; see `lakelet.publishedviews`."""
+        assert found.query is not None
+        space, columns = self.namespace or self.registry.namespace, found.spec.columns
+        named = ", ".join(quoted(column.name) for column in columns)
+        query = f"SELECT * FROM (\n{found.query.text}\n) AS {quoted(name.name)} ({named})" if columns else found.query.text
+        return {"name": str(name), "query": query, "catalog": space.catalog, "schema": space.schema}
 
     def _query(self, found: CreateDataset, text: StatementText) -> Query:
         assert found.query is not None
