@@ -46,7 +46,11 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "BEGIN": ("a pipeline has no scripts, it declares datasets", "Write one statement for each dataset."),
 }
 _CREATED: dict[str, tuple[str, str]] = {
-    "TABLE": (_WRITES, "Write CREATE STREAMING TABLE for a stream, CREATE MATERIALIZED VIEW for a batch query."),
+    "TABLE": (
+        _WRITES,
+        "Write CREATE STREAMING TABLE for a stream, CREATE MATERIALIZED VIEW for a batch query. "
+        "A table from outside has its place by --table.",
+    ),
     "FUNCTION": ("functions are no datasets", "Register it in a Python file of the pipeline: spark.udf.register(…)."),
 }
 _SEVERAL = ("a pipeline source declares datasets and flows only", _OUTSIDE)
