@@ -19,7 +19,8 @@ CREATE STREAMING TABLE marked AS
 CREATE MATERIALIZED VIEW excepted AS
   SELECT * EXCEPT (f.a, e.ts, e.books, f.ts, f.books) FROM events e
   JOIN (SELECT id AS other, a, ts, books FROM events) f ON e.id = f.other;
-CREATE MATERIALIZED VIEW computed (id BIGINT, twice BIGINT GENERATED ALWAYS AS (id * 2), d STRING DEFAULT 'x', CONSTRAINT pk PRIMARY KEY (id))
+CREATE MATERIALIZED VIEW computed
+  (id BIGINT, twice BIGINT GENERATED ALWAYS AS (id * 2), d STRING DEFAULT 'x', CONSTRAINT pk PRIMARY KEY (id))
   PARTITIONED BY (d) AS SELECT id FROM events;
 CREATE MATERIALIZED VIEW without_as SELECT id FROM events;
 CREATE TEMPORARY VIEW inner_view AS SELECT id, a FROM events;
