@@ -202,6 +202,7 @@ class Analyzer:
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     failures: dict[str, LakeletError] = field(default_factory=dict)
     open_rows: OpenRows = lambda dataset: None
+    has_run: Callable[[Flow], bool] = lambda flow: False
 
     def __post_init__(self) -> None:
         self.strict = (properties.look_up(self.parameters, actions.STRICT) or "false").lower() == "true"
@@ -337,7 +338,7 @@ class Analyzer:
     def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
         reader = self._reader(flow)
         frames: list[DataFrame] = []
-        result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query(dataset, flow, reader, frames))
+        result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query_or_past(dataset, flow, reader, frames))
         found = frames[0].schema if frames else StructType()
         node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
         before = self._nodes.get(dataset.name.key)
@@ -354,6 +355,19 @@ class Analyzer:
             )
         self._nodes[dataset.name.key] = node
         return result
+
+    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
+        """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (dlt-semantics 5.6)."""
+        try:
+            return self._query(dataset, flow, reader, frames)
+        except Exception:
+            stored = self.stored.get(dataset.name.key)
+            if stored is None or not flow.once or not self.has_run(flow):
+                raise
+            self.notices.setdefault(flow.name, []).append(Notice("it has run; a full refresh could not run it again as it is", flow.where))
+            frames.clear()
+            columns = StructType.fromJson(json.loads(stored.columns)) if stored.columns else StructType()
+            return AnalyzedFlow(flow, False, columns, None, "", None)
 
     def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
         with reading(reader), self._configured(dataset, flow):

@@ -52,6 +52,8 @@ class Expectation:
         return self.constraint if isinstance(self.constraint, str) else str(self.constraint)
 
 
+_FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "avro"})
+
 SinkHandler = Callable[[Any, int], Any]
 """A micro-batch as DataFrame and its number in; what comes out is not used (dlt-semantics 1.9)."""
 
@@ -71,6 +73,11 @@ class Sink:
     @property
     def is_delta(self) -> bool:
         return self.handler is None and self.format.lower() == "delta"
+
+    @property
+    def is_files(self) -> bool:
+        """Whether it is a folder of files without a log."""
+        return self.handler is None and self.format.lower() in _FILE_FORMATS
 
 
 @dataclass(frozen=True)

@@ -220,9 +220,11 @@ def _analysis(environment: Environment, parameters: Mapping[str, str], found: Lo
 
 def _analyzer(environment: Environment, stored: Mapping[str, StoredDataset], parameters: Mapping[str, str]) -> Analyzer:
     from lakelet.analysis import Analyzer
+    from lakelet.flows import oncenotes
 
     open_source, open_rows = functools.partial(_dry_source, environment), environment.open_rows
-    return Analyzer(environment.spark, environment.catalog, stored, parameters, open_source, open_rows=open_rows)
+    has_run = functools.partial(oncenotes.has_run, environment.storage)
+    return Analyzer(environment.spark, environment.catalog, stored, parameters, open_source, open_rows=open_rows, has_run=has_run)
 
 
 def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from lakelet.errors import LakeletError, Location
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.names import Namespace, TableName
-from lakelet.targets import target_problems
+from lakelet.targets import idle_sinks, target_problems
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
@@ -128,6 +128,8 @@ class Registry:
         """
         result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
         self.errors += target_problems(result, complete=complete)
+        for sink in idle_sinks(result) if complete else ():
+            self.note(f"no flow writes to the sink {sink.name}", sink.where)
         return result
 
 

@@ -36,6 +36,12 @@ def target_problems(found: Definitions, *, complete: bool) -> Iterator[LakeletEr
             )
 
 
+def idle_sinks(found: Definitions) -> Iterator[Dataset]:
+    """The sinks to which no flow writes."""
+    flows = found.flows_by_target()
+    return (dataset for dataset in found.sinks if not flows[dataset.name.key])
+
+
 def _no_target(flow: Flow, known: Sequence[str]) -> LakeletError:
     return LakeletError(
         "UNKNOWN_TARGET",
@@ -58,8 +64,8 @@ def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
     elif flow.update and target.sink is None:
         what += "a table, and update flows write to sinks only"
         todo = "Write @dp.append_flow; or compute the aggregate in a materialized view."
-    elif flow.update and target.sink is not None and target.sink.is_delta:
-        what += "a Delta sink, which takes appended rows only"
+    elif flow.update and target.sink is not None and (target.sink.is_delta or target.sink.is_files):
+        what += f"a sink of format {target.sink.format}, which takes appended rows only"
         todo = "Write @dp.append_flow, or a sink of the user's own that merges: @dp.foreach_batch_sink."
     else:
         return None

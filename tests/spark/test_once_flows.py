@@ -102,6 +102,38 @@ def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_i
     assert p.statuses() == {"numbers": "IDLE", "copy": "IDLE"}
 
 
+def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project, tmp_path):
+    (tmp_path / "old.json").write_text('{"n": 1}')
+    p = project(
+        f"""
+    import dlt
+
+    dlt.create_streaming_table("t")
+    dlt.create_streaming_table("lonely", schema="n BIGINT")
+
+    @dlt.append_flow(target="t")
+    def live():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.inferColumnTypes", "true")
+        return reader.load(spark.conf.get("landing"))
+
+    for target in ("t", "lonely"):
+        @dlt.append_flow(target=target, name=f"old_{{target}}", once=True)
+        def old():
+            return spark.read.json("{tmp_path}/old.json")
+"""
+    )
+    p.arrive("a.json", {"n": 2})
+    p.run()
+    (tmp_path / "old.json").unlink()
+    p.arrive("b.json", {"n": 3})
+    p.run()
+    assert (p.rows("t", "n"), p.rows("lonely", "n")) == ([1, 2, 3], [1])
+    assert p.statuses() == {"live": "COMPLETED", "old_t": "IDLE", "old_lonely": "IDLE"}
+    assert sum("could not run it again" in e.message for e in p.events if e.event_type == "notice") == 2
+    p.run(full_refresh=("lonely",), expect="FAILED")
+    assert (p.errors(), p.rows("t", "n")) == ({"lonely": "FLOW_FAILED"}, [1, 2, 3])
+
+
 def test_a_row_that_breaks_a_fail_rule_stops_the_flow_which_runs_when_the_data_is_right(project):
     source = """
     import dlt

@@ -78,6 +78,21 @@ def test_flows_append_once_or_tell_updates():
     assert [(f.once, f.update, f.default) for f in found.flows] == [(False, False, False), (True, False, False), (False, True, False)]
 
 
+def test_the_first_argument_of_a_flow_is_its_name_in_dlt_and_its_target_in_pipelines():
+    def flow() -> None: ...
+
+    _, found = declared(
+        lambda: api.DP["create_sink"]("s", "console"),
+        lambda: api.DLT["append_flow"]("a", "s")(flow),
+        lambda: api.DP["append_flow"]("s", "b")(flow),
+        lambda: api.DP["append_flow"]("s")(flow),
+        lambda: api.DP["update_flow"]("s", "c")(flow),
+    )
+    assert [(f.name, str(f.target)) for f in found.flows] == [(f"cat.sch.{name}", "cat.sch.s") for name in ("a", "b", "flow", "c")]
+    with pytest.raises(TypeError, match=r"^append_flow\(\) got an unexpected keyword argument"):
+        api.DP["append_flow"](target="s", onec=True)
+
+
 def test_sql_flows_write_to_sinks():
     def script() -> None:
         sql.declare([sql.Cell("CREATE FLOW f AS INSERT INTO s BY NAME SELECT * FROM STREAM a", 1)], FILE, configuration={}, session=None)
@@ -122,8 +137,13 @@ def test_wrong_functions_and_expectations_on_sinks_and_flows_are_refused(call):
 
 
 def test_options_of_databricks_are_told_to_have_no_effect():
-    registry, _ = declared(lambda: api.DP["create_sink"]("s", "kafka", {**SERVERS, "databricks.serviceCredential": "c"}))
+    registry, _ = declared(lambda: api.DP["create_sink"]("s", "kafka", {**SERVERS, "databricks.serviceCredential": "c"}), into("s"))
     assert [n.text.split(" of ")[0] for n in registry.notices] == ["the option databricks.serviceCredential"]
+
+
+def test_a_sink_without_a_flow_is_told():
+    registry, _ = declared(lambda: api.DP["create_sink"]("s", "noop"))
+    assert [n.text for n in registry.notices] == ["no flow writes to the sink cat.sch.s"]
 
 
 def test_names_are_unique_across_datasets_and_sinks():
@@ -137,12 +157,18 @@ def test_what_a_target_cannot_take_is_refused():
         lambda: api.DP["create_streaming_table"]("table"),
         into("lake", kind="update_flow"),
         into("table", kind="update_flow"),
+        lambda: api.DP["create_sink"]("files", "csv", {"path": "/x"}),
+        into("files", kind="update_flow"),
         into("lakes"),
         lambda: api.DP["create_auto_cdc_flow"]("lake", "table", ["id"], "at"),
     )
     assert [(e.code, e.nearest) for e in registry.errors] == [
-        ("TARGET_KIND", ()), ("TARGET_KIND", ()), ("UNKNOWN_TARGET", ("cat.sch.lake", "cat.sch.table")), ("TARGET_KIND", ()),
-    ]  # fmt: skip
+        ("TARGET_KIND", ()),
+        ("TARGET_KIND", ()),
+        ("TARGET_KIND", ()),
+        ("UNKNOWN_TARGET", ("cat.sch.lake", "cat.sch.files")),
+        ("TARGET_KIND", ()),
+    ]
 
 
 def test_secrets_among_options_are_not_shown():

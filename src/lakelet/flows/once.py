@@ -7,7 +7,6 @@ the table lets marks expire.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -26,37 +25,18 @@ from lakelet.flows import append
 from lakelet.flows.complete import facts_of
 from lakelet.flows.context import FlowRun, run_reader
 from lakelet.flows.measured import Totals, emit_batch, event_id
-from lakelet.places import Place
+from lakelet.flows.oncenotes import has_run, put_note
 from lakelet.plan import Decision, Strategy
 from lakelet.reads import data_frame
 from lakelet.registry import reading
-from lakelet.storage import write_atomically
 
 DONE = Decision(Strategy.SKIP, "it runs once, and has run")
 NOT_YET = Decision(Strategy.STREAM, "it has not run yet")
 
 
-def note(run: FlowRun) -> Place:
-    """The file that says that the flow has run; a reset, and only a reset, gives it another folder."""
-    return run.checkpoint() / "once.json"
-
-
-def noted(run: FlowRun) -> Mapping[str, Any]:
-    """What the note says; nothing where there is none."""
-    try:
-        found: Mapping[str, Any] = json.loads(note(run).read_text())
-    except FileNotFoundError:
-        return {}
-    return found
-
-
-def put_note(run: FlowRun, **facts: Any) -> None:
-    write_atomically(note(run), json.dumps({"format": 1, **facts}))
-
-
 def decide(run: FlowRun) -> Decision:
     """Whether the batch is still to be appended."""
-    if noted(run).get("done"):
+    if has_run(run.environment.storage, run.flow.flow):
         return DONE if run.stored().columns is not None else Decision(Strategy.STREAM, "its last update ended before the table was ready")
     return NOT_YET
 
@@ -65,7 +45,7 @@ def run_once(run: FlowRun) -> Totals:
     """Append what the query gives, unless that was done. Raises LakeletError; then nothing was written."""
     environment, totals = run.environment, Totals()
     app = (f"{run.name}/{run.generation()}/once", 0)
-    if not (noted(run).get("done") or _marked(run, app)):
+    if not (has_run(environment.storage, run.flow.flow) or _marked(run, app)):
         reached("batch.started")
         with flow_session(environment.spark, run.conf) as spark:
             try:
@@ -77,7 +57,7 @@ def run_once(run: FlowRun) -> Totals:
                 raise user_error(problem, run.dataset, run.flow.flow) from problem
     reached("flow.drained")
     append.finish(run, totals)
-    put_note(run, done=True)
+    put_note(environment.storage, run.flow.flow, done=True)
     reached("flow.finished")
     return totals
 

@@ -6,12 +6,14 @@ the pipeline does not define, else one of its own below the storage, which later
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from lakelet import namedreads
 from lakelet.errors import LakeletError
 from lakelet.model import Dataset
+from lakelet.objects import scheme_of
 from lakelet.pathcalls import located
 from lakelet.reads import Catalog
 from lakelet.redaction import shown_options
@@ -29,7 +31,8 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
     if sink.table is None:
         path = next(value for key, value in sink.options.items() if key.lower() == "path")
         try:
-            return located(path, writing=True)
+            found = located(path, writing=True)
+            return found if scheme_of(found) is not None else os.path.abspath(found)
         except LakeletError as problem:
             problem.where, problem.dataset = dataset.where, str(dataset.name)
             raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
 from lakelet.flows.measured import Totals, emit_batch, emit_warnings, event_id
+from lakelet.flows.oncenotes import has_run, noted, put_note
 from lakelet.model import Dataset, Sink
 from lakelet.places import Place
 from lakelet.plan import Decision
@@ -52,7 +53,7 @@ class _Reader(RunReader):
 def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
     """Whether the flow has something to send now; see `append.decide`."""
     if run.flow.flow.once:
-        return once.DONE if once.noted(run).get("done") else once.NOT_YET
+        return once.DONE if has_run(run.environment.storage, run.flow.flow) else once.NOT_YET
     return append.decide(run, sources, remember=remember)
 
 
@@ -129,7 +130,7 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are told
     writer = frame.writeStream.queryName(run.name).outputMode("update" if run.flow.flow.update else "append").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(run.checkpoint()))
-    if sink.handler is not None or sink.is_delta:
+    if sink.handler is not None or sink.is_delta or sink.is_files:
         writer = writer.foreachBatch(sending)
     else:
         writer = writer.format(sink.format).options(**sink.options)
@@ -174,11 +175,17 @@ def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
 
 
 def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int | None:
-    """Give one batch to a Delta table or to the user's handler; the number of rows, where it is known."""
+    """Give one batch to the user's handler, a Delta table, or any other format that can be written; the number of rows, where it is known.
+
+    Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
+    was reset, for batches that it has.
+    """
     sink = _sink(run)
     if sink.handler is not None:
         handled(run, sink.handler, batch, number)
         return None
+    if not sink.is_delta:
+        return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
     path = run.path()
     with tables.lock_of(path).alone():  # two flows may be about to make the table
         rows = _append_to(path, sink.options, batch, app, number)
@@ -188,13 +195,21 @@ def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int 
 
 def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: str, number: int) -> int | None:
     """Append a batch to a Delta table unless it has it; the number of rows, None if it had it."""
+
+    def write(rows: DataFrame) -> None:
+        writer: Any = rows.write.format("delta").mode("append")
+        for key, value in options.items():
+            if key.lower() not in _NOT_WRITTEN:
+                writer = writer.option(key, value)
+        writer.option("txnAppId", app).option("txnVersion", str(number))._jwrite.save(str(path))  # `save` would map the path again
+
+    return _counted(batch, write)
+
+
+def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None:
+    """Have a batch written, and count its rows on the way; None if they were not read."""
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-    counted = batch.observe(observation, F.count(F.lit(1)).alias("rows"))
-    writer: Any = counted.write.format("delta").mode("append")
-    for key, value in options.items():
-        if key.lower() not in _NOT_WRITTEN:
-            writer = writer.option(key, value)
-    writer.option("txnAppId", app).option("txnVersion", str(number))._jwrite.save(str(path))
+    write(batch.observe(observation, F.count(F.lit(1)).alias("rows")))
     spark: Any = batch.sparkSession
     spark._jsc.sc().listenerBus().waitUntilEmpty()
     known: Any = observation._jo
@@ -224,19 +239,15 @@ def _tell(run: FlowRun, number: int, rows: int) -> None:
 
 def _send_once(run: FlowRun) -> None:
     """Send a batch query's rows, and note that it was done; the note names the batch before it is sent, so that Delta knows it again."""
-    id = once.noted(run).get("id")
+    storage, flow = run.environment.storage, run.flow.flow
+    id = noted(storage, flow).get("id")
     if id is None:
         id = str(uuid.uuid4())
-        once.put_note(run, id=id, done=False)
+        put_note(storage, flow, id=id, done=False)
     reached("batch.started")
     with flow_session(run.environment.spark, run.conf) as spark:
         try:
-            frame, sink = _frame(run, _reader(run, spark, batch_query=True)), _sink(run)
-            if sink.handler is not None or sink.is_delta:
-                rows = _hand_over(run, frame, 0, app=str(id))
-            else:
-                frame.write.format(sink.format).options(**sink.options).mode("append").save()
-                rows = None
+            rows = _hand_over(run, _frame(run, _reader(run, spark, batch_query=True)), 0, app=str(id))
         except PySparkException as problem:
             missing = _missing_format(run, problem)
             where, dataset = run.flow.flow.where, str(run.dataset.name)
@@ -244,5 +255,5 @@ def _send_once(run: FlowRun) -> None:
     if rows is not None:
         _tell(run, 0, rows)
     reached("flow.drained")
-    once.put_note(run, id=id, done=True)
+    put_note(storage, flow, id=id, done=True)
     reached("flow.finished")
