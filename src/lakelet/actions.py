@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -19,6 +19,7 @@ from pyspark.sql.group import GroupedData
 from pyspark.sql.readwriter import DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from lakelet import properties
 from lakelet.errors import LakeletError, Location
 from lakelet.pathcalls import wrapping
 from lakelet.registry import active_reader, caller_location
@@ -37,6 +38,14 @@ _WRITES = {
 }
 _PACKAGE = str(Path(__file__).parent)
 _working = threading.local()
+
+
+def strict(parameters: Mapping[str, str]) -> bool:
+    """Whether the configuration refuses actions. Raises PROPERTY_INVALID for a value that is neither true nor false."""
+    try:
+        return properties.switch(properties.look_up(parameters, STRICT) or "false")
+    except ValueError as problem:
+        raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
 
 
 class RowsAsked(BaseException):
@@ -125,4 +134,4 @@ def refused(action: str, where: Location) -> LakeletError:
     )
 
 
-__all__ = ["STRICT", "RowsAsked", "Watching", "refused", "watched"]
+__all__ = ["STRICT", "RowsAsked", "Watching", "refused", "strict", "watched"]

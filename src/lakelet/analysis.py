@@ -30,7 +30,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet import __version__, actions, changefeed, checks, properties, schemas, sparksettings, streamsources
+from lakelet import __version__, actions, changefeed, checks, schemas, sparksettings, streamsources
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
@@ -205,7 +205,7 @@ class Analyzer:
     has_run: Callable[[Flow], bool] = lambda flow: False
 
     def __post_init__(self) -> None:
-        self.strict = (properties.look_up(self.parameters, actions.STRICT) or "false").lower() == "true"
+        self.strict = actions.strict(self.parameters)
         self.stubs = Stubs(self.spark)
         self._done: dict[str, AnalyzedDataset | None] = {}
         self._nodes: dict[str, Node] = {}

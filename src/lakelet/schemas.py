@@ -40,6 +40,14 @@ class Incompatible(Exception):
         self.path, self.stored, self.incoming = path, stored, incoming
 
 
+class Repartitioned(Incompatible):
+    """A table is to be partitioned by other columns than its files are."""
+
+    def __init__(self, stored: Sequence[str], wanted: Sequence[str]) -> None:
+        before, now = (", ".join(columns) or "no column" for columns in (stored, wanted))
+        Exception.__init__(self, f"its files are partitioned by {before}, and it is declared with {now}")
+
+
 def widens(properties: Mapping[str, str]) -> bool:
     """Whether a table with these properties lets its columns get wider types."""
     return any(key.lower() == WIDENING.lower() and value.lower() == "true" for key, value in properties.items())
@@ -206,7 +214,11 @@ def unstorable(schema: T.StructType, partition_cols: Sequence[str], properties: 
 
 
 def incompatible_error(problem: Incompatible, *, dataset: str, where: Any) -> LakeletError:
-    """The coded error for a type change the stored table cannot take."""
+    """The coded error for a change of types or of partition columns that the stored table cannot take."""
+    if isinstance(problem, Repartitioned):
+        todo = f"Change them back, or rebuild the table from its sources: lakelet run --full-refresh {dataset}"
+        what = f"its partition columns changed: {problem}"
+        return LakeletError("PARTITIONS_CHANGED", what, dataset=dataset, where=where, todo=todo)
     wide = wider(problem.stored, problem.incoming)
     remedy = "Cast the column in the query"
     if wide is not None and wide != problem.stored:

@@ -201,7 +201,8 @@ class Transaction:
     def describe(self, spec: TableSpec, *, replace: bool) -> None:
         """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
 
-        `replace`: the table's columns become exactly those of `spec` (materialized views); else they must contain the stored ones.
+        `replace`: the table's columns become exactly those of `spec` (materialized views); else they must contain the stored ones, and
+        partition columns stay: raises schemas.Repartitioned.
         """
         if self.read_version < 0:
             self._txn.updateMetadataForNewTable(self._metadata(spec, str(uuid.uuid4()), {}, int(time.time() * 1000)))
@@ -212,6 +213,9 @@ class Transaction:
         created = current.createdTime()
         properties = self._properties(spec, replace=replace)
         if not replace:
+            stored = _strings(current.partitionColumns())
+            if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
+                raise schemas.Repartitioned(stored, spec.partition_cols)
             spec = dataclasses.replace(spec, schema=self._with_type_changes(spec.schema))
         metadata = self._metadata(spec, current.id(), properties, int(created.get()) if created.isDefined() else None)
         if replace:
@@ -230,12 +234,6 @@ class Transaction:
         columns = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
         noted = self._delta.TypeWideningMetadata.addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
         return T.StructType.fromJson(json.loads(noted.json()))
-
-    def check_partitions(self, spec: TableSpec) -> None:
-        """Raise Repartitioned if the stored files are partitioned by other columns."""
-        stored = _strings(self._txn.metadata().partitionColumns()) if self.read_version >= 0 else list(spec.partition_cols)
-        if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
-            raise Repartitioned(stored, spec.partition_cols)
 
     def described(self, spec: TableSpec, *, replace: bool) -> bool:
         """Whether the table is there and `describe` has nothing to set."""
@@ -322,14 +320,6 @@ def _mapping(scala_map: Any) -> dict[str, str]:
 def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
     """Columns of the table as stored now."""
     return Transaction(spark, path).schema
-
-
-class Repartitioned(Exception):
-    """A table is to be partitioned by other columns than its files are."""
-
-    def __init__(self, stored: Sequence[str], wanted: Sequence[str]) -> None:
-        before, now = (", ".join(columns) or "no column" for columns in (stored, wanted))
-        super().__init__(f"the table is partitioned by {before}, and now declared with {now}")
 
 
 class TableLock:
@@ -440,7 +430,7 @@ def append(
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
-    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, Repartitioned for other partition columns.
+    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
     """
     if spec.cluster_by and TableLog(path).version() < 0:
         create_if_absent(spark, path, spec, user_metadata={})
@@ -457,8 +447,6 @@ def append(
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
         if not truncate and _let_widen(transaction, spec):
             transaction = Transaction(spark, path)
-        if not truncate:
-            transaction.check_partitions(spec)
         wanted = spec if truncate else _merged(transaction, spec)
         transaction.describe(wanted, replace=truncate)
         return _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)

@@ -131,6 +131,13 @@ def test_strict_mode_refuses_actions_with_file_and_line_and_leaves_the_top_level
         assert f".{error.what.split('(')[0]}(" in lines[error.where.line - 1]
 
 
+def test_strict_mode_is_true_or_false(project):
+    p = project(FILES)
+    p.parameters["lakelet.strictActions"] = "yes"
+    (error,) = p.refused()
+    assert (error.code, "lakelet.strictActions" in error.what) == ("PROPERTY_INVALID", True)
+
+
 def test_what_writes_inside_a_function_is_refused_and_writes_nothing(project, tmp_path):
     p = project(
         FILES

@@ -159,9 +159,10 @@ def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_
         TOTALS.replace(
             "@dlt.table\n    @dlt.expect(", '@dlt.table(temporary=True, spark_conf={"spark.sql.shuffle.partitions": "3"})\n    @dlt.expect('
         )
-        + "\n    @dlt.table\n    def seen():\n        return dlt.read('totals')\n"
+        + "\n    @dlt.table\n    def seen():\n        return spark.read.table('totals')\n"
     )
     p = project(source)
+    p.spark.range(3).createOrReplaceTempView("totals")  # the pipeline's own table comes first
     p.arrive("a.json", {"kind": "x", "amount": 1})
     p.run()
     (state,) = (p.storage.root / "checkpoints/main/default/totals").rglob("state/0")
@@ -172,3 +173,4 @@ def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_
     p.run()
     assert p.rows("seen") == [("x", 2, 2)]
     assert sorted(f.name for f in state.iterdir() if f.name.isdigit()) == ["0", "1", "2"]
+    p.spark.catalog.dropTempView("totals")

@@ -132,3 +132,18 @@ def test_a_type_that_the_table_cannot_take_is_refused_and_a_full_refresh_takes_i
     assert "lakelet run --full-refresh main.default.t" in str(error.todo)
     p.run(full_refresh=("t",))
     assert p.rows("t") == ["1"]
+
+
+def test_other_partition_columns_of_a_change_table_are_refused_too(project):
+    source = FILES + made_as("changes").replace("create_streaming_table('t')", "create_streaming_table('t'{more})")
+    p = project(source.replace("{more}", ""))
+    for folder in "ab":
+        p.arrive("1.json", {"kind": "x", "amount": 1}, folder=folder)
+    p.run()
+    p.write(source.replace("{more}", ", partition_cols=['kind']"))
+    p.arrive("2.json", {"kind": "y", "amount": 2}, folder="a")
+    p.run(expect="FAILED")
+    assert p.errors() == {"t": "PARTITIONS_CHANGED"}
+    assert p.rows("t", "kind", "amount") == [("x", 1)]
+    p.run(full_refresh=("t",))
+    assert p.rows("t", "kind", "amount") == [("x", 1), ("y", 2)]

@@ -10,7 +10,6 @@ import re
 from lakelet.diagnosis import essence
 from lakelet.errors import LakeletError
 from lakelet.flows.context import FlowRun
-from lakelet.tables import Repartitioned
 
 _ROWS_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _STATE_CHANGED = (
@@ -38,10 +37,7 @@ _OPERATORS = re.compile(r"OperatorName: (\w+)")
 
 
 def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
-    """The failure as PARTITIONS_CHANGED or one of STREAM_{SOURCE,STATE,SOURCES}_CHANGED; None if it is something else."""
-    if isinstance(failure, Repartitioned):
-        what = "its partition columns changed"
-        return _error(run, "PARTITIONS_CHANGED", what, str(failure), f"Change them back, or rebuild the table: {_rebuild(run)}")
+    """The failure as one of STREAM_{SOURCE,STATE,SOURCES}_CHANGED; None if it is something else."""
     text = str(failure)
     for conditions, explain in ((_ROWS_CHANGED, _rows_changed), (_STATE_CHANGED, _state_changed), (_SOURCES_CHANGED, _sources_changed)):
         if any(condition in text for condition in conditions):
