@@ -113,7 +113,7 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
         known = _BY_LOWER.get(key.lower())
         if known is None:
             if key.lower().startswith(_PREFIX):
-                near = " or ".join(nearest_names(key, [k.name for k in _ALL]))
+                near = "".join(nearest_names(key, [k.name for k in _ALL], limit=1))
                 yield Found(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
             continue
         try:
