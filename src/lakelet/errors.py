@@ -86,7 +86,7 @@ CODES: dict[str, CodeInfo] = {
     "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
     "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
     "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it"),
-    "KIND_CHANGED": CodeInfo(_I, "a dataset changed between streaming table and materialized view"),
+    "KIND_CHANGED": CodeInfo(_I, "a stored table is now of another kind: streaming table, materialized view, change table, sink"),
     "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet"),
     "FOREIGN_DLT": CodeInfo(_I, "another package already owns the import name dlt"),
     # run time
