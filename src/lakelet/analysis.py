@@ -44,6 +44,8 @@ from lakelet.flows.sinkplaces import sink_path
 from lakelet.graph import Graph, Node, topological
 from lakelet.loader import innermost_location
 from lakelet.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.named import mark
+from lakelet.namedreads import named
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
 from lakelet.reads import Catalog, QueryReader, data_frame
@@ -92,6 +94,8 @@ class AnalyzedFlow:
     fingerprint: str
     always: str | None
     complete: bool = False
+    outside: tuple[str, ...] = ()
+    """Keys of the tables from outside that a batch query reads as they are."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +130,7 @@ class _Reader(QueryReader):
     analyzer: Any = None
     flow: Flow | None = None
     opened: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, None] = field(default_factory=dict)
     acts: bool = False  # the function asks for rows of tables
     blind: bool = False  # some of them have none yet
 
@@ -179,6 +184,12 @@ class _Reader(QueryReader):
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
         return self.spark.createDataFrame([(None,) * len(STATES.fields)], STATES)
+
+    def opened_outside(self, key: str, frame: DataFrame) -> None:
+        table = named().by_key(key)
+        if table is not None and mark(table) is not None:
+            self.outside[key] = None
+            self.analyzer.stubs.carries_version(frame)
 
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         self.analyzer.view_seen(dataset, frame, reads)
@@ -394,7 +405,8 @@ class Analyzer:
             complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
             return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)
         always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
-        return AnalyzedFlow(flow, False, columns, None, self._fingerprint(dataset, frame), always)
+        fingerprint, outside = self._fingerprint(dataset, frame), tuple(reader.outside)
+        return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside)
 
     def _called(self, dataset: Dataset, flow: Flow, reader: _Reader) -> tuple[DataFrame, ChangeSpec | None]:
         """`_rows`, once more if the function asks for rows (decision 0019)."""

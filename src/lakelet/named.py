@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,6 +88,23 @@ def held(table: NamedTable, where: Location | None = None) -> Held:
         return Held("delta", {})
     first = next(_files(place), None)
     return _by_name(table, first or "", lambda: _head(first), where)
+
+
+def mark(table: NamedTable) -> int | None:
+    """A number that is another one whenever the files of a named table are; None where that cannot be told.
+
+    Of a Delta table its log is looked at, of other places every data file, by name, size and time.
+    """
+    place = table.place
+    if scheme_of(place) is not None or not os.path.exists(place):
+        return None
+    log = os.path.join(place, "_delta_log")
+    files = sorted(os.path.join(log, name) for name in os.listdir(log)) if os.path.isdir(log) else list(_files(place))
+    try:
+        facts = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in (os.stat(file),)]
+    except FileNotFoundError:  # somebody is at work there
+        return None
+    return int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:7], "big")
 
 
 def _by_name(table: NamedTable, file: str, head: object, where: Location | None) -> Held:

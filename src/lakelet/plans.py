@@ -40,6 +40,7 @@ class Stubs:
         self._modes = {False: modes.Append(), True: modes.Complete()}
         self._update = modes.Update()
         self._names: dict[int, str] = {}
+        self._versioned: set[int] = set()
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
 
     def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
@@ -73,6 +74,16 @@ class Stubs:
     def stands_in(self, frame: DataFrame) -> bool:
         """Whether a query reads a stand-in."""
         return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
+
+    def carries_version(self, frame: DataFrame) -> None:
+        """Note that somebody else looks whether the one relation that a frame reads has changed."""
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        if leaves.size() == 1 and leaves.apply(0).output().size():
+            self._versioned.add(int(leaves.apply(0).output().apply(0).exprId().id()))
+
+    def has_version(self, leaf: Any) -> bool:
+        """Whether a leaf of a plan is a dataset, or was noted by `carries_version`."""
+        return self.key_of(leaf) is not None or bool(leaf.output().size() and int(leaf.output().apply(0).exprId().id()) in self._versioned)
 
     def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""
@@ -227,7 +238,7 @@ def never_skippable(frame: DataFrame, stubs: Stubs) -> str | None:
     if not plan.deterministic():
         return "it is not deterministic"
     for leaf in _leaves(plan):
-        if stubs.key_of(leaf) is None and (
+        if not stubs.has_version(leaf) and (
             leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size())
         ):
             return "it reads data that carries no version"

@@ -135,6 +135,9 @@ class QueryReader(ABC):
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027
         """Told before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
 
+    def opened_outside(self, key: str, frame: DataFrame) -> None:  # noqa: B027 - a run has nothing to say
+        """Told about the rows of a table from outside that are read as they are, as a batch."""
+
     @abstractmethod
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         """The cloudFiles source that the function opened as its `number`-th."""
@@ -189,7 +192,10 @@ class QueryReader(ABC):
             raise self._unknown(text)
         if found and found.key in namedreads.named():
             self.external[str(found)] = None
-            return namedreads.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)
+            frame = namedreads.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)
+            if not streaming and not options:
+                self.opened_outside(found.key, frame)
+            return frame
         if found and found.key in self.catalog.other_tables:
             self.external[str(found)] = None
             return self._stored(self.catalog.other_tables[found.key], streaming, jreader)

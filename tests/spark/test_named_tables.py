@@ -345,3 +345,52 @@ def test_functions_of_sinks_write_to_named_tables(project):
     rows = DeltaTable(data / "orders").to_pyarrow_table().to_pylist()
     assert sorted((r["id"], r["name"]) for r in rows) == [(1, "seen"), (2, "seen"), (11, "new")]
     assert len(DeltaTable(data / "log").to_pyarrow_table()) == 2
+
+
+def test_a_materialized_view_is_computed_again_when_the_files_of_a_named_table_are_other_ones(project):
+    p = project(
+        HEAD
+        + """
+    @dlt.table
+    def of_delta():
+        return spark.table("samples.shop.orders")
+
+    @dlt.table
+    def of_both():
+        return spark.sql("SELECT o.id, p.price FROM samples.shop.orders AS o JOIN `dev-cat`.shop.prices AS p ON o.id = p.id")
+
+    @dlt.view
+    def looked_through():
+        return spark.read.table("shop.events")
+
+    @dlt.table
+    def of_json():
+        return dlt.read("looked_through")
+
+    @dlt.table
+    def of_rows():
+        return spark.range(5).where(F.col("id") < len(spark.table("rules").collect()) + 1)
+
+    @dlt.table
+    def of_a_version():
+        return spark.read.option("versionAsOf", 0).table("samples.shop.orders")
+"""
+    )
+    data = outside(p)
+    p.run()
+
+    def computed():
+        return sorted(step.dataset.rsplit(".", 1)[-1] for step in p.pipeline.plan().steps if step.strategy.value == "full")
+
+    assert computed() == ["of_a_version"]
+    write_deltalake(data / "orders", pa.table({"id": [3], "name": ["c"]}), mode="append")
+    assert computed() == ["of_a_version", "of_both", "of_delta"]
+    p.run()
+    assert (len(p.rows("of_delta")), computed()) == (3, ["of_a_version"])
+    (data / "prices" / "b.csv").write_text("id,price,day\n3,4.5,2024-01-03\n")
+    (data / "rules.csv").write_text("name,condition\na,TRUE\nb,TRUE\n")
+    assert computed() == ["of_a_version", "of_both", "of_rows"]
+    p.run()
+    assert (len(p.rows("of_both")), p.rows("of_rows")) == (3, [0, 1, 2])
+    p.tables = [(name, "data/array.json" if name == "shop.events" else place) for name, place in p.tables]
+    assert computed() == ["of_a_version", "of_json"]

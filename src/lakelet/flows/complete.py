@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
-from lakelet import schemas, tables
+from lakelet import namedreads, schemas, tables
 from lakelet.analysis import user_error
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
@@ -19,6 +19,7 @@ from lakelet.expectations.measure import counts, data_quality, judged, violation
 from lakelet.failpoints import reached
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.measured import Totals, emit_batch
+from lakelet.named import mark
 from lakelet.plan import Decision, ViewState, view_decision
 from lakelet.reads import data_frame
 from lakelet.registry import reading
@@ -32,12 +33,17 @@ def decide(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
 
 
 def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int]) -> ViewState:
-    """The view's state now. An input's data version moves only when data files were added or removed."""
+    """The view's state now. An input's data version moves only when data files were added or removed.
+
+    That of a table from outside is another one whenever its files are.
+    """
     environment = run.environment
     versions = {}
     for key in inputs:
         log = environment.log(environment.storage.table_path(environment.catalog.datasets[key].name))
         versions[key] = log.data_version(known.get(key, -1))
+    for table in filter(None, map(namedreads.named().by_key, run.flow.outside)):
+        versions[f"{table.given} ({table.place})"] = mark(table) or -1
     return ViewState(run.flow.fingerprint, versions, run.flow.always)
 
 
