@@ -215,10 +215,10 @@ def streaming_table(
     sequence_by: Any = None,
     format: str | None = None,
 ) -> Any:
-    """`dp.table`: a streaming table; its query must be a stream."""
+    """`dp.table`: a streaming table; a materialized view if its query is a batch, as the service's own templates have it."""
     options = {k: v for k, v in locals().items() if k not in ("query_function", "format")}
     _delta_only(format)
-    return _declare(Kind.STREAMING_TABLE, query_function, options)
+    return _declare(Kind.TABLE, query_function, options)
 
 
 def materialized_view(

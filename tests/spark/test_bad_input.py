@@ -322,10 +322,6 @@ def test_batch_and_stream_are_not_mixed_up(project):
     p = project(
         NUMBERS
         + """
-    @dp.table  #! QUERY_KIND
-    def streaming_table():
-        return spark.read.table("numbers")
-
     @dp.materialized_view  #! QUERY_KIND
     def materialized_view():
         return spark.readStream.table("numbers")

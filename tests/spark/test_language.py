@@ -256,6 +256,34 @@ def test_sql_text_takes_arguments_of_every_kind_and_reads_the_pipelines_names(pr
     assert [p.rows(n) for n in ("named", "positional", "formatted", "streamed")] == [[1], [2], [4], [4]]
 
 
+def test_a_table_of_either_module_is_what_its_query_is(project):
+    p = project(
+        """
+    from pyspark import pipelines as dp
+
+    @dp.table
+    def numbers():
+        return spark.readStream.format("json").schema("n INT").load(spark.conf.get("landing"))
+
+    @dp.table
+    @dp.expect_or_drop("small", "total < 100")
+    def totals():
+        return spark.read.table("numbers").selectExpr("sum(n) AS total")
+
+    @dp.table()
+    def of_nothing_stored():
+        return spark.range(2)
+"""
+    )
+    p.arrive("a.json", {"n": 1}, {"n": 2})
+    p.run()
+    p.arrive("b.json", {"n": 3})
+    p.run()
+    kinds = {key.rsplit(".", 1)[-1]: d.kind for key, d in p.storage.registry().datasets.items()}
+    assert kinds == {"numbers": "streaming_table", "totals": "materialized_view", "of_nothing_stored": "materialized_view"}
+    assert (p.rows("numbers"), p.rows("totals"), p.rows("of_nothing_stored")) == ([1, 2, 3], [6], [0, 1])
+
+
 def test_both_modules_work_in_one_pipeline_and_are_gone_afterwards(project):
     before = {name: sys.modules.get(name) for name in ("dlt", "pyspark.pipelines")}
     attribute = vars(pyspark).get("pipelines")

@@ -93,7 +93,7 @@ class Api:
 def kind_of(module: str, name: str) -> str | None:
     """The kind of dataset that a function declares; `table` where only its query tells; None for functions that declare none."""
     if name == "table":
-        return "table" if module == "dlt" else "streaming_table"
+        return "table"
     if name == "create_table":
         return "table" if module == "dlt" else "streaming_table"
     return _KINDS.get(name)
