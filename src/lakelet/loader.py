@@ -8,7 +8,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +25,7 @@ from lakelet.names import Namespace
 from lakelet.notebook import Source, Sources
 from lakelet.propertychecks import check_properties
 from lakelet.redaction import redacted
-from lakelet.registry import Notice, Registry, code_location, display_path, recording
+from lakelet.registry import Notice, Registry, active_reader, code_location, display_path, recording
 from lakelet.shim import dlt_modules
 
 
@@ -71,12 +71,12 @@ def loaded(
     registry = Registry(namespace)
     registry.notices += remarks
     before = set(sys.modules)
-    tools = Injected(injected, note=registry.notices.append, parameters=parameters or {}, locate=locate)
+    tools = Injected(injected, note=_noting(registry), parameters=parameters or {}, locate=locate)
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
         try:
-            with recording(registry), tools.while_loading():
-                sources = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
+            found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
+            with recording(registry), tools.while_loading(), closing(found) as sources:
                 to_the_end = [_run(file, sources, registry, imports) for file in files]
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
@@ -87,6 +87,16 @@ def loaded(
         finally:
             for module in _helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
+
+
+def _noting(registry: Registry) -> Callable[[Notice], None]:
+    """Where the injected names leave their notices: with the flow whose function runs, else with those of loading."""
+
+    def note(notice: Notice) -> None:
+        own = getattr(active_reader(), "notices", None)
+        (registry.notices if own is None else own).append(notice)
+
+    return note
 
 
 def _empty(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
@@ -155,6 +165,8 @@ def _hint(error: BaseException) -> str:
         return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
     if isinstance(error, NameError) and error.name == "dbutils":
         return "In a helper module: from databricks.sdk.runtime import dbutils"
+    if hint := data_source_hint(str(error)):
+        return hint
     condition = error.getCondition() if hasattr(error, "getCondition") else None
     if condition == "SQL_CONF_NOT_FOUND":
         key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
@@ -165,6 +177,12 @@ def _hint(error: BaseException) -> str:
         inside = "Tables of the pipeline can be read inside a dataset's function only."
         return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {inside}"
     return "Code outside of functions runs when the file is loaded; nothing else has run."
+
+
+def data_source_hint(text: str) -> str | None:
+    """What to do where Spark says that it has no data source of a name; None where it says something else."""
+    missing = re.search(r"Failed to find (?:the )?data source: ([\w-]+)", text)
+    return f"Put the jars of the package that has {missing[1]!r}, for this Spark, into the folder `jars` of pyspark." if missing else None
 
 
 _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")

@@ -35,6 +35,10 @@ def in_sql():
 @dlt.table
 def misspelt():
     return dlt.read("sourec")
+
+@dlt.table
+def streamed_sql():
+    return spark.sql("SELECT s.id FROM STREAM(LIVE.source) s JOIN (SELECT * FROM STREAM source) t ON s.id = t.id WHERE s.id > 2")
 """
 
 
@@ -54,8 +58,8 @@ def p(spark, load_pipeline, project):
 
 
 def test_every_way_of_reading_gives_the_input(p):
-    counts = {name: p[name]().count() for name in ("cleaned", "seen", "batch", "more", "in_sql")}
-    assert counts == {"cleaned": 4, "seen": 6, "batch": 2, "more": 6, "in_sql": 2}
+    counts = {name: p[name]().count() for name in ("cleaned", "seen", "batch", "more", "in_sql", "streamed_sql")}
+    assert counts == {"cleaned": 4, "seen": 6, "batch": 2, "more": 6, "in_sql": 2, "streamed_sql": 2}
 
 
 def test_what_was_declared_can_be_looked_at(p):

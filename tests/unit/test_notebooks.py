@@ -16,6 +16,7 @@ from lakelet.errors import LakeletError
 from lakelet.loader import Loaded, loaded
 from lakelet.names import Namespace
 from lakelet.notebook import Cell, read_source
+from lakelet.registry import reading
 from lakelet.testing.loading import load_file
 
 
@@ -388,3 +389,29 @@ def test_sql_in_notebooks_is_declared_and_its_mistakes_are_told_with_cell_and_li
     ]
     folder.jupyter("bad.ipynb", "CREATE LIVE TABLE c AS SELECT 1", "-- words\nCREATE LIVE TABEL d AS SELECT 1", language="sql")
     assert str(folder.error().where) == "bad.ipynb, cell 2, line 2, column 13"
+
+
+def test_a_notebook_may_wait_outside_of_functions_and_a_plain_file_may_not(folder):
+    cells = (
+        "import dlt, asyncio\nasync def name_of(x):\n    await asyncio.sleep(0)\n    return x\ntask = name_of('later')\n",
+        "%pip install something\nname = await name_of('waited')\nother = await task\n",
+        "@dlt.table(name=name + '_' + other)\ndef query():\n    return spark.range(1)\n",
+    )
+    folder.jupyter("n.ipynb", *cells)
+    assert folder.names() == ["waited_later"]
+    folder.write("plain.py", "import asyncio\nawait asyncio.sleep(0)\n")
+    assert [(error.code, error.where.line) for error in folder.load().errors] == [("SOURCE_FAILED", 2)]
+
+
+def test_notices_of_a_datasets_function_go_to_whoever_reads_for_its_flow(folder):
+    folder.write("a.py", "import dlt\ndisplay(1)\n@dlt.table\ndef a():\n    display(2)\n    display(3)\n")
+
+    class Reader:
+        def __init__(self) -> None:
+            self.notices: list[Any] = []
+
+    reader: Any = Reader()
+    with loaded(folder.files, import_roots=[folder.path], namespace=Namespace(), injected={"spark": None}) as found, reading(reader):
+        found.definitions.flows[0].query()
+    assert [str(notice.where).rpartition("/")[2] for notice in found.notices] == ["a.py, line 2"]
+    assert [notice.where.line for notice in reader.notices] == [5, 6]

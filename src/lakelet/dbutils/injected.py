@@ -99,8 +99,8 @@ class Injected:
 
     def _shows_nothing(self, name: str) -> Callable[..., None]:
         def show(*_: Any, **__: Any) -> None:
-            if name not in self._shown:
-                self._shown.add(name)
+            if not self._loading or name not in self._shown:  # each flow is told once, by whoever keeps its notices
+                self._shown |= {name} if self._loading else set()
                 self.note(Notice(f"{name} shows nothing in a pipeline", caller_location()))
 
         show.__name__ = show.__qualname__ = name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
     found: list[Magic] = []
     while True:
         try:
-            compile("\n".join(lines), filename, "exec", dont_inherit=True)
+            compile("\n".join(lines), filename, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
             break
         except SyntaxError as error:
             at = (error.lineno or 0) - 1

@@ -6,7 +6,10 @@ Cells that a pipeline does not execute are left out as on the service, each with
 from __future__ import annotations
 import __future__ as futures
 
+import ast
+import asyncio
 import builtins
+import inspect
 import linecache
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +54,7 @@ class Sources:
     declare: Callable[[Source], bool]
     files: Sequence[Path] = ()
     _done: dict[Path, ModuleType] = field(default_factory=dict)
+    _loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, file: Path) -> tuple[ModuleType, bool]:
         """Run one source file; its module, and whether it came to its end and all its SQL was understood.
@@ -75,10 +79,25 @@ class Sources:
         understood = True
         for step in _compiled(source):
             if isinstance(step, CodeType):
-                exec(step, vars(frame.module))
+                self._execute(step, frame)
             else:
                 understood &= self._include(source, *step, frame, within)
         return understood
+
+    def _execute(self, code: CodeType, frame: Frame) -> None:
+        """Run a piece of code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
+        if not code.co_flags & inspect.CO_COROUTINE:
+            exec(code, vars(frame.module))
+            return
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        self._loop.run_until_complete(eval(code, vars(frame.module)))
+
+    def close(self) -> None:
+        """End the event loop, if the notebooks had one."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
 
     def _include(self, source: Source, cell: Cell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
         """Run the notebook that a `%run` names, in the module of the one that names it."""
@@ -150,7 +169,8 @@ def _compiled(source: Source) -> list[CodeType | tuple[Cell, Magic]]:
                     active_registry().note(_notice(piece), source.where(cell, cell.line + piece.line - 1))
                 continue
             above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
-            code = compile(above + piece.text, filename, "exec", flags=flags, dont_inherit=True)
+            awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
+            code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
             flags |= code.co_flags & _FUTURES
             steps.append(code)
     return steps

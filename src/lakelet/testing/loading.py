@@ -7,9 +7,10 @@ loads and while one of its functions runs.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ from lakelet.sqltext import RelationRef, quoted, rewrite
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_STREAMED = re.compile(r"\bSTREAM\s*(?:\(\s*(?P<inner>__lakelet_input_\d+)\s*\)|(?P<bare>__lakelet_input_\d+))", re.IGNORECASE)
 _ROOT_MARKS = ("databricks.yml", "databricks.yaml", "pyproject.toml", ".git")
 
 
@@ -84,8 +86,8 @@ def load_file(
                 stack.enter_context(part)
             yield
 
-    with pipeline(), tools.while_loading():
-        module, _ = Sources(tools.frame, sql_into(spark, conf or {}), [file]).run(file)
+    with pipeline(), tools.while_loading(), closing(Sources(tools.frame, sql_into(spark, conf or {}), [file])) as sources:
+        module, _ = sources.run(file)
     if registry.errors:
         raise DefinitionErrors(registry.errors)
     # What this adds to `registry.errors` concerns all files together, e.g. a flow into a table that another file defines.
@@ -134,21 +136,17 @@ class Inputs:
         return self.batch(name)
 
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
-        """Run SQL text on the given frames; each is a temporary view while the text is analysed."""
+        """Run SQL text on the given frames; each is a temporary view while the text is analysed. STREAM means the same small frame."""
         views: dict[str, DataFrame] = {}
 
         def view(ref: RelationRef) -> str:
-            if ref.streaming:
-                raise LakeletError(
-                    "NOT_SUPPORTED_YET", "STREAM in spark.sql inside a test", where=caller_location(), todo="Use spark.readStream.table."
-                )
             name = f"__lakelet_input_{len(views)}"
             views[name] = self.batch(".".join(quoted(part) for part in ref.parts))
             views[name].createOrReplaceTempView(name)
             return name
 
         try:
-            return run(rewrite(spark, text, view))
+            return run(_STREAMED.sub(r"\g<inner>\g<bare>", rewrite(spark, text, view)))
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)
