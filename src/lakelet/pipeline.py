@@ -22,6 +22,7 @@ from lakelet.plan import Plan
 from lakelet.properties import reset_allowed
 from lakelet.registry import Notice, display_path
 from lakelet.select import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
+from lakelet.stopping import only_interrupting
 from lakelet.storage import HeldTables, Storage, StoredDataset
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ class Pipeline:
                 attempt=attempt,
             )
             opened.environment.emit = update.emit
-            return update.run()
+            with only_interrupting():
+                return update.run()
 
     @contextmanager
     def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:

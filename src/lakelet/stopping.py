@@ -31,5 +31,21 @@ def stoppable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextmanager
+def only_interrupting() -> Iterator[None]:
+    """Let Ctrl-C raise KeyboardInterrupt inside the block, and nothing else.
+
+    pyspark's handler first cancels all jobs: their flows would fail before the update knows that it is being stopped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _terminate(*_: Any) -> None:
     raise Terminated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from contextlib import nullcontext, redirect_stdout
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,8 +52,7 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
-        # What the pipeline's own code prints is prose here: stdout belongs to the events.
-        with stoppable(), redirect_stdout(sys.stderr) if asked.as_json else nullcontext():
+        with stoppable(), _stdout_for_data(asked):
             result = pipeline.run(request, listeners=listeners)
     except KeyboardInterrupt:
         watch.close()
@@ -73,7 +72,8 @@ def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = _config(asked)
     pipeline, request = _pipeline(config, asked)
-    checked = pipeline.check(request)
+    with _stdout_for_data(asked):
+        checked = pipeline.check(request)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
     rules = sum(len(node.expectations) for node in found.nodes)
@@ -91,7 +91,8 @@ def plan(asked: o.Asked) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = _config(asked)
     pipeline, request = _pipeline(config, asked)
-    found = pipeline.plan(request)
+    with _stdout_for_data(asked):
+        found = pipeline.plan(request)
     from lakelet.explain import plan_json, plan_text
 
     _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
@@ -101,7 +102,8 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
     """Show the datasets and what they read. Nothing is written."""
     config = _config(asked)
     pipeline, request = _pipeline(config, asked)
-    found = pipeline.validate(request)
+    with _stdout_for_data(asked):
+        found = pipeline.validate(request)
     from lakelet.explain import graph_json, graph_mermaid, graph_text
 
     _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
@@ -134,6 +136,11 @@ def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request
         asked.refresh_failed,
     )
     return Pipeline(config), request
+
+
+def _stdout_for_data(asked: o.Asked) -> AbstractContextManager[Any]:
+    """With --json, what the pipeline's own code prints goes to stderr."""
+    return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 
 
 def _dumped(value: Any) -> str:
