@@ -28,6 +28,7 @@ from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.batch import open_files, read_files
 from lakelet.autoloader.loading import batch_usage, given_options, pop_path, remembering, said_to, struct_of
 from lakelet.autoloader.spec import SourceSpec
+from lakelet.catalogfunctions import with_own_functions
 from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.expectations.measure import judged
 from lakelet.filenames import with_file_names
@@ -299,7 +300,8 @@ class QueryReader(ABC):
             text = self._with_files(text, run, files)
             rewritten = sqltext.rewrite(self.spark, text, replacement)
             hidden = files and _METADATA.search(text)
-            return _on_text_too(rewritten, lambda query: self._with_hidden(query, files) if hidden else run(query))
+            call = functools.partial(self._with_hidden, files=files) if hidden else run
+            return with_own_functions(self.spark, rewritten, lambda query: _on_text_too(query, call))
         except AnalysisException as problem:
             if (problem.getCondition() or "").split(".")[0] in _MISSING_TABLE:
                 name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")

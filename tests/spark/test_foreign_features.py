@@ -427,3 +427,21 @@ def test_a_snapshot_and_its_version_that_were_read_while_the_file_was_loaded(pro
         p.run()
         p.run()
         assert p.rows("orders") == sorted(zip(rows["id"], rows["state"], strict=True))
+
+
+def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
+    p = project()
+    p.write("CREATE MATERIALIZED VIEW keys AS SELECT shop.tools.key_of(id) AS key, tools.`Twice`(id) AS twice FROM range(2)", "keys.sql")
+    [error] = p.refused()
+    assert (error.code, error.what) == (
+        "QUERY_FAILED_ANALYSIS",
+        "the query calls the function shop.tools.key_of, which is not on this machine",
+    )
+    assert error.todo is not None
+    assert 'spark.udf.register("key_of", function' in error.todo
+    p.write(
+        "import dlt\nspark.udf.register('key_of', lambda i: f'k{i}')\nspark.udf.register('twice', lambda i: 2 * i, 'long')\n",
+        "functions.py",
+    )
+    p.run()
+    assert p.rows("keys") == [("k0", 0), ("k1", 2)]
