@@ -73,8 +73,8 @@ _NO_ROWS = (
     "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
 )
 
-OpenSource = Callable[[Flow, int, Any, str, Stubs], DataFrame]
-"""(flow, number, spec, observation name, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
+OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
+"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
 
 OpenRows = Callable[[Dataset], DataFrame | None]
 """The rows that a dataset has in the storage; None where it has no table yet."""
@@ -178,7 +178,7 @@ class _Reader(QueryReader):
             self.notices.append(Notice(text, where))
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
-        frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, f"lakelet_source_{number}", self.analyzer.stubs)
+        frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, self.analyzer.stubs)
         return frame
 
     def file_states(self, dataset: Dataset) -> DataFrame:

@@ -244,14 +244,14 @@ def _analyzed(environment: Environment, parameters: Mapping[str, str], key: str)
     return found
 
 
-def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, name: str, stubs: Any) -> Any:
+def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, stubs: Any) -> Any:
     """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""
     from lakelet.autoloader.metadata import dry_stream
 
     source = environment.open_source(flow, number, spec, dry=True)
     environment.note_source(flow.name, number, spec)
     environment.note(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
-    return dry_stream(source.schema(), lambda schema: stubs.frame("", schema, streaming=True), environment.spark, name=name)
+    return dry_stream(source.schema(), lambda schema: stubs.frame("", schema, streaming=True), environment.spark)
 
 
 def _session(config: PipelineConfig, since: str | None) -> SparkSession:

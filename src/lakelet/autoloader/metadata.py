@@ -60,10 +60,17 @@ def _counts(_: Any) -> tuple[Column, ...]:
     )
 
 
-def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession, *, name: str) -> DataFrame:
-    """A stand-in for `read_stream`: the same columns and observation over what `make` returns for the columns a reader emits."""
-    emits = StructType([*emitted(schema).fields, METADATA_FIELD, LINE_FIELD])
-    return hide_metadata(observe(make(emits), name), schema, spark)
+def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession) -> DataFrame:
+    """A stand-in for `read_stream`: the same columns, `_metadata` among them, over what `make` returns for them. It counts nothing."""
+    columns = [StructField(field.name, field.dataType, True) for field in schema.fields]
+    if _has_own_metadata(schema):
+        return make(StructType(columns))
+    return _hide_last(make(StructType([*columns, StructField(METADATA_COLUMN, METADATA_TYPE)])), spark)
+
+
+def _has_own_metadata(schema: StructType) -> bool:
+    """Whether the data has a column `_metadata`, which hides the other one."""
+    return METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames())
 
 
 def emitted(schema: StructType) -> StructType:
@@ -83,11 +90,10 @@ def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> Dat
     from pyspark.sql.types import VariantType
 
     internal = (METADATA_INTERNAL, LINE_INTERNAL)
-    hidden = METADATA_COLUMN.lower() in (name.lower() for name in schema.fieldNames())
     if any(isinstance(field.dataType, VariantType) for field in schema.fields):
         columns = [_variant(field) for field in schema.fields]
         df = df.selectExpr(*columns, *internal)
-    if hidden:
+    if _has_own_metadata(schema):
         return df.drop(*internal)
     return _hide_last(df.drop(LINE_INTERNAL).withColumnRenamed(METADATA_INTERNAL, METADATA_COLUMN), spark)
 
