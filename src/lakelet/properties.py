@@ -20,6 +20,7 @@ TOMBSTONES = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 DROP_INACTIVE = "pipelines.dropInactiveTables"
 MIN_PAUSE = "spark.sql.pipelines.execution.watchdog.minRetryTime"
 MAX_PAUSE = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
+MAX_FLOWS = "spark.sql.pipelines.execution.maxConcurrentFlows"
 
 _PREFIX = "pipelines."
 _UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
@@ -82,6 +83,7 @@ _ALL = (
     _Known(UPDATE_RETRIES, whole, "pipeline"),
     _Known(MIN_PAUSE, duration, "pipeline"),
     _Known(MAX_PAUSE, duration, "pipeline"),
+    _Known(MAX_FLOWS, whole, "pipeline"),
     _Known(TOMBSTONES, whole),
     _Known(DROP_INACTIVE, switch, "pipeline"),
     _Known("pipelines.autoOptimize.managed", idle=_MAINTENANCE),

@@ -33,7 +33,7 @@ from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
 from lakelet.model import Kind
 from lakelet.plan import Decision, Plan, Step, Strategy
-from lakelet.properties import RESET_ALLOWED, reset_allowed
+from lakelet.properties import MAX_FLOWS, RESET_ALLOWED, look_up, reset_allowed, whole
 from lakelet.publishedviews import published, save_views
 from lakelet.repair import repair
 from lakelet.resets import with_resets
@@ -42,7 +42,8 @@ from lakelet.select import Selection
 from lakelet.stopping import cancellation_cause
 from lakelet.storage import LastUpdate, Registry, Storage
 
-WORKERS = 4
+WORKERS = "4"
+"""Flows at work at the same time, unless it is set."""
 _UNENDED = frozenset({"QUEUED", "STARTING", "RUNNING"})
 
 
@@ -155,6 +156,7 @@ class Update:
         self._idle: set[str] = set()
         self._state = ""
         self._statuses: dict[str, str] = {}
+        self._found: dict[str, list[Work]] = {}
         self._hooks = HookRunner(self.loaded.definitions.hooks, self.emit)
         self.events.tell(self._hooks)
 
@@ -384,7 +386,7 @@ class Update:
                 inputs,
                 lambda key: self._work(chosen[key]),
                 skipped=lambda key, roots: self._skipped(chosen[key], roots),
-                workers=WORKERS,
+                workers=max(1, whole(look_up(self.config.parameters, MAX_FLOWS) or WORKERS)),
                 stopping=self._stopping,
             )
 
@@ -428,9 +430,13 @@ class Update:
 
     def _looked_at_again(self, work: Work) -> list[Work]:
         """The flows of a dataset that could not be analysed before anything ran; what it reads is up to date now (decision 19)."""
+        known = self._found.get(work.key)
+        if known is not None:
+            return known
         analyzed = self.environment.analyze(work.target)
         found = [replace(work, key=f.flow.name, analyzed=analyzed, flow=f, kind=analyzed.kind) for f in analyzed.flows]
         self._define(found)
+        self._found[work.key] = found
         return found
 
     def _bring_up_to_date(self, work: Work) -> None:
