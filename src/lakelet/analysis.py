@@ -554,7 +554,7 @@ def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletErr
         f"its function raised {type(error).__name__}: {first_line(error)}",
         where=_user_location(error, flow),
         dataset=str(dataset.name),
-        todo=_NO_ROWS if on_rows else "Correct the function, or what it needs; the next update runs it again.",
+        todo=_NO_ROWS if on_rows else remedy(error) or "Correct the function, or what it needs; the next update runs it again.",
     )
     result.__cause__ = error
     return result

@@ -9,7 +9,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet import schemas
 from lakelet.errors import CODES, LakeletError, Location, nearest_names
-from lakelet.loader import is_library
+from lakelet.loader import data_source_hint, is_library
 from lakelet.registry import code_location
 
 _ANSI = (
@@ -30,6 +30,7 @@ _NOISE = (
     *("Traceback", "File ", "at ", "Caused by", "JVM stacktrace", "Driver stacktrace"),
     *("=== Streaming", "Identifier:", "Current ", "Thread State", "Logical Plan", "~"),
 )
+_ROUTINE = re.compile(r"\[UNRESOLVED_ROUTINE\] Cannot resolve routine `(\w+)`")
 _PROPOSED = re.compile(r"\s*Did you mean one of the following\? \[(.*?)\]\.?")
 
 
@@ -68,9 +69,10 @@ def essence(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Spark's message without plan, stack and SQLSTATE suffix."""
-    text = str(error).strip()
-    return text.split("\n")[0].split(" SQLSTATE:")[0].strip()
+    """Spark's message without plan, stack and SQLSTATE suffix; what Java says where pyspark only says which call it was."""
+    lines = str(error).strip().split("\n")
+    line = lines[1][2:] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
+    return line.split(" SQLSTATE:")[0].strip()
 
 
 def remedy(error: BaseException) -> str | None:
@@ -81,6 +83,14 @@ def remedy(error: BaseException) -> str | None:
     columns = proposed(error)
     if columns:
         return f"Columns that are there: {', '.join(columns)}."
+    if missing := _ROUTINE.search(str(error)):
+        name = missing[1].lower()
+        return (
+            "If it is a function of the service or of a catalog, a source file of its own can give the pipeline one of that name: "
+            f'spark.udf.register("{name}", function, "string")'
+        )
+    if hint := data_source_hint(str(error)):
+        return hint
     if "SQL_CONF_NOT_FOUND" in conditions:
         key = re.search(r'SQL config "([^"]+)"', str(error))
         return f"Set it in the pipeline's configuration, or with --param {key[1] if key else 'KEY'}=VALUE."

@@ -257,6 +257,29 @@ def test_csv_files_with_a_byte_order_mark_and_helpers_of_the_folder_above(projec
     assert p.rows("cities") == [("Bonn", 1), ("Oslo", 1)]
 
 
+def test_functions_that_only_the_service_has_are_given_by_a_source_file_and_the_error_says_so(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table
+    def texts():
+        return spark.read.json(spark.conf.get("landing")).selectExpr("text", "AI_RATE(text, array('good', 'bad')) AS rating")
+"""
+    )
+    p.write("CREATE MATERIALIZED VIEW rated AS SELECT rating, ai_rate(rating, array('x')) AS again FROM texts", "rated.sql")
+    p.write("import dlt\n@dlt.table\ndef queue():\n    return spark.readStream.format('no_such_queue').load()\n", "queue.py")
+    p.arrive("a.json", {"text": "bad"})
+    assert 'spark.udf.register("ai_rate", function, "string")' in p.refused()[0].todo
+    p.write("spark.udf.register('ai_rate', lambda text, labels: labels[-1], 'string')\n", "functions.py")
+    p.run(expect="FAILED")
+    (error,) = p.result.errors
+    assert "data source: no_such_queue" in error.what
+    assert "jars of the package that has 'no_such_queue'" in error.todo
+    assert p.rows("texts", "rating") == ["bad"]
+    assert p.rows("rated") == [("bad", "x")]
+
+
 def test_snapshots_of_folders_that_are_named_by_the_hour(project):
     p = project(
         """
