@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lakelet import __version__
-from lakelet.analysis import Analysis, AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis import Analysis
 from lakelet.config import PipelineConfig
 from lakelet.continuous import Rounds, pace
 from lakelet.diagnosis import run_failure
@@ -24,16 +24,14 @@ from lakelet.eventlog.events import ERROR, INFO, WARN, Event, Origin
 from lakelet.eventlog.hookrunner import HookRunner
 from lakelet.executor import Again, execute
 from lakelet.failpoints import reached
-from lakelet.flows import append, complete, once, sinks, snapshots
 from lakelet.flows.cleaning import clean_sources
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.flows.roles import check_role
-from lakelet.flows.sinkplaces import sink_definition
 from lakelet.inactive import drop, sort_out, told
 from lakelet.loader import Loaded
 from lakelet.model import Kind
-from lakelet.plan import Decision, Plan, Step, Strategy
-from lakelet.properties import MAX_FLOWS, RESET_ALLOWED, look_up, reset_allowed, whole
+from lakelet.plan import Decision, Step, Strategy
+from lakelet.properties import MAX_FLOWS, look_up, whole
 from lakelet.publishedviews import published, save_views
 from lakelet.repair import repair
 from lakelet.resets import with_resets
@@ -41,6 +39,8 @@ from lakelet.retries import Retries
 from lakelet.select import Selection
 from lakelet.stopping import cancellation_cause
 from lakelet.storage import LastUpdate, Registry, Storage
+from lakelet.telling import definitions, left_by_resets
+from lakelet.works import Work, bring_up_to_date, decide, works
 
 WORKERS = "4"
 """Flows at work at the same time, unless it is set."""
@@ -60,75 +60,6 @@ class UpdateResult:
     seconds: float
     steps: tuple[Step, ...]
     retry_after: float | None = None
-
-
-@dataclass(frozen=True)
-class Work:
-    """One flow to bring up to date. `inputs`: keys of the stored datasets it reads."""
-
-    key: str
-    analyzed: AnalyzedDataset | None
-    flow: AnalyzedFlow | None
-    target: str
-    kind: Kind
-    inputs: tuple[str, ...]
-
-
-def works(analysis: Analysis, loaded: Loaded) -> list[Work]:
-    """Every flow into a stored dataset, inputs first. A dataset that could not be analysed has one entry without a flow."""
-    found = []
-    for node in analysis.graph.nodes:
-        if node.kind is Kind.VIEW:
-            continue
-        key = node.name.key
-        inputs = tuple(i for i in analysis.graph.stored_inputs(key) if i != key)
-        analyzed = analysis.datasets.get(key)
-        if analyzed is None:
-            found.append(Work(str(node.name), None, None, key, node.kind, inputs))
-            continue
-        found += [Work(f.flow.name, analyzed, f, key, analyzed.kind, inputs) for f in analyzed.flows]
-    return found
-
-
-def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
-    """What is to be done for one flow on the facts of this moment."""
-    if work.analyzed is None or work.flow is None:
-        return Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
-    run = FlowRun(environment, work.analyzed, work.flow)
-    if work.kind is Kind.MATERIALIZED_VIEW:
-        return complete.decide(run, work.inputs)
-    if work.kind is Kind.SINK:
-        return sinks.decide(run, environment.sources.get(run.name, ()), remember=remember)
-    if work.flow.flow.once:
-        return once.decide(run)
-    if not work.flow.streaming:
-        return snapshots.decide(run)
-    return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
-
-
-def planned(environment: Environment, everything: Sequence[Work], selection: Selection) -> Plan:
-    """The plan as far as it can be told before anything runs: what changes above a flow gives it something to do."""
-    busy: set[str] = set()
-    names = {w.target: str(environment.catalog.datasets[w.target].name) for w in everything}
-    steps = []
-    for work in everything:
-        if work.target not in selection.refresh:
-            decision = Decision(Strategy.EXCLUDED, "it was not selected")
-        elif work.key in selection.checkpoints:
-            decision = Decision(Strategy.STREAM, "its checkpoint is to be cleared")
-        elif work.target in selection.reset:
-            decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
-        else:
-            decision = decide(environment, work, remember=False)
-            above = [names[i] for i in work.inputs if i in busy]
-            if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
-                strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
-                decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
-        if decision.strategy in (Strategy.FULL, Strategy.STREAM):
-            busy.add(work.target)
-        inputs = tuple(names[i] for i in work.inputs)
-        steps.append(Step(names[work.target], work.kind, work.key, decision.strategy, decision.reason, inputs))
-    return Plan(tuple(steps))
 
 
 @dataclass
@@ -216,7 +147,7 @@ class Update:
     def run(self) -> UpdateResult:
         """Bring the selected datasets up to date. Raises LakeletError only if the update could not begin."""
         started = self.clock()
-        everything = works(self.analysis, self.loaded)
+        everything = works(self.analysis)
         with self.storage.lease(self.id):
             self.events.start()
             try:
@@ -264,7 +195,8 @@ class Update:
         if self.selection.reset or self.selection.checkpoints:
             self.state("RESETTING")
             self._reset()
-        self._tell_of_resets(everything)
+        for event in left_by_resets(everything, self.selection, self.environment.catalog.datasets):
+            self.emit(event.event_type, event.message, event.body, dataset=event.dataset, flow=event.flow, level=WARN)
         self.state("SETTING_UP_TABLES")
         self.state("RUNNING")
         for work in everything:
@@ -307,71 +239,14 @@ class Update:
                 self.emit("notice", f"{where}: {text}", {"text": text, "where": where}, dataset=name, flow=work.key, level=WARN)
 
     def _define(self, everything: Sequence[Work]) -> None:
-        """Events that say what the datasets and flows are."""
-        nodes = self.analysis.graph.by_key
-        defined: set[str] = set()
-        for work in everything:
-            if work.analyzed is None or work.flow is None:
-                continue
-            dataset, name = work.analyzed.dataset, str(work.analyzed.dataset.name)
-            if work.target not in defined:
-                defined.add(work.target)
-                rules = [{"name": r.name, "constraint": r.text, "action": r.action.value} for r in dataset.expectations]
-                body = {"dataset_type": work.kind.name, "num_flows": len(work.analyzed.flows), "expectations": rules}
-                if dataset.sink is None:
-                    self.emit("dataset_definition", f"Dataset '{name}' defined.", body, dataset=name)
-                else:
-                    self.emit("sink_definition", f"Sink '{name}' defined.", sink_definition(dataset), dataset=name)
-            schema = work.flow.schema
-            self.emit(
-                "flow_definition",
-                f"Flow '{work.key}' defined as {'COMPLETE' if (kind := _flow_type(work.flow)) == 'MATERIALIZED_VIEW' else kind}.",
-                {
-                    "output_sink" if dataset.sink is not None else "output_dataset": name,
-                    "input_datasets": [str(i) for i in nodes[work.target].inputs] or None,
-                    "flow_type": kind,
-                    "is_streaming": work.flow.streaming,
-                    "comment": work.flow.flow.comment or dataset.comment or "",
-                    "spark_conf": {**dataset.spark_conf, **work.flow.flow.spark_conf},
-                    "language": work.flow.flow.language,
-                    "once": work.flow.flow.once or (work.flow.flow.changes is not None and work.flow.flow.changes.once),
-                    "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in schema.fields],
-                    "schema_json": schema.json(),
-                },
-                dataset=name,
-                flow=work.key,
-            )
+        for event in definitions(everything, self.analysis.graph):
+            self.emit(event.event_type, event.message, event.body, dataset=event.dataset, flow=event.flow)
 
     def _reset(self) -> None:
         """Record the resets that were asked for."""
         registry, analyzed = self.storage.registry(), self.analysis.datasets
         self.storage.save(with_resets(registry, self.selection, root=self.storage.root, analyzed=analyzed))
         reached("reset.recorded")
-
-    def _tell_of_resets(self, everything: Sequence[Work]) -> None:
-        """What was not reset with the others; streaming tables that keep their rows and read a reset one from the start (decision 12)."""
-        datasets = self.environment.catalog.datasets
-        for key in sorted(self.selection.protected):
-            name, text = str(datasets[key].name), f"it was not reset, because {RESET_ALLOWED} is false"
-            self.emit("notice", f"{datasets[key].where}: {name}: {text}", {"text": text}, dataset=name, level=WARN)
-        for work in everything:
-            above = [str(datasets[i].name) for i in work.inputs if i in self.selection.reset]
-            if not above or work.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or work.target in self.selection.reset:
-                continue
-            name = str(datasets[work.target].name)
-            keeps, rebuild = "keeps its rows and reads", f"; to rebuild it too: lakelet run --full-refresh {name}"
-            if not reset_allowed(datasets[work.target].table_properties):
-                rebuild = f": {RESET_ALLOWED} is false, so that rows may come twice"
-            if work.kind is Kind.SINK:
-                keeps, rebuild = "is a sink: what was written stays, and its flow reads", ""
-            self.emit(
-                "notice",
-                f"{name} {keeps} {', '.join(above)} again from the start{rebuild}",
-                {"text": "upstream was reset", "upstream": above},
-                dataset=name,
-                flow=work.key,
-                level=WARN,
-            )
 
     def _flows(self, everything: Sequence[Work]) -> str:
         chosen = {w.key: w for w in everything if w.target in self.selection.refresh}
@@ -459,16 +334,7 @@ class Update:
             return
         check_role(run)
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
-        if work.kind is Kind.MATERIALIZED_VIEW:
-            complete.run_complete(run, work.inputs)
-        elif work.kind is Kind.SINK:
-            sinks.run_sink(run)
-        elif work.flow.flow.once:
-            once.run_once(run)
-        elif not work.flow.streaming:
-            snapshots.run_batches(run)
-        else:
-            append.run_append(run)
+        bring_up_to_date(run, work)
         self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
 
     def _still_idle(self, work: Work, run: FlowRun) -> bool:
@@ -514,18 +380,6 @@ class Update:
         if registry.last_update is not None and registry.last_update.id == self.id:
             # What failed or was interrupted may have left more than it knows: the next update looks.
             self.storage.save(replace(registry, last_update=replace(registry.last_update, clean=state == "COMPLETED")))
-
-
-def _flow_type(flow: AnalyzedFlow) -> str:
-    """The kind of a flow in the words of the event log (dlt-semantics 4.3)."""
-    changes = flow.flow.changes
-    if changes is not None:
-        return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"
-    if flow.complete:
-        return "COMPLETE"
-    if flow.flow.update:
-        return "UPDATE"
-    return "APPEND" if flow.streaming or flow.flow.once else "MATERIALIZED_VIEW"
 
 
 def _unexpected(problem: Exception, work: Work) -> LakeletError:
