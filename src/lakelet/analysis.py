@@ -373,7 +373,8 @@ class Analyzer:
             return self._query(dataset, flow, reader, frames)
         except Exception:
             stored = self.stored.get(dataset.name.key)
-            if stored is None or not flow.once or not self.has_run(flow):
+            runs_once = flow.once or (flow.changes is not None and flow.changes.once)
+            if stored is None or not runs_once or not self.has_run(flow):
                 raise
             self.notices.setdefault(flow.name, []).append(Notice("it has run; a full refresh could not run it again as it is", flow.where))
             frames.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lakelet.tables import Transaction
 from tests.spark.conftest import codes
 
 MIXED = """
@@ -132,6 +133,47 @@ def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project,
     assert sum("could not run it again" in e.message for e in p.events if e.event_type == "notice") == 2
     p.run(full_refresh=("lonely",), expect="FAILED")
     assert (p.errors(), p.rows("t", "n")) == ({"lonely": "FLOW_FAILED"}, [1, 2, 3])
+
+
+def test_change_flows_know_what_they_applied_when_delta_has_cleaned_its_log_up(project, tmp_path):
+    (tmp_path / "old.json").write_text('{"id": 1, "seq": 0, "v": "old"}')
+    p = project(
+        f"""
+    import dlt
+
+    @dlt.view
+    def seed():
+        return spark.read.json("{tmp_path}/old.json")
+
+    dlt.create_streaming_table("current")
+    dlt.create_auto_cdc_flow(target="current", source="seed", keys=["id"], sequence_by="seq", once=True)
+
+    def next_copy(last):
+        versions = int(spark.conf.get("versions"))
+        number = 1 if last is None else last + 1
+        return (spark.range(number).withColumnRenamed("id", "k"), number) if number <= versions else None
+
+    dlt.create_streaming_table("history")
+    dlt.create_auto_cdc_from_snapshot_flow(target="history", source=next_copy, keys=["k"], stored_as_scd_type=2)
+"""
+    )
+    p.parameters["versions"] = "2"
+    p.run()
+    for name in ("current", "history"):
+        internal = p.path(name) / "_changes"
+        newest = Transaction(p.spark, internal).commit([], user_metadata={})
+        log = p.spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(p.spark._jsparkSession, str(internal))
+        none = p.spark._jvm.scala.Option.empty()
+        log.checkpoint(log.update(False, none, none), none)
+        for file in (internal / "_delta_log").glob("0*.json"):
+            if int(file.stem) < newest:
+                file.unlink()
+    (tmp_path / "old.json").unlink()
+    p.parameters["versions"] = "3"
+    p.run()
+    assert p.statuses() == {"current": "IDLE", "history": "COMPLETED"}
+    assert p.rows("current") == [(1, 0, "old")]
+    assert p.rows("history", "k", "__START_AT", "__END_AT") == [(0, 1, None), (1, 2, None), (2, 3, None)]
 
 
 def test_a_row_that_breaks_a_fail_rule_stops_the_flow_which_runs_when_the_data_is_right(project):

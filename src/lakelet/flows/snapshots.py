@@ -26,8 +26,10 @@ from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
 from lakelet.expectations.measure import counts, data_quality, judged, violation_error
+from lakelet.flows import once
 from lakelet.flows.context import FlowRun, run_reader
 from lakelet.flows.measured import Totals, emit_batch, event_id
+from lakelet.flows.oncenotes import has_run, noted, put_note
 from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, Strategy
 from lakelet.reads import data_frame
@@ -42,9 +44,7 @@ def decide(run: FlowRun) -> Decision:
     """Whether the flow has something to do: `once` only until it was done, snapshots in every update."""
     spec = run.flow.flow.changes
     if spec is not None and spec.once:
-        if _newest(run) is not None:
-            return Decision(Strategy.SKIP, "it runs once, and has run")
-        return Decision(Strategy.STREAM, "it has not run yet")
+        return once.DONE if has_run(run.environment.storage, run.flow.flow) or _newest(run) is not None else once.NOT_YET
     return Decision(Strategy.STREAM, "a snapshot is compared in every update")
 
 
@@ -163,6 +163,8 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
     app = (f"{run.name}/{run.generation()}", number)
     wanted = run.table_spec(shape.visible)
     applied = writing.apply(spec, run.path(), events, shape, wanted, app=app, measure=measure, replayed=False)
+    kept = {"batch_id": number, "snapshot": facts.get("snapshot")}
+    put_note(run.environment.storage, run.flow.flow, done=True, facts=kept)  # Delta cleans its log up after a month
     if applied is not None:
         facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
         totals.add(facts)
@@ -170,11 +172,14 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
 
 
 def _newest(run: FlowRun) -> Mapping[str, Any] | None:
-    """What the flow kept in its newest commit since the last reset; None if it has applied nothing."""
+    """What the flow kept in its newest commit since the last reset; of a commit whose log file is gone, in its note. None for no commit."""
     log = TableLog(run.path() / INTERNAL)
     for number in range(log.version(), -1, -1):
         commit = log.commit(number)
-        facts: Mapping[str, Any] | None = (commit.user_metadata or {}).get("lakelet") if commit else None
+        if commit is None:
+            found: Mapping[str, Any] | None = noted(run.environment.storage, run.flow.flow).get("facts")
+            return found
+        facts: Mapping[str, Any] | None = (commit.user_metadata or {}).get("lakelet")
         if facts and facts.get("flow") == run.name and facts.get("generation") == run.generation():
             return facts
     return None
