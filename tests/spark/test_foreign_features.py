@@ -445,3 +445,18 @@ def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
     )
     p.run()
     assert p.rows("keys") == [("k0", 0), ("k1", 2)]
+
+
+def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_them(project):
+    p = project().write(
+        """
+        CREATE MATERIALIZED VIEW events AS SELECT * FROM json.`${landing}`;
+        CREATE MATERIALIZED VIEW told AS SELECT details :user :name, Int(details :user :age) AS age FROM events WHERE details :kind = :kind;
+        """,
+        "events.sql",
+    )
+    p.parameters["kind"] = "told"
+    p.arrive("a.json", *({"details": f'{{"kind":"{kind}","user":{{"name":"{kind}er","age":"7"}}}}'} for kind in ("told", "kept")))
+    p.run()
+    assert p.table("told").column_names == ["name", "age"]
+    assert p.rows("told") == [("tolder", 7)]

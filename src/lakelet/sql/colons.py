@@ -38,6 +38,11 @@ _JOINING = (
     "BETWEEN",
 )
 _KEYWORDS = frozenset((*_JOINING, *_LIST_ENDS, "BETWEEN", "QUALIFY", "ON", "OFFSET", "AS", "IS", "JOIN", "USING", "END", "STREAM"))
+_CLAUSES = (
+    *("INTERVAL", "ESCAPE", "VALUES", "DIV", "SET", "OF", "TO", "ROWS", "DEFAULT", "WITH", "FOR", "INTO", "FETCH", "FIRST", "NEXT"),
+    *("COMMENT", "LOCATION", "SCHEMA", "CATALOG", "TABLE", "VIEW", "FLOW", "EVERY", "CRON", "AT", "ZONE", "DATE", "TIMESTAMP", "EXISTS"),
+)
+_BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
 
 
 @dataclass(frozen=True)
@@ -124,10 +129,10 @@ def _colons(words: Sequence[Word]) -> Iterator[tuple[int, bool]]:
 
 
 def _ends_value(words: Sequence[Word], at: int) -> bool:
-    """Whether a value that has a path ends right before the word at `at`."""
+    """Whether a value that has a path ends before the word at `at`; Databricks' own formatter puts a blank between (`raw :a :b`)."""
     before = words[at - 1]
-    touching = before.stop == words[at].start
-    return touching and (before.upper in (")", "]") or (before.is_name and before.upper not in _KEYWORDS))
+    not_values = _KEYWORDS if before.stop == words[at].start else _BEFORE_PARAMETERS
+    return before.upper in (")", "]") or (before.is_name and (before.kind == "name" or before.upper not in not_values))
 
 
 def _path(words: Sequence[Word], at: int) -> _Path | None:

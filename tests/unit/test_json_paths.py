@@ -1,0 +1,36 @@
+"""The colon of Databricks SQL with blanks before it, as the service's own formatter writes paths into JSON."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.sql.colons import json_paths, parameters
+
+
+@pytest.mark.parametrize(
+    ("query", "rewritten"),
+    [
+        ("SELECT raw :a :b.c FROM t", "SELECT get_json_object(CAST(raw  AS STRING), '$.a.b.c') AS `c` FROM t"),
+        ("SELECT double(t.raw :a) AS x FROM t", "SELECT double(get_json_object(CAST(t.raw  AS STRING), '$.a')) AS x FROM t"),
+        ("SELECT upper(raw) :a FROM t", "SELECT get_json_object(CAST(upper(raw)  AS STRING), '$.a') AS `a` FROM t"),
+        ("SELECT `limit` :a FROM t", "SELECT get_json_object(CAST(`limit`  AS STRING), '$.a') AS `a` FROM t"),
+    ],
+)
+def test_a_path_may_have_blanks_before_its_colons(query, rewritten):
+    assert json_paths(query) == rewritten
+    assert parameters(query, lambda key, position: "value") == (query, ())
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM t WHERE a = {} AND b BETWEEN {} AND {} LIMIT {}",
+        "SELECT date {}, INTERVAL {} DAY, CASE WHEN {} THEN {} ELSE {} END FROM t",
+        "SELECT * FROM read_files({} || '/x', format => {}) TIMESTAMP AS OF {}",
+        "SELECT {}, a IN ({}, {}), b LIKE {} ESCAPE {} FROM t ORDER BY {}",
+    ],
+)
+def test_what_cannot_follow_a_value_is_a_parameter(query):
+    asked = query.replace("{}", ":key")
+    assert parameters(asked, lambda key, position: "v")[0] == query.replace("{}", "'v'")
+    assert json_paths(asked) == asked
