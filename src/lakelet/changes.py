@@ -68,16 +68,17 @@ def create_auto_cdc_flow(
     name: Any = None,
     once: Any = False,
     flow_name: Any = None,
+    where: Any = None,
 ) -> None:
-    """The newer name of `apply_changes`; `name` and `flow_name` are one argument."""
+    """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
     given = dict(locals())
-    where = caller_location()
+    place = caller_location()
     if given.pop("system_sequence_by") is not None:
-        unsupported("the argument system_sequence_by (bitemporal tables)", where)
+        unsupported("the argument system_sequence_by (bitemporal tables)", place)
     name, flow_name = given.pop("name"), given.pop("flow_name")
     if name is not None and flow_name is not None:
-        raise _contradiction("name and flow_name are the same argument", where, "Give one of them.")
-    declare_changes(given, given.pop("target"), name if name is not None else flow_name, where)
+        raise _contradiction("name and flow_name are the same argument", place, "Give one of them.")
+    declare_changes(given, given.pop("target"), name if name is not None else flow_name, place)
 
 
 def apply_changes_from_snapshot(

@@ -63,6 +63,13 @@ def test_both_modules_have_both_names():
         ).changes  # fmt: skip
 
 
+def test_each_name_takes_all_arguments_of_the_older_one():
+    older = {"where": "id > 0", "flow_name": "f", "once": False, "apply_as_truncates": None, "ignore_null_updates": None}
+    found = [declared(api.DLT[name], "t", "s", ["id"], "seq", **older) for name in ("apply_changes", "create_auto_cdc_flow")]
+    assert found[0].changes == found[1].changes == ChangeSpec(source="s", keys=(("id",),), sequence_by="seq", where="id > 0")
+    assert found[0].name == found[1].name == "main.default.f"
+
+
 def test_arguments_may_be_given_by_position_in_the_order_of_each_name():
     old = declared(
         api.DLT["apply_changes"], "t", "s", ["id"], "seq", "id > 0", True, "op = 'D'", "op = 'T'", None, ["op"], "1", None, None, "f", True
