@@ -166,6 +166,10 @@ class _Reader(QueryReader):
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
         return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
+    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
+        aliased: DataFrame = self.analyzer.stubs.aliased(frame, name)
+        return aliased
+
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
         found: AnalyzedDataset = self.analyzer.usable(dataset)
         complete = any(f.complete for f in found.flows)

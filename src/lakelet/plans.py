@@ -42,6 +42,9 @@ class Stubs:
         self._names: dict[int, str] = {}
         self._versioned: set[int] = set()
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
+        self._frames: dict[tuple[str, bool, int], tuple[Any, Any, DataFrame]] = {}
+        self._standing: set[int] = set()
+        self._aliases: dict[tuple[int, str], tuple[DataFrame, DataFrame]] = {}
 
     def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
         """An empty DataFrame with these columns that stands for the dataset `key`.
@@ -54,7 +57,21 @@ class Stubs:
         if known is None or known[0] != text:
             known = text, self._stand_in(key, text, streaming)
             self._made[key, streaming, copy] = known
-        return DataFrame(self._of_rows(jsession, known[1]), self._spark)
+        made = self._frames.get((key, streaming, copy))
+        if made is None or made[0] is not known[1] or made[1] is not jsession:
+            made = known[1], jsession, DataFrame(self._of_rows(jsession, known[1]), self._spark)
+            self._frames[key, streaming, copy] = made
+            self._standing.add(id(made[2]))
+        return made[2]
+
+    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
+        """`frame.alias(name)`, made once for a stand-in, which many queries read."""
+        if id(frame) not in self._standing:
+            return frame.alias(name)
+        known = self._aliases.get((id(frame), name))
+        if known is None or known[0] is not frame:
+            known = self._aliases[id(frame), name] = (frame, frame.alias(name))
+        return known[1]
 
     def _stand_in(self, key: str, schema: str, streaming: bool) -> Any:
         attributes = self._attributes(self._from_json(schema))

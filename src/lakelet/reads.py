@@ -39,7 +39,7 @@ from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.named import table_flag
 from lakelet.names import Namespace, TableName, split_name
-from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, wrapping
+from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, open_relation, wrapping
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
 from lakelet.storage import HeldTables
 from lakelet.tables import CHANGE_FEED
@@ -232,7 +232,10 @@ class QueryReader(ABC):
             raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
         if not streaming and frame.isStreaming:
             raise _kind_error(f"{dataset.name} is a streaming view", "Read it with spark.readStream.table or dlt.read_stream.")
-        return frame.alias(dataset.name.name)
+        return self.aliased(frame, dataset.name.name)
+
+    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
+        return frame.alias(name)
 
     def look_through(self, dataset: Dataset) -> DataFrame:
         """A view is its query, put in place; its rules are judged in each flow that reads it (dlt-semantics 3.3)."""
@@ -504,14 +507,18 @@ def _wrap_reads(wrap: Wrap) -> None:
 def _table(
     session: Any, name: Any, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
 ) -> DataFrame:
+    def elsewhere() -> DataFrame:
+        files = open_relation(session, _parts(name), streaming=streaming, jreader=jreader)
+        return otherwise() if files is None else files
+
     reader = active_reader()
     if not isinstance(name, str):
         return otherwise()
     if not isinstance(reader, QueryReader):
         key = namedreads.named().key_of(name)
         known = key in namedreads.named()
-        return namedreads.open_outside(session, key, streaming=streaming, jreader=jreader) if known else otherwise()
-    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=otherwise, options=options)
+        return namedreads.open_outside(session, key, streaming=streaming, jreader=jreader) if known else elsewhere()
+    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
 
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
