@@ -207,3 +207,20 @@ def test_the_end_waits_for_hooks_a_bounded_time_and_says_what_was_not_delivered(
     assert told == [(None, "STOPPED", "WARN")]
     assert run.told[-1].body["events_not_delivered"] == 2
     release.set()
+
+
+def test_a_hook_that_fails_after_the_end_has_nobody_to_tell(tmp_path):
+    release, failed = threading.Event(), threading.Event()
+
+    def late(event):
+        release.wait(30)
+        failed.set()
+        raise ValueError("too late")
+
+    run = Run(tmp_path, Hook("late", late, HERE), patience=0.1)
+    run.progress("1").close()
+    told = len(run.told)
+    release.set()
+    failed.wait(10)
+    time.sleep(0.1)
+    assert len(run.told) == told

@@ -85,6 +85,8 @@ class HookRunner:
 
     def _tell(self, number: int, hook: Hook, problem: BaseException) -> None:
         """A failed call as an event. A row of failures warns once: a hook that is wrong fails on every event."""
+        if self._closing.is_set():  # the log is closed
+            return
         count, allowed = self._failures[number], hook.max_failures
         first = (redacted(str(problem)).strip().splitlines() or [""])[0]
         where = innermost_location(problem, [Path(os.sep)]) or hook.where
