@@ -10,10 +10,14 @@ from lakelet.properties import FLOW_RETRIES, MAX_PAUSE, MIN_PAUSE, SPARK_FLOW_RE
 
 FLOW_DEFAULT, UPDATE_DEFAULT = 2, 5
 UNLIMITED = 1 << 62
-_SETTLED = frozenset(
+SETTLED = frozenset(
     {
         "EXPECTATION_VIOLATION",
         "STREAM_SOURCE_CHANGED",
+        "STREAM_STATE_CHANGED",
+        "STREAM_SOURCES_CHANGED",
+        "PARTITIONS_CHANGED",
+        "SINK_FORMAT_MISSING",
         "STREAM_STATE_CHANGED",
         "STREAM_SOURCES_CHANGED",
         "PARTITIONS_CHANGED",
@@ -25,12 +29,12 @@ _SETTLED = frozenset(
         "CDC_LOG_GAP",
     }
 )
-"""Failures that follow from data which the flow will meet again: a new attempt fails in the same way."""
+"""Failures that follow from what the flow will meet again, data or its own definition: a new attempt fails in the same way."""
 
 
 def may_pass(problem: LakeletError) -> bool:
     """Whether another attempt can succeed where nothing but time has passed."""
-    return problem.code not in _SETTLED and problem.exit_code is ExitCode.FAILED
+    return problem.code not in SETTLED and problem.exit_code is ExitCode.FAILED
 
 
 @dataclass

@@ -7,9 +7,9 @@ import textwrap
 import pytest
 
 from lakelet.config import load_config
-from lakelet.errors import LakeletError
+from lakelet.errors import CODES, LakeletError
 from lakelet.executor import Again, Outcome, execute
-from lakelet.retries import UNLIMITED, Retries
+from lakelet.retries import SETTLED, UNLIMITED, Retries
 
 LOST = LakeletError("FLOW_FAILED", "the network was away")
 BROKEN = LakeletError("EXPECTATION_VIOLATION", "a row broke a rule")
@@ -58,6 +58,10 @@ def test_what_follows_from_the_data_itself_is_not_tried_again():
     assert pauses(Retries({}, False), LakeletError("SCHEMA_INCOMPATIBLE", "a column changed its type")) == []
     assert Retries({}, False).after_update([BROKEN]) is None
     assert Retries({}, False).after_update([BROKEN, LOST]) == (5, "retry 1 of 5")
+
+
+def test_every_failure_that_is_final_has_a_code_of_ours():
+    assert set(CODES) >= SETTLED
 
 
 @pytest.mark.parametrize(("attempt", "pause"), [(0, 5), (1, 10), (4, 80), (5, None)])
