@@ -113,7 +113,7 @@ class Stubs:
 class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
-    `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only.
+    `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
     count.
@@ -122,13 +122,15 @@ class StreamPlan:
     leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
     watermark: bool
     processor: bool = False
+    aggregates: bool = False
 
 
 def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
     leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
-    return StreamPlan(leaves, "EventTimeWatermark" in names, any(name.startswith("TransformWithState") for name in names))
+    processor = any(name.startswith("TransformWithState") for name in names)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES))
 
 
 def aggregates_all(node: Any) -> bool:

@@ -154,6 +154,33 @@ def test_a_second_flow_into_a_table_that_is_replaced_is_refused(project):
     assert (error.code, "more" in str(error.why)) == ("STREAM_QUERY_REFUSED", True)
 
 
+def test_a_watermark_that_comes_or_goes_needs_a_full_refresh_because_the_state_is_another(project):
+    with_one = (
+        BRONZE
+        + """
+    @dlt.table
+    def hours():
+        rows = dlt.read_stream("bronze").withColumn("at", F.to_timestamp("at")){watermark}
+        return rows.groupBy(F.window("at", "1 hour")).count().select(F.hour("window.start").alias("hour"), "count")
+"""
+    )
+    p = project(with_one.replace("{watermark}", '.withWatermark("at", "1 minute")'))
+    p.arrive("a.json", {"at": "2026-03-01T10:00:00Z"})
+    p.arrive("b.json", {"at": "2026-03-01T12:00:00Z"})
+    p.run()
+    p.arrive("c.json", {"at": "2026-03-01T12:30:00Z"})
+    p.run()
+    assert p.rows("hours") == [(10, 1)]
+    p.write(with_one.replace("{watermark}", ""))
+    p.arrive("d.json", {"at": "2026-03-01T12:40:00Z"})
+    p.run(expect="FAILED")
+    assert p.errors() == {"hours": "STREAM_STATE_CHANGED"}
+    assert "watermark" in p.result.errors[0].what
+    assert p.rows("hours") == [(10, 1)]
+    p.run(full_refresh=("hours",))
+    assert p.rows("hours") == [(10, 1), (12, 3)]
+
+
 def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_own(project):
     source = (
         TOTALS.replace(

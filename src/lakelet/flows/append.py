@@ -40,7 +40,7 @@ from lakelet.flows.positions import (
     unknown_position,
     unreadable_position,
 )
-from lakelet.flows.remedies import stream_failure
+from lakelet.flows.remedies import mode_of, stream_failure
 from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.reads import data_frame
@@ -302,7 +302,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     if spec is not None:
         writing.catch_up(run.path())
     batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, layout(spec, frame) if spec is not None else None)
-    mode = "complete" if run.flow.complete else "append"
+    mode = mode_of(run, checkpoint, started=state.planned >= 0)
     writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches).trigger(availableNow=True)
     batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
     batches.started.set()

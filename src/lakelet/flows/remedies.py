@@ -1,15 +1,18 @@
 """Why a streaming query cannot go on from where it was, in our words and with the command that helps (dlt-semantics 1.5, 5.7). Layer 4.
 
-Spark and Delta notice it when the query runs; their messages are read here. No Spark calls.
+Spark and Delta notice most of it when the query runs; their messages are read here. No Spark calls.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from lakelet.diagnosis import essence
 from lakelet.errors import LakeletError
 from lakelet.flows.context import FlowRun
+from lakelet.places import Place
+from lakelet.storage import write_atomically
 
 _ROWS_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _STATE_CHANGED = (
@@ -45,6 +48,27 @@ def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
             error.__cause__ = failure
             return error
     return None
+
+
+def mode_of(run: FlowRun, checkpoint: Place, *, started: bool) -> str:
+    """The output mode of the flow's query, "append" or "complete", noted with the checkpoint of a query that aggregates.
+
+    State that appends has forgotten the groups that are finished, and state that replaces has not; Spark takes one for the other.
+    Raises STREAM_STATE_CHANGED if the query was in the other mode so far.
+    """
+    mode, note = "complete" if run.flow.complete else "append", checkpoint / "lakelet-mode"
+    if run.flow.stream is None or not run.flow.stream.aggregates:
+        return mode
+    if not started:
+        write_atomically(note, mode)
+        return mode
+    with suppress(FileNotFoundError):
+        if note.read_text() != mode:
+            came = "lost" if run.flow.complete else "got"
+            what = f"its aggregate {came} its watermark, which its state was not made for"
+            why = "with a watermark finished groups are appended and forgotten, without one all groups are kept and replace the table"
+            raise _error(run, "STREAM_STATE_CHANGED", what, why, f"Change the query back, or rebuild the table: {_rebuild(run)}")
+    return mode
 
 
 def _error(run: FlowRun, code: str, what: str, why: str, todo: str) -> LakeletError:
@@ -119,4 +143,4 @@ def _sources_changed(run: FlowRun, text: str) -> LakeletError:
     )
 
 
-__all__ = ["stream_failure"]
+__all__ = ["mode_of", "stream_failure"]
