@@ -116,6 +116,25 @@ def test_an_existing_bundle_is_left_as_it_is(repository, capsys):
     assert main(["init", str(folder), "--report"]) == 0
 
 
+def test_the_report_on_a_project_is_about_the_pipelines_of_its_own_bundle(repository):
+    bundle = """
+bundle: {name: mine}
+resources:
+  pipelines:
+    first: {libraries: [{glob: {include: src/a.sql}}, {glob: {include: src/shared.sql}}]}
+    second: {libraries: [{glob: {include: src/b.sql}}]}
+"""
+    sql = "CREATE MATERIALIZED VIEW {0} AS SELECT * FROM {1}"
+    files = {"src/a.sql": sql.format("a", "x.y.z"), "src/b.sql": sql.format("b", "a"), "src/shared.sql": sql.format("s", "a")}
+    folder = repository(**{"databricks.yml": bundle}, **files, **{"src/unused.sql": sql.format("u", "v")})
+    report = start(folder).report
+    assert {one.key: [dataset.name for dataset in one.datasets] for one in report.pipelines} == {"first": ["a", "s"], "second": ["b"]}
+    assert {(one.key, table.name): table.made_by for one in report.pipelines for table in one.tables} == {
+        ("first", "x.y.z"): None,
+        ("second", "a"): "first",
+    }
+
+
 def test_the_command_line_reports_on_stdout_and_writes_one_file(repository, capsys):
     folder = shop(repository)
     before = set(folder.parent.rglob("*"))

@@ -5,13 +5,16 @@ Code is read, not run; only names that running code makes are learned by loading
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakelet.bundle import bundle_file
+from lakelet.bundle import bundle_file, load_bundle
+from lakelet.config import load_config
 from lakelet.errors import LakeletError
 from lakelet.sparkfile import spark_file
 from lakelet.starter.bundlefile import bundle_text
+from lakelet.starter.grouping import group_of
 from lakelet.starter.report import Report, as_json, report_on
 from lakelet.starter.repository import read_repository
 from lakelet.starter.telling import report_lines
@@ -30,6 +33,18 @@ class Started:
     existing: Path | None
 
 
+def _declared(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """The files of each pipeline of the folder's own bundle; empty where it has none or cannot be read as it is."""
+    file = bundle_file(folder)
+    try:
+        if file is None:
+            return {"pipeline": load_config([str(folder)]).files}
+        keys = load_bundle(file, target=None, cwd=folder, environ=os.environ).pipelines()
+        return {key: load_config([key], cwd=folder).files for key in keys}
+    except LakeletError:
+        return {}
+
+
 def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     """Read the repository in `folder` and write its `databricks.yml`, unless it has a project file already.
 
@@ -38,8 +53,12 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     folder = folder.resolve()
     if not folder.is_dir():
         raise LakeletError("USAGE", f"{folder} is no folder", todo="Name the folder of the repository: lakelet init FOLDER")
-    report = report_on(read_repository(folder), load=load)
     existing = bundle_file(folder) or spark_file(folder)
+    declared = _declared(folder) if existing is not None else {}
+    files = list(dict.fromkeys(file for files in declared.values() for file in files))
+    found = read_repository(folder, files or None)
+    groups = [group_of([one for one in found.sources if one.path in files], key) for key, files in declared.items()]
+    report = report_on(found, load=load, groups=groups or None)
     if not report.pipelines and existing is None:
         raise LakeletError(
             "NO_SOURCES",

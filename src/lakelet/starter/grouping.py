@@ -48,6 +48,11 @@ def grouped(folder: Path, files: Sequence[FileReading]) -> list[Group]:
     return sorted(groups, key=lambda group: group.files[0].file)
 
 
+def group_of(files: Sequence[FileReading], key: str) -> Group:
+    """One pipeline whose files are known."""
+    return Group(list(files), _common(files), key)
+
+
 def _below(folder: Path, files: Sequence[FileReading]) -> list[list[FileReading]]:
     own = [one for one in files if one.path.parent == folder]
     inner: dict[str, list[FileReading]] = {}
