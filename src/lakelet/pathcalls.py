@@ -17,6 +17,7 @@ from typing import Any
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader, DataFrameWriter, DataFrameWriterV2
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
@@ -72,6 +73,18 @@ def located_relation(parts: Sequence[str]) -> str | None:
         return None
     path = located(parts[1])
     return None if path == parts[1] else f"{parts[0]}.`{path.replace('`', '``')}`"
+
+
+def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool, jreader: Any) -> DataFrame | None:
+    """The rows of ``json.`path` `` and the like whose path has a place, with the options of `jreader`; None for any other name.
+
+    Raises like `located`.
+    """
+    if located_relation(parts) is None:
+        return None
+    session: Any = spark._jsparkSession
+    reader = jreader or (session.readStream() if streaming else session.read())
+    return DataFrame(reader.format(parts[0]).load(located(parts[1])), spark)
 
 
 def located_locations(text: str) -> str:

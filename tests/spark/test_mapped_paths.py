@@ -38,7 +38,7 @@ def test_readers_in_python_find_their_files_in_every_spelling(project):
 
     RAW = "/Volumes/main/shop/raw"
     assert sorted(f.name for f in dbutils.fs.ls(f"dbfs:{RAW}/in/")) == ["2024-01-01 00/", "2024-01-01 01/"]
-    assert spark.read.json(f"{RAW}/flat").count() == 2
+    assert spark.read.json(f"{RAW}/flat").count() == spark.table(f"json.`{RAW}/flat`").count() == 2
     assert spark.sparkContext.textFile(f"dbfs:{RAW}/flat/a.json").count() == 2
     assert [r.id for r in spark.sql(f"SELECT id FROM json.`{RAW}/flat` ORDER BY id").collect()] == [1, 2]
 
@@ -55,12 +55,14 @@ def test_readers_in_python_find_their_files_in_every_spelling(project):
         "parquet": lambda: spark.read.parquet(f"{RAW}/delta", f"{RAW}/delta").distinct(),
         "delta": lambda: spark.read.format("delta").load(f"{RAW}/delta"),
         "one_file": lambda: spark.read.json("s3://bucket/one.json"),
+        "table": lambda: spark.read.table(f"delta.`dbfs:{RAW}/delta`"),
         "helper": lambda: helper.rows(spark),
     }
     STREAMS = {
         "stream_load": lambda: spark.readStream.schema("id INT").format("json").load(f"{RAW}/flat"),
         "stream_option": lambda: spark.readStream.schema("id INT").format("json").option("path", f"{RAW}/flat").load(),
         "stream_json": lambda: spark.readStream.schema("id INT").json(f"dbfs:{RAW}/flat/"),
+        "stream_table": lambda: spark.readStream.table(f"delta.`{RAW}/delta`"),
         "stream_delta": lambda: spark.readStream.format("delta").load(f"{RAW}/delta"),
         "cloud": lambda: spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
             .option("cloudFiles.schemaLocation", "/Volumes/not/mapped/at/all").load(f"{RAW}/in/*/"),
@@ -75,7 +77,7 @@ def test_readers_in_python_find_their_files_in_every_spelling(project):
     volume(p)
     p.run()
     assert {str(len(p.rows(name.rsplit(".", 1)[-1]))) for name in p.storage.registry().datasets} == {"2"}
-    assert len(p.storage.registry().datasets) == 19
+    assert len(p.storage.registry().datasets) == 21
 
 
 def test_sql_finds_its_files(project):
