@@ -11,6 +11,9 @@ from lakelet.cli.main import main
 from lakelet.config import load_config
 from lakelet.errors import LakeletError
 from lakelet.starter import report_lines, start
+from lakelet.starter.findings import PathFound, Place
+from lakelet.starter.paths import prefix
+from lakelet.starter.sqltexts import names_of
 
 BRONZE = """\
 import dlt
@@ -295,3 +298,46 @@ def test_code_that_lies_below_another_project_stays_there(repository):
     report = start(folder).report
     assert [one.name for one in only(start(folder, write=False)).datasets] == ["a"]
     assert report.projects == ["theirs/databricks.yml"]
+
+
+@pytest.mark.parametrize(
+    ("query", "tables", "paths"),
+    [
+        ("SELECT * FROM a, b AS x, LATERAL explode(c) AS d(e), f", ["a", "b"], []),
+        ("SELECT * FROM (SELECT * FROM a) x JOIN LIVE.b USING (id) LEFT JOIN `c d`.e ON true", ["a", "LIVE.b", "`c d`.e"], []),
+        ("WITH x AS (SELECT * FROM a), 1y (n) AS (SELECT 1) SELECT * FROM x, 1y WHERE i IN (SELECT i FROM z)", ["a", "z"], []),
+        ("SELECT extract(day FROM d), trim(BOTH ' ' FROM s) FROM STREAM(cat.s.t) WHERE a IS NOT DISTINCT FROM b", ["cat.s.t"], []),
+        ("SELECT * FROM STREAM read_files('in/x', format => 'csv')", [], ["in/x"]),
+        ("SELECT * FROM cloud_files(\"/mnt/a\", 'json', map('x', 'y'))", [], ["/mnt/a"]),
+        ("SELECT * FROM STREAM delta.`/mnt/d` UNION ALL FROM json.`s3://b/j`", [], ["/mnt/d", "s3://b/j"]),
+        ("SELECT * FROM range(10) r, values_of v WHERE p = 'not/a/path' AND q = 'dbfs:/p'", ["values_of"], ["dbfs:/p"]),
+        ("SELECT * FROM IDENTIFIER('c.s.t') TABLESAMPLE (10 PERCENT), u", ["c.s.t", "u"], []),
+        ("TABLE", [], []),
+        ("SELECT 'unclosed", [], []),
+    ],
+)
+def test_tables_and_paths_of_a_query(query, tables, paths):
+    found = names_of(query)
+    assert [one.text for one in found.tables] == tables
+    assert sorted(one.text for one in found.paths) == sorted(paths)
+    assert all(
+        query[one.start :].lstrip("`'\"").startswith(one.text.split(".")[0].strip("`")) for one in found.tables if "IDENT" not in query
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/Volumes/c/s/v/in/a.json", "/Volumes/c/s/v"),
+        ("/Volumes/{catalog}/s/v", "/Volumes"),
+        ("/Volumes/c/s/v{n}/x", "/Volumes/c/s"),
+        ("dbfs:/mnt/lake/in/*.csv", "dbfs:/mnt/lake"),
+        ("/dbfs/FileStore/x/y", "/dbfs/FileStore/x"),
+        ("s3a://bucket/in/x", "s3a://bucket"),
+        ("abfss://c@acc.dfs.core.windows.net/in", "abfss://c@acc.dfs.core.windows.net"),
+        ("/databricks-datasets/retail-org/customers.csv", "/databricks-datasets/retail-org"),
+    ],
+)
+def test_the_prefix_of_a_path_that_is_worth_a_mapping(path, expected):
+    holes = [path.find(sign) for sign in "{*" if sign in path]
+    assert prefix(PathFound(path, min(holes, default=len(path)), Place("a", 1))) == expected

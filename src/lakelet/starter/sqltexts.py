@@ -153,6 +153,8 @@ def _after_comma(words: Sequence[Word], at: int) -> int | None:
         at = _dotted(words, at)[1]
     if at < len(words) and words[at].upper == "(":
         at = _closing(words, at) + 1
+    if at + 1 < len(words) and words[at].upper == "TABLESAMPLE" and words[at + 1].upper == "(":
+        at = _closing(words, at + 1) + 1
     if at < len(words) and words[at].upper == "AS":
         at += 1
     if at < len(words) and words[at].is_name and words[at].upper not in _NO_ALIAS:
