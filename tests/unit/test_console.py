@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -257,3 +258,42 @@ def test_the_next_step_is_spelled_as_it_can_be_typed(monkeypatch: pytest.MonkeyP
     (tmp_path / "lakelet").write_text("#!/bin/sh\n")
     (tmp_path / "lakelet").chmod(0o755)
     assert program() == "lakelet"
+
+
+def a_retry() -> tuple[list[Event], LakeletError]:
+    """A flow that fails twice, whose update fails and is followed by one that succeeds."""
+    lost = LakeletError("FLOW_FAILED", "the line was cut", dataset="main.shop.orders")
+    story = Story().state("RUNNING").flow("orders", "STARTING")
+    story.flow(
+        "orders", "FAILED", level="WARN", error=lost, message="Flow 'orders' has FAILED: the line was cut; retry 1 of 1 follows in 5 s."
+    )
+    story.flow("orders", "FAILED", level="ERROR", error=lost, message="Flow 'orders' has FAILED: the line was cut")
+    story.state("FAILED", level="WARN", message="Update 3f2a91 is FAILED; retry 1 of 5 follows in 5 s.")
+    again = Story().state("RUNNING").flow("orders", "STARTING", "COMPLETED").state("COMPLETED").events
+    other = [replace(e, origin=replace(e.origin, update_id="99999999"), id=f"again{e.id}") for e in again]
+    return [*story.events, *other], lost
+
+
+def test_attempts_are_told_as_they_fail_and_the_summary_is_of_the_last_one() -> None:
+    events, lost = a_retry()
+    stream = io.StringIO()
+    shown = PlainLines(stream)
+    for event in events[:4]:
+        shown(event)
+    assert shown.tally.errors == [lost]
+    for event in events[4:]:
+        shown(event)
+    text = stream.getvalue()
+    assert "retry 1 of 1 follows in 5 s." in text
+    assert "Update 3f2a91 is FAILED; retry 1 of 5 follows in 5 s." in text
+    assert (shown.tally.update_id, shown.tally.state, shown.tally.errors) == ("99999999", "COMPLETED", [])
+    assert shown.tally.counts() == {"COMPLETED": 1}
+
+
+def test_the_live_table_keeps_what_failed_on_the_screen() -> None:
+    stream = io.StringIO()
+    live = LiveTable(stream)
+    for event in a_retry()[0]:
+        live(event)
+    live.close()
+    assert "Update 3f2a91 is FAILED; retry 1 of 5 follows in 5 s." in stream.getvalue()

@@ -116,7 +116,7 @@ class LiveTable:
     def __call__(self, event: Event) -> None:
         with self._lock:
             self.tally.feed(event)
-        if event.event_type == "schema_change":
+        if event.event_type == "schema_change" or (event.event_type == "update_progress" and event.level == "WARN"):
             self._console.print(event.message, highlight=False, markup=False)
 
     def close(self) -> None:
