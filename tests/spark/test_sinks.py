@@ -369,7 +369,12 @@ def test_wrong_sinks_and_flows_into_them_are_refused_before_anything_runs(projec
     dlt.create_sink("d", "delta", {"path": "/tmp/never-written"})
     dlt.create_sink("own", "delta", {"tableName": "source"})
     dlt.create_sink("hosted", "delta", {"path": "/Volumes/main/raw/out"})
+    dlt.create_sink("files", "csv", {"path": "/Volumes/main/raw/files"})
     dlt.create_streaming_table("t")
+
+    @dlt.append_flow(target="files")
+    def unmapped_files():
+        return spark.readStream.table("source")
 
     @dlt.append_flow(target="d")
     def a_batch():
@@ -400,7 +405,7 @@ def test_wrong_sinks_and_flows_into_them_are_refused_before_anything_runs(projec
     errors = {(e.code, str(e.dataset).rsplit(".")[-1]) for e in p.refused()}
     assert errors == {
         ("QUERY_KIND", "d"), ("STREAM_QUERY_REFUSED", "d"), ("TARGET_KIND", "own"), ("PATH_NOT_MAPPED", "hosted"),
-        ("UNKNOWN_DATASET", "reading_a_sink"),
+        ("PATH_NOT_MAPPED", "files"), ("UNKNOWN_DATASET", "reading_a_sink"),
     }  # fmt: skip
 
 

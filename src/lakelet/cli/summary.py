@@ -165,7 +165,7 @@ def _next(tally: Tally, state: str, namespace: Namespace, storage: str | None) -
     commands = []
     lakelet = program()
     prefix = f"{namespace.catalog}.{namespace.schema}."
-    written = [d for d in tally.datasets.values() if d.rows]
+    written = [d for d in tally.datasets.values() if d.rows and d.readable]
     if state != "COMPLETED":
         commands.append(f"{lakelet} events --update {tally.update_id[:6]}{option}")
     table = f" {shlex.quote(written[-1].name.removeprefix(prefix))}" if written else ""

@@ -30,6 +30,7 @@ class DatasetTally:
     began: datetime | None = None
     ended: datetime | None = None
     reason: str = ""
+    readable: bool = True  # false for a sink
 
     @property
     def state(self) -> str:
@@ -120,7 +121,7 @@ class Tally:
     def _on_flow_progress(self, event: Event) -> None:
         body = event.body
         name = event.origin.target_name or event.origin.flow_name or "?"
-        dataset = self.datasets.setdefault(name, DatasetTally(name))
+        dataset = self.datasets.setdefault(name, DatasetTally(name, readable=event.origin.sink_name is None))
         status = str(body.get("status", "RUNNING"))
         dataset.flows[event.origin.flow_name or name] = status
         if status in ACTIVE:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lakelet import namedreads
 from lakelet.errors import LakeletError
-from lakelet.model import Dataset
+from lakelet.model import Dataset, Sink
 from lakelet.objects import scheme_of
 from lakelet.pathcalls import located
 from lakelet.reads import Catalog
@@ -23,19 +23,14 @@ from lakelet.storage import new_table_path
 def sink_path(dataset: Dataset, catalog: Catalog) -> str:
     """Path of a Delta sink's table, relative to the storage where it lies below it; empty for every other sink.
 
-    Raises PATH_NOT_MAPPED, and TARGET_KIND for a table that flows of the pipeline write to or compute.
+    Raises PATH_NOT_MAPPED for it and for a folder of files, and TARGET_KIND for a table that flows of the pipeline write to or compute.
     """
     sink = dataset.sink
-    if sink is None or not sink.is_delta:
+    if sink is None or not (sink.is_delta or sink.is_files):
         return ""
     if sink.table is None:
-        path = next(value for key, value in sink.options.items() if key.lower() == "path")
-        try:
-            found = located(path, writing=True)
-            return found if scheme_of(found) is not None else os.path.abspath(found)
-        except LakeletError as problem:
-            problem.where, problem.dataset = dataset.where, str(dataset.name)
-            raise
+        path = _located_option(dataset, sink)
+        return path if sink.is_delta else ""
     known = catalog.datasets.get(sink.table.key)
     if known is not None and known.sink is None:
         raise LakeletError(
@@ -50,6 +45,17 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
         return named.place
     own, other = new_table_path(sink.table), catalog.other_tables.get(sink.table.key)
     return own if other is None or other.endswith(f"/{own}") else other
+
+
+def _located_option(dataset: Dataset, sink: Sink) -> str:
+    """The place of the option `path`; empty where there is none. Raises PATH_NOT_MAPPED at the place of the sink."""
+    path = next((value for key, value in sink.options.items() if key.lower() == "path"), "")
+    try:
+        found = located(path, writing=True) if path else ""
+    except LakeletError as problem:
+        problem.where, problem.dataset = dataset.where, str(dataset.name)
+        raise
+    return found if not found or scheme_of(found) is not None else os.path.abspath(found)
 
 
 def sink_definition(dataset: Dataset) -> Mapping[str, Any]:
