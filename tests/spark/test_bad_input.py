@@ -547,15 +547,12 @@ LATER = {
     "replace_flow": "('t')",
 }
 LATER_ARGUMENTS = [
-    "dlt.table(query, path='/tmp/x')",
     "dlt.table(query, row_filter='ROW FILTER f ON (id)')",
     "dp.table(query, replace_using=['id'])",
     "dp.table(query, sequence_by='id')",
     "dp.table(query, format='parquet')",
-    "dp.materialized_view(query, path='/tmp/x')",
     "dp.materialized_view(query, row_filter='f')",
     "dp.materialized_view(query, refresh_policy='incremental_strict')",
-    "dlt.create_streaming_table('t', path='/tmp/x')",
     "dlt.create_streaming_table('t', row_filter='f')",
     "dp.create_table('t', format='csv')",
     "dlt.apply_changes('t', 's', ['k'], 'at', stored_as_scd_type='bitemporal')",
