@@ -76,8 +76,8 @@ _NO_ROWS = (
 OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
 """(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
 
-OpenRows = Callable[[Dataset], DataFrame | None]
-"""The rows that a dataset has in the storage; None where it has no table yet."""
+OpenRows = Callable[[Dataset, Any], DataFrame | None]
+"""(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
 
 _ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 _BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
@@ -155,7 +155,7 @@ class _Reader(QueryReader):
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.analyzer.usable(dataset).schema
         if self.acts and not streaming and not feed:
-            rows = self.analyzer.open_rows(dataset)
+            rows = self.analyzer.open_rows(dataset, jreader)
             if rows is not None:
                 return schemas.conformed(rows, schema)
             self.blind = True
@@ -216,7 +216,7 @@ class Analyzer:
     errors: list[LakeletError] = field(default_factory=list)
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     failures: dict[str, LakeletError] = field(default_factory=dict)
-    open_rows: OpenRows = lambda dataset: None
+    open_rows: OpenRows = lambda dataset, jreader: None
     has_run: Callable[[Flow], bool] = lambda flow: False
 
     def __post_init__(self) -> None:

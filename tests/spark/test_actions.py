@@ -36,6 +36,10 @@ LOOKING = (
         return dlt.read("rules").withColumn("k", F.lit(1)).groupBy("k").pivot("column").agg(F.max("value"))
 
     @dlt.table
+    def first_version():
+        return spark.range(spark.read.option("versionAsOf", 0).table("rules").count())
+
+    @dlt.table
     def of_files():
         return spark.range(spark.read.json(spark.conf.get("landing")).count())
 """
@@ -62,7 +66,7 @@ def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_lin
             told[text.split("(")[0]] = lines[int(where.rsplit(" ", 1)[1]) - 1]
     assert set(told) == {"collect", "count", "first", "pivot"}
     assert all(f".{action}(" in line for action, line in told.items())
-    assert sum("not there yet" in m for m in notices(p)) == 4
+    assert sum("not there yet" in m for m in notices(p)) == 5
 
     p.arrive("2.json", {"column": "b", "value": 2})
     p.run()
@@ -71,6 +75,7 @@ def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_lin
     assert p.rows("pivoted", "a", "b") == [(1, 2)]
     assert p.rows("newest") == [1, 2]
     assert p.rows("of_files") == [0, 1]
+    assert p.rows("first_version") == [0]
     assert not any("not there yet" in m for m in notices(p))
     p.run()
     steps = {s.flow.rsplit(".", 1)[-1]: s.reason for s in p.result.steps}
@@ -125,7 +130,7 @@ def test_strict_mode_refuses_actions_with_file_and_line_and_leaves_the_top_level
     p.arrive("1.json", {"column": "a", "value": 1})
     found = p.refused()
     assert {e.code for e in found} == {"ACTION_IN_FUNCTION"}
-    assert {str(e.dataset).rsplit(".", 1)[-1] for e in found} == {"columns", "counted", "newest", "pivoted", "of_files"}
+    assert {str(e.dataset).rsplit(".", 1)[-1] for e in found} == {"columns", "counted", "newest", "pivoted", "of_files", "first_version"}
     lines = p.files[0].read_text().splitlines()
     for error in found:
         assert f".{error.what.split('(')[0]}(" in lines[error.where.line - 1]

@@ -85,12 +85,13 @@ class Environment:
         """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
         self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
 
-    def open_rows(self, dataset: Dataset) -> DataFrame | None:
-        """The rows that a dataset has now; None where it has no table yet."""
+    def open_rows(self, dataset: Dataset, jreader: Any = None) -> DataFrame | None:
+        """The rows that a dataset has now, read with the options of `jreader`; None where it has no table yet."""
         path = self.storage.table_path(dataset.name)
         if TableLog(path).version() < 0:
             return None
-        return DataFrame(self.spark._jsparkSession.read().format("delta").load(str(path)), self.spark)
+        reader = jreader or self.spark._jsparkSession.read()
+        return DataFrame(reader.format("delta").load(str(path)), self.spark)
 
     def log(self, path: Place) -> TableLog:
         """The log of a table, read once for all flows of the update."""
