@@ -14,64 +14,31 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.errors import (
-    AnalysisException,
-    IllegalArgumentException,
-    ParseException,
-    PySparkAssertionError,
-    PySparkAttributeError,
-    PySparkKeyError,
-    PySparkTypeError,
-    PySparkValueError,
-    SparkNoSuchElementException,
-)
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet import __version__, actions, changefeed, checks, schemas, sparksettings, streamsources
+from lakelet import __version__, actions, checks, sparksettings
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import UpdateSession, flow_session
-from lakelet.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
-from lakelet.errors import DefinitionErrors, ExitCode, LakeletError, Location
-from lakelet.filestates import STATES
+from lakelet.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.flows.sinkplaces import sink_path
 from lakelet.graph import Graph, Node, topological
-from lakelet.loader import innermost_location
+from lakelet.mistakes import coded
 from lakelet.model import ChangeSpec, Dataset, Flow, Kind
-from lakelet.named import mark
-from lakelet.namedreads import named
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
-from lakelet.reads import Catalog, QueryReader, data_frame
-from lakelet.registry import Notice, caller_location, reading
+from lakelet.reads import Catalog, data_frame
+from lakelet.registry import Notice, reading
+from lakelet.standins import StandInReader
 from lakelet.storage import StoredDataset
-
-_DATA_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "DELTA_PATH_DOES_NOT_EXIST")
-# What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
-_MISTAKES = (
-    AnalysisException,
-    IllegalArgumentException,
-    ParseException,
-    PySparkAssertionError,
-    PySparkAttributeError,
-    PySparkKeyError,
-    PySparkTypeError,
-    PySparkValueError,
-    SparkNoSuchElementException,
-)
 
 # Mistakes that may be none once there are rows to look at, and with them columns.
 _OF_COLUMNS = {"QUERY_FAILED_ANALYSIS", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE", "EXPECTATION_INVALID", "CDC_UNKNOWN_COLUMN"}
-
-_NO_ROWS = (
-    "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
-)
 
 OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
 """(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
@@ -79,7 +46,6 @@ OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
 OpenRows = Callable[[Dataset, Any], DataFrame | None]
 """(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
 
-_ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 _BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
 
 
@@ -123,85 +89,6 @@ class _Unusable(Exception):
     def __init__(self, failure: LakeletError | None = None) -> None:
         super().__init__(failure)
         self.failure = failure
-
-
-@dataclass
-class _Reader(QueryReader):
-    analyzer: Any = None
-    flow: Flow | None = None
-    opened: dict[str, int] = field(default_factory=dict)
-    outside: dict[str, None] = field(default_factory=dict)
-    acts: bool = False  # the function asks for rows of tables
-    blind: bool = False  # some of them have none yet
-
-    def acted(self, action: str, frame: DataFrame, where: Location) -> None:
-        """Note an action of the function; the first one on a stand-in ends the call, which is made again on the rows that are stored."""
-        changes = self.flow.changes if self.flow else None
-        if changes is not None and callable(changes.snapshots):
-            return  # a function that gives snapshots may look for them
-        if self.analyzer.strict:
-            raise actions.refused(action, where)
-        if not self.acts and not frame.isStreaming and self.analyzer.stubs.stands_in(frame):
-            self.acts = True
-            raise actions.RowsAsked
-        self.notices.append(Notice(_ACTED.format(action=action), where))
-
-    def begin_again(self) -> None:
-        """Forget the call that was ended; tables are opened with the rows they have."""
-        for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.opened):
-            memory.clear()
-        self._views = 0
-
-    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
-        schema = self.analyzer.usable(dataset).schema
-        if self.acts and not streaming and not feed:
-            rows = self.analyzer.open_rows(dataset, jreader)
-            if rows is not None:
-                return schemas.conformed(rows, schema)
-            self.blind = True
-            self.analyzer.uncertain.add(self.flow.target.key if self.flow else "")
-        if feed:
-            self.catalog.feeds.add(dataset.name.key)
-            schema = StructType([*schema.fields, *changefeed.COLUMNS])
-        copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
-        return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
-
-    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
-        aliased: DataFrame = self.analyzer.stubs.aliased(frame, name)
-        return aliased
-
-    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
-        found: AnalyzedDataset = self.analyzer.usable(dataset)
-        complete = any(f.complete for f in found.flows)
-        # The source of a change flow is read by the engine, unless a view's function does it.
-        own = self.flow is not None and self.flow.changes is not None and not self._scopes
-        where = self.flow.where if self.flow is not None and own else caller_location()
-        flows = self.catalog.flows[dataset.name.key]
-        text = streamsources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
-        if text:
-            self.notices.append(Notice(text, where))
-
-    def open_source(self, spec: Any, number: int) -> DataFrame:
-        frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, self.analyzer.stubs)
-        return frame
-
-    def file_states(self, dataset: Dataset) -> DataFrame:
-        # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
-        return self.spark.createDataFrame([(None,) * len(STATES.fields)], STATES)
-
-    def opened_outside(self, key: str, frame: DataFrame) -> None:
-        table = named().by_key(key)
-        if table is not None and mark(table) is not None:
-            self.outside[key] = None
-            self.analyzer.stubs.carries_version(frame)
-
-    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.view_seen(dataset, frame, reads)
-
-    @contextmanager
-    def resolving(self, dataset: Dataset) -> Iterator[None]:
-        with self.analyzer.entering(dataset):
-            yield
 
 
 @dataclass
@@ -311,7 +198,7 @@ class Analyzer:
         self._guarded(dataset, flow, lambda: self._look_through(self._reader(flow), dataset))
         self._nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
 
-    def _look_through(self, reader: _Reader, dataset: Dataset) -> None:
+    def _look_through(self, reader: StandInReader, dataset: Dataset) -> None:
         with reading(reader), self.entering(dataset):
             reader.look_through(dataset)
 
@@ -371,7 +258,7 @@ class Analyzer:
         self._nodes[dataset.name.key] = node
         return result
 
-    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
+    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
         """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (dlt-semantics 5.6)."""
         try:
             return self._query(dataset, flow, reader, frames)
@@ -385,7 +272,7 @@ class Analyzer:
             columns = StructType.fromJson(json.loads(stored.columns)) if stored.columns else StructType()
             return AnalyzedFlow(flow, False, columns, None, "", None)
 
-    def _query(self, dataset: Dataset, flow: Flow, reader: _Reader, frames: list[DataFrame]) -> AnalyzedFlow:
+    def _query(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
         with reading(reader), self._configured(dataset, flow):
             frame, changes = self._called(dataset, flow, reader)
             self.notices.setdefault(flow.name, []).extend(reader.notices)
@@ -413,7 +300,7 @@ class Analyzer:
         fingerprint, outside = self._fingerprint(dataset, frame), tuple(reader.outside)
         return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside)
 
-    def _called(self, dataset: Dataset, flow: Flow, reader: _Reader) -> tuple[DataFrame, ChangeSpec | None]:
+    def _called(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> tuple[DataFrame, ChangeSpec | None]:
         """`_rows`, once more if the function asks for rows (decision 0019)."""
         found = None
         with suppress(actions.RowsAsked):
@@ -473,8 +360,8 @@ class Analyzer:
         parts = [plan_text(frame), rules, table, dict(dataset.spark_conf), dict(self.parameters), __version__, self.spark.version]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 
-    def _reader(self, flow: Flow) -> _Reader:
-        return _Reader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
+    def _reader(self, flow: Flow) -> StandInReader:
+        return StandInReader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
 
     def _node(
         self, dataset: Dataset, kind: Kind, schema: StructType, reads: Mapping[tuple[str, bool], TableName], external: Mapping[str, None]
@@ -513,61 +400,13 @@ class Analyzer:
 
     def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
         """Record a mistake of the definition; give back what only the run is to report."""
-        coded = _coded(error, dataset, flow)
-        if coded.exit_code is ExitCode.FAILED or (coded.code in _OF_COLUMNS and self._is_uncertain(dataset)):
-            return coded
-        self.errors.append(coded)
+        problem = coded(error, dataset, flow)
+        if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):
+            return problem
+        self.errors.append(problem)
         return None
 
 
 def _distinct(errors: list[LakeletError]) -> list[LakeletError]:
     """Each mistake once: one inside a view is met by every reader of the view."""
     return list({(e.code, str(e.where), e.what, e.why): e for e in reversed(errors)}.values())[::-1]
-
-
-def _coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
-    """What the function of `dataset` raised, as an error of ours."""
-    if isinstance(error, LakeletError):
-        error.dataset = error.dataset or str(dataset.name)
-        error.where = error.where or flow.where
-        return error
-    if isinstance(error, _MISTAKES):
-        return _analysis_error(error, dataset, flow)
-    return user_error(error, dataset, flow)
-
-
-def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
-    condition = error.getCondition() or ""
-    data = condition.startswith(_DATA_CONDITIONS)
-    message = first_line(error)
-    return LakeletError(
-        "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
-        "the data it reads cannot be opened" if data else "the query does not analyse",
-        where=_user_location(error, flow),
-        dataset=str(dataset.name),
-        why=without_proposal(message),
-        nearest=unresolved_nearest(error, proposed(error)),
-        todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
-    )
-
-
-def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
-    """The failure of a dataset's function, with the line of the user's file that raised."""
-    on_rows = isinstance(error, TypeError | AttributeError | IndexError)
-    result = LakeletError(
-        "USER_FUNCTION_FAILED",
-        f"its function raised {type(error).__name__}: {first_line(error)}",
-        where=_user_location(error, flow),
-        dataset=str(dataset.name),
-        todo=_NO_ROWS if on_rows else remedy(error) or "Correct the function, or what it needs; the next update runs it again.",
-    )
-    result.__cause__ = error
-    return result
-
-
-def _user_location(error: BaseException, flow: Flow) -> Location:
-    import os
-    from pathlib import Path
-
-    place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
-    return place or innermost_location(error, [Path(os.sep)]) or flow.where

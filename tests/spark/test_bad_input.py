@@ -400,7 +400,7 @@ def test_columns_that_a_table_cannot_have_are_refused(project):
     def characters():
         return spark.range(3).selectExpr("id AS `a b`")
 
-    @dlt.table(spark_conf={"spark.sql.shuffle.partitions": "many"})  #! QUERY_FAILED_ANALYSIS
+    @dlt.table(spark_conf={"spark.sql.shuffle.partitions": "many"})  #! PROPERTY_INVALID
     def setting():
         return spark.range(3)
 """

@@ -19,7 +19,6 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet import tables
-from lakelet.analysis import user_error
 from lakelet.autoloader.spec import Pending, SourceSpec
 from lakelet.cdc import writing
 from lakelet.cdc.changes import Layout, layout
@@ -41,6 +40,7 @@ from lakelet.flows.positions import (
     unreadable_position,
 )
 from lakelet.flows.remedies import mode_of, stream_failure
+from lakelet.mistakes import user_error
 from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.reads import data_frame

@@ -11,7 +11,6 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
 from lakelet import namedreads, schemas, tables
-from lakelet.analysis import user_error
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
@@ -19,6 +18,7 @@ from lakelet.expectations.measure import counts, data_quality, judged, violation
 from lakelet.failpoints import reached
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.measured import Totals, emit_batch
+from lakelet.mistakes import user_error
 from lakelet.named import mark
 from lakelet.plan import Decision, ViewState, view_decision
 from lakelet.reads import data_frame

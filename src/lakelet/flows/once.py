@@ -15,7 +15,6 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
 from lakelet import schemas, tables
-from lakelet.analysis import user_error
 from lakelet.clones import flow_session
 from lakelet.diagnosis import run_failure
 from lakelet.errors import LakeletError
@@ -26,6 +25,7 @@ from lakelet.flows.complete import facts_of
 from lakelet.flows.context import FlowRun, run_reader
 from lakelet.flows.measured import Totals, emit_batch, event_id
 from lakelet.flows.oncenotes import has_run, put_note
+from lakelet.mistakes import user_error
 from lakelet.plan import Decision, Strategy
 from lakelet.reads import data_frame
 from lakelet.registry import reading

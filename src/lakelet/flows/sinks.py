@@ -19,7 +19,6 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet import tables
-from lakelet.analysis import user_error
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.clones import flow_session
 from lakelet.diagnosis import first_line, run_failure
@@ -32,6 +31,7 @@ from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
 from lakelet.flows.measured import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.oncenotes import has_run, noted, put_note
+from lakelet.mistakes import user_error
 from lakelet.model import Dataset, Sink
 from lakelet.places import Place
 from lakelet.plan import Decision

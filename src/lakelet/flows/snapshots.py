@@ -17,7 +17,6 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet import schemas
-from lakelet.analysis import user_error
 from lakelet.cdc import writing
 from lakelet.cdc.changes import END, Layout, col, layout, same_values
 from lakelet.cdc.mirror import INTERNAL
@@ -30,6 +29,7 @@ from lakelet.flows import once
 from lakelet.flows.context import FlowRun, run_reader
 from lakelet.flows.measured import Totals, emit_batch, event_id
 from lakelet.flows.oncenotes import has_run, noted, put_note
+from lakelet.mistakes import user_error
 from lakelet.model import ChangeSpec
 from lakelet.plan import Decision, Strategy
 from lakelet.reads import data_frame

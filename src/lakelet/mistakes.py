@@ -1,0 +1,87 @@
+"""What a dataset's function raised, as a coded error at the line of the user's file: mistakes of the query, the doing of data. Layer 4."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+from pyspark.errors.exceptions.base import PySparkException
+
+from lakelet.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
+from lakelet.errors import LakeletError, Location
+from lakelet.loader import innermost_location
+from lakelet.model import Dataset, Flow
+
+_DATA_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "DELTA_PATH_DOES_NOT_EXIST")
+# What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
+_MISTAKES = (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+
+_NO_ROWS = (
+    "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
+)
+
+
+def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
+    """What the function of `dataset` raised, as an error of ours."""
+    if isinstance(error, LakeletError):
+        error.dataset = error.dataset or str(dataset.name)
+        error.where = error.where or flow.where
+        return error
+    if isinstance(error, _MISTAKES):
+        return _analysis_error(error, dataset, flow)
+    return user_error(error, dataset, flow)
+
+
+def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
+    condition = error.getCondition() or ""
+    data = condition.startswith(_DATA_CONDITIONS)
+    message = first_line(error)
+    return LakeletError(
+        "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
+        "the data it reads cannot be opened" if data else "the query does not analyse",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        why=without_proposal(message),
+        nearest=unresolved_nearest(error, proposed(error)),
+        todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
+    )
+
+
+def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
+    """The failure of a dataset's function, with the line of the user's file that raised."""
+    on_rows = isinstance(error, TypeError | AttributeError | IndexError)
+    result = LakeletError(
+        "USER_FUNCTION_FAILED",
+        f"its function raised {type(error).__name__}: {first_line(error)}",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        todo=_NO_ROWS if on_rows else remedy(error) or "Correct the function, or what it needs; the next update runs it again.",
+    )
+    result.__cause__ = error
+    return result
+
+
+def _user_location(error: BaseException, flow: Flow) -> Location:
+    place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
+    return place or innermost_location(error, [Path(os.sep)]) or flow.where
