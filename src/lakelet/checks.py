@@ -94,7 +94,9 @@ def check_sink_stream(stubs: Stubs, dataset: Dataset, flow: Flow, frame: DataFra
             where=flow.where,
             dataset=str(dataset.name),
             why=first_line(problem),
-            todo="Compute it in a table that the flow reads." if flow.update else "Add a watermark, or write an update flow: @dp.update_flow.",
+            todo="Compute it in a table that the flow reads."
+            if flow.update
+            else "Add a watermark, or write an update flow: @dp.update_flow.",
         ) from None
 
 
