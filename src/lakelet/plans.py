@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
-_IDS = re.compile(r"#\d+")
+_IDS = re.compile(r"#\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|(?<=UnionLoop )\d+|(?<=UnionLoopRef )\d+")
 _OBSERVED = re.compile(r"(CollectMetrics .*), \d+$", re.MULTILINE)
 _EQUALS = re.compile(r"^\(?(?:`?[^`()= ]+`?\.)*`?(?P<column>[^`()= .]+)`? (?:=|<=>) (?P<value>'(?:[^'\\]|\\.)*'|-?\d+|DATE '[^']*')\)?$")
 _IN = re.compile(r"^\(?(?:`?[^`()= ]+`?\.)*`?(?P<column>[^`()= .]+)`? IN \((?P<values>.*)\)\)?$")
@@ -231,12 +231,18 @@ def _literals(text: str) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------- batch queries
 
 
-_VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation"}
+_VERSIONLESS = {
+    "Range",
+    "OneRowRelation",
+    "LocalRelation",
+    "CTERelationRef",
+    "UnionLoopRef",
+}  # the last two refer to other parts of the plan
 _PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")
 
 
 def plan_text(frame: DataFrame) -> str:
-    """The analysed plan as text that is the same in every process: expression ids are numbered in order of appearance.
+    """The analysed plan as text that is the same in every process: its ids are numbered in order of appearance.
 
     An observation ends in the id of its data frame, which is another one each time; that is left out.
     """

@@ -460,3 +460,23 @@ def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_t
     p.run()
     assert p.table("told").column_names == ["name", "age"]
     assert p.rows("told") == [("tolder", 7)]
+
+
+def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
+    source = """
+        CREATE MATERIALIZED VIEW numbers AS SELECT explode(sequence(1, 4)) AS n;
+        CREATE MATERIALIZED VIEW named AS
+        WITH small AS (SELECT n FROM numbers WHERE n < 3), twice AS (SELECT 2 * n AS m FROM small)
+        SELECT n, m FROM small LEFT JOIN twice ON n = m WHERE n IN (WITH some AS (SELECT n FROM numbers) SELECT n FROM some);
+        CREATE MATERIALIZED VIEW counted AS
+        WITH RECURSIVE up (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM up WHERE i < 3) SELECT i FROM up;
+        CREATE MATERIALIZED VIEW dated AS WITH now AS (SELECT current_date() AS day) SELECT day FROM now;
+        """
+    p = project().write(source, "views.sql")
+    p.run()
+    assert (p.rows("named"), p.rows("counted")) == ([(1, None), (2, 2)], [1, 2, 3])
+    p.run()
+    assert p.statuses() == {"numbers": "IDLE", "named": "IDLE", "counted": "IDLE", "dated": "COMPLETED"}
+    p.write(source.replace("n < 3", "n < 4"), "views.sql")
+    p.run()
+    assert p.rows("named") == [(1, None), (2, 2), (3, None)]
