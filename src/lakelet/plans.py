@@ -231,13 +231,8 @@ def _literals(text: str) -> Iterator[str]:
 # --------------------------------------------------------------------------------------------------- batch queries
 
 
-_VERSIONLESS = {
-    "Range",
-    "OneRowRelation",
-    "LocalRelation",
-    "CTERelationRef",
-    "UnionLoopRef",
-}  # the last two refer to other parts of the plan
+# The last two refer to other parts of the plan.
+_VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation", "CTERelationRef", "UnionLoopRef"}
 _PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")
 
 
