@@ -259,12 +259,11 @@ def test_tables_that_code_makes_while_it_is_loaded_are_there_for_the_pipeline_in
         return spark.read.table("main.default.upper").join(spark.table("two").select("id"), "id")
 """
     )
-    for _ in range(2):
-        p.run()
-        assert p.rows("regions") == [(1, "north", "x"), (2, "south", "y"), (3, "east", "z")]
-        assert p.rows("names") == [(1, "NORTH"), (2, "SOUTH")]
+    p.run()
+    assert p.rows("regions") == [(1, "north", "x"), (2, "south", "y"), (3, "east", "z")]
+    assert p.rows("names") == [(1, "NORTH"), (2, "SOUTH")]
     assert [s.name for s in p.spark.catalog.listDatabases() if s.name.startswith("lakelet")] == []
-    notices = [notice.text for notice in p.pipeline.check().notices]
+    notices = [notice.text for notice in p.pipeline.check().notices]  # the second load makes them again
     assert any("--table ref.01_codes.regions=PATH makes it last" in text for text in notices), notices
 
 
