@@ -1,8 +1,8 @@
 """Tables that code makes and fills by name outside of dataset functions: `CREATE TABLE a.b.c`, `INSERT INTO`, `saveAsTable`. Layer 4.
 
 Source files are loaded by every command, also by those that write nothing. So the tables that they make live as long as one load, in
-Spark's own catalog under a schema of ours, whatever their catalog is called; the code makes them again next time (docs/decisions/0016). A name that
-the user gave a place (`--table`) is that place instead.
+Spark's own catalog under a schema of ours, whatever their catalog is called; the code makes them again next time (docs/decisions/0016). A
+name that the user gave a place (`--table`) is that place instead.
 """
 
 from __future__ import annotations

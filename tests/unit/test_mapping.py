@@ -169,7 +169,8 @@ def test_a_cloud_that_can_be_read_needs_no_place():
 def test_a_cloud_can_be_read_where_the_machine_says_who_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert [is_set_up(scheme, {}) for scheme in ("s3a", "gs", "abfss", "wasbs")] == [False] * 4
-    assert is_set_up("s3", {"AWS_PROFILE": "me"}) and is_set_up("abfss", {"AZURE_STORAGE_ACCOUNT_KEY": "x"})
+    assert is_set_up("s3", {"AWS_PROFILE": "me"})
+    assert is_set_up("abfss", {"AZURE_STORAGE_ACCOUNT_KEY": "x"})
     assert not is_set_up("gs", {"AWS_PROFILE": "me"})
     (tmp_path / ".aws").mkdir()
     assert is_set_up("s3a", {})
