@@ -24,8 +24,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 from lakelet.autoloader.loading import FORMAT as CLOUD_FILES
 from lakelet.autoloader.loading import said_to
 from lakelet.autoloader.spec import SourceSpec
-from lakelet.mapping import PathMap
-from lakelet.objects import is_set_up
+from lakelet.mapping import CLOUD_SCHEMES, PathMap, is_hosted
+from lakelet.objects import is_set_up, scheme_of
 from lakelet.registry import caller_location
 
 Wrap = Callable[[Any, str, Callable[[Any], Any]], None]
@@ -36,7 +36,8 @@ _READS = ("load", "json", "csv", "parquet", "orc", "text", "xml")
 _WRITES = ("save", "json", "csv", "parquet", "orc", "text", "xml")
 _FILES_OF_CONTEXT = ("textFile", "wholeTextFiles", "binaryFiles", "binaryRecords", "sequenceFile", "newAPIHadoopFile", "hadoopFile")
 _PATH_OPTIONS = ("path", "checkpointlocation", "basepath")
-_SOURCE_OPTIONS = ("cloudfiles.cleansource.movedestination",)
+_SCHEMA_LOG = "cloudfiles.schemalocation"
+_SOURCE_OPTIONS = ("cloudfiles.cleansource.movedestination", _SCHEMA_LOG)
 _LOCATION = re.compile(
     r"(?P<skip>--[^\n]*|/\*.*?\*/|`(?:[^`]|``)*`)|(?P<head>\bLOCATION\s+)(?P<quote>['\"])(?P<path>(?:(?!(?P=quote))[^\\]|\\.)*)(?P=quote)"
     r"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"",
@@ -61,10 +62,16 @@ def located(path: str, *, writing: bool = False, files: bool = True) -> str:
 
 
 def located_source(spec: SourceSpec) -> SourceSpec:
-    """A cloudFiles source with its places: its path, and the folder that files are moved to. Raises like `located`."""
+    """A cloudFiles source with its places: its path, the folder that files are moved to, that of the schema log. Raises like `located`."""
     path = _active.anchored(_active.located(spec.path, readable=is_set_up, where=spec.where))
-    options = {k: _active.mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items()}
+    options = {k: _active.mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items() if k not in homeless_log(spec)}
     return replace(spec, path=path, options=options)
+
+
+def homeless_log(spec: SourceSpec) -> Mapping[str, str]:
+    """The option of a cloudFiles source that puts its schema log where nothing of this machine lies; the storage has one anyway."""
+    given = {k: v for k, v in spec.options.items() if k.lower() == _SCHEMA_LOG and _active.entry(v) is None}
+    return {k: v for k, v in given.items() if is_hosted(v) or ((scheme := scheme_of(v)) in CLOUD_SCHEMES and not is_set_up(scheme or ""))}
 
 
 def located_relation(parts: Sequence[str]) -> str | None:

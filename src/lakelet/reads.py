@@ -39,7 +39,7 @@ from lakelet.mapping import PathMap
 from lakelet.model import Dataset, Definitions, Expectation, Flow, Kind
 from lakelet.named import table_flag
 from lakelet.names import Namespace, TableName, split_name
-from lakelet.pathcalls import Wrap, located, located_relation, located_source, mapping_paths, open_relation, wrapping
+from lakelet.pathcalls import Wrap, homeless_log, located, located_relation, located_source, mapping_paths, open_relation, wrapping
 from lakelet.registry import Notice, active_reader, caller_location, names_in, names_used
 from lakelet.storage import HeldTables
 from lakelet.tables import CHANGE_FEED
@@ -368,7 +368,7 @@ class QueryReader(ABC):
             return open_kafka(self.spark, options, streaming=call.streaming, where=where)
         if call.name == filecalls.EVENT_LOG:
             raise filecalls.no_event_log(where)
-        spec = located_source(filecalls.source_of(call, self.spark, evaluate, where))
+        spec = self._placed(filecalls.source_of(call, self.spark, evaluate, where))
         if call.name == filecalls.CLOUD_FILES or call.streaming:
             return self._stream_of(spec)
         confs = {name: value for name in SOURCE_CONFS if (value := self.spark.conf.get(name, None)) is not None}
@@ -400,7 +400,14 @@ class QueryReader(ABC):
         where = caller_location()
         if not path:
             raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() of a cloudFiles stream was called without a path", where=where)
-        return self._stream_of(located_source(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
+        return self._stream_of(self._placed(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
+
+    def _placed(self, spec: SourceSpec) -> SourceSpec:
+        """The source with its places on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
+        for option, place in homeless_log(spec).items():
+            text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
+            self.notices.append(Notice(text, spec.where))
+        return located_source(spec)
 
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
         self.sources.append(spec)

@@ -6,6 +6,7 @@ pytest plugin and the tests each make one active for the time of a `with` block.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -205,7 +206,7 @@ def caller_location() -> Location:
 
 def function_location(function: Callable[..., Any]) -> Location:
     """Where a function is defined, else where this was called from."""
-    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    code = getattr(inspect.unwrap(function), "__code__", None)  # several decorators may stand between
     return code_location(code.co_filename, code.co_firstlineno) if code else caller_location()
 
 

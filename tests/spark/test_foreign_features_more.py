@@ -388,3 +388,43 @@ GROUP BY
     p.arrive("2.json", json.dumps({"person": 2, "cost": 1.0}), folder="visits")
     p.run()
     assert p.rows("totals") == [(1, "Female", True, 4.0), (2, "Male", False, 1.0)]
+
+
+def test_a_schema_location_of_the_service_is_left_aside_and_a_mapped_one_is_used(project):
+    p = project(
+        """
+    import dlt
+
+    def reading(location):
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+        return reader.option("cloudFiles.schemaLocation", location).load(spark.conf.get("landing"))
+
+    @dlt.table
+    def hosted():
+        return reading("dbfs:/pipelines/schemas")
+
+    @dlt.table
+    def of_volumes():
+        return reading("/Volumes/main/none/such/schemas")
+
+    @dlt.table
+    def of_a_cloud():
+        return reading("abfss://box@account.dfs.core.windows.net/schemas")
+
+    @dlt.table
+    def mapped():
+        return reading("/mnt/kept/schemas")
+"""
+    )
+    p.maps = [("/mnt/kept", "kept")]
+    (p.folder / "kept").mkdir()
+    p.arrive("a.json", {"id": 1})
+    p.run()
+    assert [p.rows(name, "id") for name in ("hosted", "of_volumes", "of_a_cloud", "mapped")] == [["1"]] * 4
+    assert [file.name for file in (p.folder / "kept/schemas/_schemas").iterdir()] == ["0"]
+    notices = [n.text for n in p.pipeline.check().notices if "schemaLocation" in n.text]
+    assert [text.split(": ", 1)[1].partition(" is ")[0] for text in notices] == [
+        "dbfs:/pipelines/schemas",
+        "/Volumes/main/none/such/schemas",
+        "abfss://box@account.dfs.core.windows.net/schemas",
+    ]

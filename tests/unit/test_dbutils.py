@@ -340,6 +340,12 @@ def test_what_java_says_is_told_instead_of_which_of_its_functions_was_called(run
     assert error.what == "loading the file failed: RuntimeError: java.io.IOException: no such host"
 
 
+def test_a_dataset_stands_where_its_function_does_however_many_decorators_are_between(run):
+    found = run("import dlt\n@dlt.table\n@dlt.expect('a', 'x')\n@dlt.expect_or_drop('b', 'y')\ndef many():\n    return None\n").found
+    (where,) = (d.where for d in found.definitions.datasets if d.name.name == "many")
+    assert (where.file, where.line) == ("pipeline.py", 2)
+
+
 def test_errors_survive_a_pipe(run):
     error = run("dbutils.fs.ls('nowhere')").error
     again = pickle.loads(pickle.dumps(error))
