@@ -261,7 +261,7 @@ def _session(config: PipelineConfig, since: str | None) -> SparkSession:
         app_name=config.name,
         master=config.master,
         input_bytes=_data_bytes(config, since),
-        s3=is_s3(config.storage),
+        s3=is_s3(config.storage) or any(is_s3(table.place) for table in config.tables.values()),
         worker_python=config.worker_python,
     )
 
