@@ -70,12 +70,13 @@ def test_datasets_inputs_and_parameters_of_a_repository_are_found_by_reading(rep
         ("customers", "view", "src/bronze/orders.py:13"),
         ("totals", "materialized_view", "src/gold/totals.sql:2"),
     ]
-    assert [path for path, _ in found.paths] == [
+    assert [path for path, _, _ in found.paths] == [
         "/Volumes/main/raw",
         "/Volumes/main/raw/landing/orders",
         "/mnt/lake",
         "/mnt/lake/extra/*.csv",
     ]
+    assert [form for _, form, _ in found.paths] == ["", "json", "", "csv"]
     assert [(one.name, one.made_by) for one in found.tables] == [("crm.sales.customers", None), ("reference.rates", None)]
     assert [(one.key, one.default) for one in found.parameters] == [
         ("shop.base", "/Volumes/main/raw"),
@@ -283,7 +284,7 @@ def test_notebooks_of_all_kinds_are_read(repository):
     )
     found = only(start(folder))
     assert [(one.name, str(one.place)) for one in found.datasets] == [("a", "n/a.ipynb:cell 3:2"), ("b", "n/b.py:7"), ("c", "n/c.sql:2")]
-    assert [path for path, _ in found.paths] == ["/mnt/shared/x", "dbfs:/in/a"]
+    assert [path for path, _, _ in found.paths] == ["/mnt/shared/x", "dbfs:/in/a"]
 
 
 def test_file_names_with_signs_of_patterns_are_taken_as_they_are(repository):
@@ -341,3 +342,9 @@ def test_tables_and_paths_of_a_query(query, tables, paths):
 def test_the_prefix_of_a_path_that_is_worth_a_mapping(path, expected):
     holes = [path.find(sign) for sign in "{*" if sign in path]
     assert prefix(PathFound(path, min(holes, default=len(path)), Place("a", 1))) == expected
+
+
+def test_the_format_of_files_is_told_where_sql_says_it():
+    query = "SELECT * FROM STREAM read_files('a', header => true, format => 'CSV'), cloud_files('b', 'json', map('x', 'y'))"
+    query += ", delta.`/c`, read_files('d')"
+    assert {one.text: one.format for one in names_of(query).paths} == {"a": "csv", "b": "json", "/c": "delta", "d": ""}

@@ -79,11 +79,15 @@ class TableRead:
 
 @dataclass(frozen=True)
 class PathFound:
-    """A path that the code names. `fixed`: how many of its characters are known before it runs and are no pattern."""
+    """A path that the code names. `fixed`: how many of its characters are known before it runs and are no pattern.
+
+    `format`: that of the files there, where the code says it beside the path.
+    """
 
     path: str
     fixed: int
     place: Place
+    format: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,14 +19,14 @@ def is_hosted(text: str) -> bool:
     return bool(_HOSTED.match(text)) and "\n" not in text and len(text) < 1000
 
 
-def path_found(text: str, holes: Holes, place: Place) -> PathFound:
+def path_found(text: str, holes: Holes, place: Place, format: str = "") -> PathFound:
     """The path as the report shows it."""
     ends = [len(text)]
     hole = holes.first_in(text)
     ends += [hole] if hole is not None else []
     pattern = _PATTERN.search(text)
     ends += [pattern.start()] if pattern else []
-    return PathFound(holes.shown(text), min(ends), place)
+    return PathFound(holes.shown(text), min(ends), place, format)
 
 
 def is_here(path: str, folder: Path) -> bool:

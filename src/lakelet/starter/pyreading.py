@@ -15,6 +15,7 @@ from lakelet.starter.sqltexts import names_of
 from lakelet.starter.texts import Reader, Scope, asked_parameter, dotted, function_scope, resolved
 
 _READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
+_FORMATS = {name: name for name in ("csv", "json", "parquet", "orc", "text", "xml")} | {"forPath": "delta"}
 _BY_FUNCTION = ("table", "materialized_view", "view")
 _OF_SPARK = ("spark.sql.", "spark.databricks.", "spark.master", "spark.app.")
 _DEEPEST = 10
@@ -150,7 +151,7 @@ class _Visitor:
             self._format(first, scope)
         elif called in _READS and (chain & {"read", "readStream", "sparkContext", "fs", "DeltaTable"}):
             for one in first.elts if isinstance(first, ast.List | ast.Tuple) else [first]:
-                self._path(one, scope, named=True)
+                self._path(one, scope, named=True, format=_FORMATS.get(called) or self._format_of(node.func, scope))
 
     def _api_call(self, found: tuple[str, str], node: ast.Call, scope: Scope, top: bool) -> None:
         name = found[1]
@@ -196,7 +197,7 @@ class _Visitor:
         for table in found.tables:
             if self.holes.first_in(table.text.split(".")[-1]) is None:
                 self.reading.tables.append(TableRead(self.holes.shown(table.text), place, self._reader()))
-        self._add_paths(path_found(path.text, self.holes, place) for path in found.paths)
+        self._add_paths(path_found(path.text, self.holes, place, path.format) for path in found.paths)
         self.reading.refused += [hosted(one.text, place) for one in found.hosted]
 
     def _text(self, node: ast.expr, scope: Scope) -> None:
@@ -209,10 +210,23 @@ class _Visitor:
         if is_hosted(text):
             self._path(node, scope, named=False)
 
-    def _path(self, node: ast.expr, scope: Scope, *, named: bool) -> None:
+    def _format_of(self, node: ast.expr, scope: Scope) -> str:
+        """The format that a chain of calls names before its `load`."""
+        found = ""
+        while isinstance(node, ast.Attribute | ast.Call):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                key, value = (self.reader.constant(argument, scope) for argument in (node.args[0], node.args[-1]))
+                if node.func.attr == "option" and key is not None and key.lower() == "cloudfiles.format":
+                    return value or ""
+                if node.func.attr == "format" and key is not None:
+                    found = key
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return "" if found.lower() == "cloudfiles" else found
+
+    def _path(self, node: ast.expr, scope: Scope, *, named: bool, format: str = "") -> None:
         text = self.reader.text(node, scope)
         if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
-            self._add_paths([path_found(text, self.holes, self._place(node))])
+            self._add_paths([path_found(text, self.holes, self._place(node), format)])
 
     def _add_paths(self, found: Iterable[PathFound]) -> None:
         for one in found:

@@ -75,7 +75,7 @@ class PipelineReport:
 
     resource: Resource
     datasets: tuple[DatasetFound, ...]
-    paths: tuple[tuple[str, tuple[Place, ...]], ...]
+    paths: tuple[tuple[str, str, tuple[Place, ...]], ...]
     tables: tuple[Outside, ...]
     refused: tuple[Refused, ...]
     missing: tuple[Missing, ...]
@@ -115,7 +115,7 @@ def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = N
     pipelines = [_pipeline(group, kept, folder) for group in kept]
     projects = [one.relative_to(folder).as_posix() for one in found.projects]
     report = Report(folder, pipelines, sorted(aside), projects)
-    report.maps = _maps(path for pipeline in pipelines for path, _ in pipeline.paths)
+    report.maps = _maps(path for pipeline in pipelines for path, _, _ in pipeline.paths)
     names = {one.name: None for pipeline in pipelines for one in pipeline.tables if one.made_by is None and one.known}
     report.tables = {name: "data/" + name.replace("`", "").replace(".", "/") for name in sorted(names)}
     return report
@@ -225,15 +225,15 @@ def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
     return first.values()
 
 
-def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, tuple[Place, ...]]]:
-    """The paths that this machine does not have, each with its places."""
+def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, str, tuple[Place, ...]]]:
+    """The paths that this machine does not have, each with the format of its files and its places."""
     places: dict[str, dict[Place, None]] = {}
-    begun: dict[str, PathFound] = {}
+    formats: dict[str, str] = {}
     for one in paths:
         if one.fixed < len(one.path) or not is_here(one.path, folder):
             places.setdefault(one.path, {})[one.place] = None
-            begun[one.path] = one
-    return [(path, tuple(sorted(places[path]))) for path in sorted(places) if path.strip("/. ")]
+            formats[one.path] = formats.get(one.path) or one.format
+    return [(path, formats[path], tuple(sorted(places[path]))) for path in sorted(places) if path.strip("/. ")]
 
 
 def _outside(
@@ -338,7 +338,7 @@ def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
         "key": one.key,
         "files": [reading.file for reading in one.resource.group.files],
         "datasets": [{"name": d.name, "kind": d.kind, "where": str(d.place), "computed": d.computed} for d in one.datasets],
-        "paths": [{"path": path, "needs_map": needs_map(path), "where": places(found)} for path, found in one.paths],
+        "paths": [{"path": p, "format": form or None, "needs_map": needs_map(p), "where": places(found)} for p, form, found in one.paths],
         "tables": [{"name": t.name, "made_by": t.made_by, "where": places(t.places)} for t in one.tables],
         "parameters": [{"key": p.key, "default": p.default, "where": str(p.place)} for p in one.parameters],
         "not_supported": [{"code": r.code, "what": r.what, "where": str(r.place)} for r in one.refused],

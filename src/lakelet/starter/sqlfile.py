@@ -116,7 +116,7 @@ class _Statements:
             name = ".".join((*self.used, table.text)) if bare and self.used else table.text
             if self.holes.first_in(table.text) is None or len(table.text.split(".")) > 1:
                 self.reading.tables.append(TableRead(self.holes.shown(name), place(table.start), within))
-        self.reading.paths += [path_found(path.text, self.holes, place(path.start)) for path in found.paths]
+        self.reading.paths += [path_found(path.text, self.holes, place(path.start), path.format) for path in found.paths]
         self.reading.refused += [hosted(one.text, place(one.start)) for one in found.hosted]
 
     def _place(self, where: Location) -> Place:

@@ -33,10 +33,11 @@ HOSTED_FUNCTIONS = frozenset(
 
 @dataclass(frozen=True)
 class Named:
-    """Something that SQL names, and the character at which it stands."""
+    """Something that SQL names, and the character at which it stands; of files their format, where SQL says it."""
 
     text: str
     start: int
+    format: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def names_of(text: str) -> SqlNames:
     for found in _relations(words):
         first, *more = found.text.split("\0")
         if more and first.lower() in _FORMATS and len(more) == 1:
-            paths.append(Named(more[0], found.start))
+            paths.append(Named(more[0], found.start, first.lower()))
         elif more or first.lower() not in defined:
             tables.append(Named(".".join(_shown(part) for part in (first, *more)), found.start))
     hosted = [
@@ -170,4 +171,19 @@ def _paths(words: Sequence[Word]) -> Iterator[Named]:
         first = at > 1 and words[at - 1].upper == "(" and words[at - 2].upper in _FILES
         named = at > 1 and words[at - 1].upper in ("=>", ">") and any(w.upper == "PATH" for w in words[at - 3 : at])
         if first or named or is_hosted(word.value):
-            yield Named(word.value, word.start)
+            yield Named(word.value, word.start, _format_behind(words, at) if first or named else "")
+
+
+def _format_behind(words: Sequence[Word], at: int) -> str:
+    """The format in a call that reads files: `format => 'json'`, or the second text of `cloud_files`."""
+    depth = 0
+    for position in range(at, len(words) - 1):
+        depth += {"(": 1, ")": -1}.get(words[position].upper, 0)
+        if depth < 0:
+            break
+        behind = words[position + 1 : position + 4]
+        value = next((word.value for word in behind if word.kind == "string"), "")
+        if words[position].upper == "FORMAT" and behind[0].upper in ("=>", "="):
+            return value.lower()
+    plain = at + 2 < len(words) and words[at + 1].upper == "," and words[at + 2].kind == "string"
+    return words[at + 2].value.lower() if plain else ""

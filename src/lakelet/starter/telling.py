@@ -48,7 +48,7 @@ def _pipeline(one: PipelineReport) -> Iterator[str]:
     kinds = {"table": "table", "streaming_table": "streaming table", "materialized_view": "materialized view"}
     rows = [(d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), place(d.place)) for d in one.datasets]
     yield from _part("datasets", _aligned(rows))
-    paths = [(path, "" if needs_map(path) else "not on this machine", places(found)) for path, found in one.paths]
+    paths = [(path, form, "" if needs_map(path) else "not on this machine", places(found)) for path, form, found in one.paths]
     yield from _part("files it names", _aligned(paths))
     outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", places(t.places)) for t in one.tables]
     yield from _part("tables from outside", _aligned(outside))
