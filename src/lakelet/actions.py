@@ -29,9 +29,10 @@ STRICT = "lakelet.strictActions"
 
 _ACTIONS = (
     *("collect", "count", "first", "head", "take", "tail", "isEmpty", "show", "toPandas", "toArrow", "toLocalIterator"),
-    *("foreach", "foreachPartition", "checkpoint", "localCheckpoint"),
+    *("checkpoint", "localCheckpoint"),
 )
-_WRITES = {
+_WRITES: dict[type, tuple[str, ...]] = {
+    ClassicDataFrame: ("foreach", "foreachPartition"),
     DataFrameWriter: ("save", "saveAsTable", "insertInto", "json", "csv", "parquet", "orc", "text", "xml", "jdbc"),
     DataFrameWriterV2: ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"),
     DataStreamWriter: ("start", "toTable"),
@@ -104,7 +105,7 @@ def _refused(name: str) -> Callable[[Any], Any]:
                 return original(self, *args, **kwargs)
             raise LakeletError(
                 "ACTION_IN_FUNCTION",
-                f"{name} writes inside a dataset's function",
+                f"{name} writes or sends inside a dataset's function",
                 where=caller_location(),
                 why="the function is called several times per update, also when nothing may be written",
                 todo="Return the query: what it should write is the dataset itself, or a sink (create_sink, foreach_batch_sink).",

@@ -154,6 +154,11 @@ def test_what_writes_inside_a_function_is_refused_and_writes_nothing(project, tm
         return frame
 
     @dlt.table
+    def sent():
+        spark.range(1).foreach(print)
+        return dlt.read("rules")
+
+    @dlt.table
     def started():
         dlt.read_stream("rules").writeStream.format("memory").queryName("q").start()
         return dlt.read_stream("rules")
@@ -163,6 +168,7 @@ def test_what_writes_inside_a_function_is_refused_and_writes_nothing(project, tm
     found = p.refused()
     assert {(str(e.dataset).rsplit(".", 1)[-1], e.code) for e in found} == {
         ("saved", "ACTION_IN_FUNCTION"),
+        ("sent", "ACTION_IN_FUNCTION"),
         ("started", "ACTION_IN_FUNCTION"),
     }
     assert not (tmp_path / "copy").exists()
