@@ -20,6 +20,7 @@ _ANSI = (
     "INVALID_ARRAY_INDEX",
     "ARITHMETIC_OVERFLOW",
 )
+_NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
 _CONDITION = re.compile(r"^(?:Caused by: |: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] .+)$", re.MULTILINE)
 _STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
@@ -99,6 +100,8 @@ def remedy(error: BaseException) -> str | None:
     if "FAILED_READ_FILE" in conditions:
         back = " is missing" in str(error)
         return f"{'Put the file back' if back else 'Repair the file'}; the next update goes on from there."
+    if any(c in _NO_DELTA for c in conditions):
+        return "The folder holds no Delta table yet, or the path means another folder."
     if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" in conditions:
         return 'Rename the column, or give the table table_properties={"delta.columnMapping.mode": "name"}.'
     return None

@@ -23,7 +23,10 @@ from lakelet.errors import LakeletError, Location
 from lakelet.loader import innermost_location
 from lakelet.model import Dataset, Flow
 
-_DATA_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "DELTA_PATH_DOES_NOT_EXIST")
+_DATA_CONDITIONS = (
+    *("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE"),
+    *("DELTA_PATH_DOES_NOT_EXIST", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"),
+)
 # What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
 _MISTAKES = (
     AnalysisException,

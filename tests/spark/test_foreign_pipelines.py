@@ -112,3 +112,31 @@ def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
     p.write(source.replace("n < 3", "n < 4"), "views.sql")
     p.run()
     assert p.rows("named") == [(1, None), (2, 2), (3, None)]
+
+
+def test_a_folder_without_a_delta_table_fails_what_reads_it_until_there_is_one(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table
+    def streamed():
+        return spark.readStream.format("delta").load(spark.conf.get("landing") + "/late")
+
+    @dlt.table
+    def read():
+        return spark.read.format("delta").load(spark.conf.get("landing") + "/late")
+
+    @dlt.table
+    def other():
+        return spark.range(1)
+"""
+    )
+    (p.landing / "late").mkdir()
+    p.run(expect="FAILED")
+    assert p.errors() == {"streamed": "FLOW_FAILED", "read": "FLOW_FAILED"}
+    assert {e.todo for e in p.result.errors} == {"The folder holds no Delta table yet, or the path means another folder."}
+    assert p.rows("other") == [0]
+    write_deltalake(str(p.landing / "late"), pa.table({"id": [1]}))
+    p.run()
+    assert (p.rows("streamed"), p.rows("read")) == ([1], [1])
