@@ -428,3 +428,26 @@ def test_a_schema_location_of_the_service_is_left_aside_and_a_mapped_one_is_used
         "/Volumes/main/none/such/schemas",
         "abfss://box@account.dfs.core.windows.net/schemas",
     ]
+
+
+def test_a_view_that_looks_at_rows_and_that_nobody_reads_is_no_mistake(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table
+    def numbers():
+        return spark.readStream.schema("n INT").json(spark.conf.get("landing"))
+
+    @dlt.view
+    def looked_at():
+        df = dlt.read("numbers")
+        df.show()
+        return df.limit(df.count())
+"""
+    )
+    p.arrive("a.json", {"n": 1})
+    p.run()
+    p.arrive("b.json", {"n": 2})
+    p.run()
+    assert p.rows("numbers") == [1, 2]
