@@ -501,3 +501,22 @@ def test_the_configuration_says_for_all_change_tables_how_long_tombstones_are_ke
     p.run()
     kept = [p.spark.sql(f"SHOW TBLPROPERTIES delta.`{p.path(name)}`").collect() for name in ("a", "b")]
     assert [dict(rows)["pipelines.cdc.tombstoneGCThresholdInSeconds"] for rows in kept] == ["7", "99"]
+
+
+def test_a_checkpoint_that_was_cleared_before_the_process_died_is_cleared_once(project, monkeypatch):
+    p = project(BRONZE)
+    p.arrive("a.json", {"id": 1})
+    p.run()
+
+    def dies(point):
+        if point == "reset.recorded":
+            raise MemoryError(point)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("lakelet.update.reached", dies)
+        with pytest.raises(MemoryError):
+            p.run(reset_checkpoint=("bronze",))
+    p.run()
+    assert p.rows("bronze", "id") == [1, 1]
+    p.run()
+    assert p.statuses() == {"bronze": "IDLE"}
