@@ -126,6 +126,42 @@ def test_every_kind_of_aggregate_in_python_and_sql(project):
     assert p.rows("by_kind") == [("x", 1.0), ("y", 4.0)]
 
 
+def test_views_that_aggregate_and_flows_with_a_name_of_their_own_are_maintained_alike(project):
+    p = project(
+        BRONZE
+        + """
+    @dlt.view
+    @dlt.expect_or_drop("several", "n > 1")
+    def grouped():
+        return dlt.read_stream("bronze").groupBy("kind").agg(F.count("*").alias("n"))
+
+    @dlt.table
+    def counted():
+        return dlt.read_stream("grouped")
+
+    dlt.create_streaming_table("most")
+
+    @dlt.append_flow(target="most", name="flow_of_its_own")
+    def largest():
+        return dlt.read_stream("bronze").groupBy("kind").agg(F.max("amount").alias("most"))
+"""
+    )
+    p.write(
+        "CREATE TEMPORARY VIEW sums AS SELECT kind, sum(amount) AS s FROM STREAM(bronze) GROUP BY kind;\n"
+        "CREATE STREAMING TABLE large AS SELECT * FROM STREAM(sums) WHERE s > 1;\n"
+        "CREATE MATERIALIZED VIEW how_many AS SELECT count(*) AS n FROM large;",
+        "sums.sql",
+    )
+    p.arrive("a.json", {"kind": "x", "amount": 1}, {"kind": "x", "amount": 1})
+    p.run()
+    p.arrive("b.json", {"kind": "y", "amount": 5}, {"kind": "y", "amount": 5}, {"kind": "x", "amount": 1})
+    p.run()
+    assert p.rows("counted") == [("x", 3), ("y", 2)]
+    assert p.rows("most") == [("x", 1), ("y", 5)]
+    assert p.rows("large") == [("x", 3), ("y", 10)]
+    assert p.rows("how_many") == [2]
+
+
 REFUSED = {
     'dlt.read_stream("bronze").join(dlt.read_stream("bronze").select("kind"), "kind").groupBy("kind").count()': "Complete output mode",
     'dlt.read_stream("bronze").groupBy("kind").agg(F.countDistinct("amount"))': "approx_count_distinct",
