@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from lakelet.sinks import NO_RULES, NO_RULES_TODO, RULELESS, create_sink, foreac
 
 F = TypeVar("F", bound=Callable[..., Any])
 _BOUND = "__lakelet_dataset__"
+_MORE_THAN_TYPES = re.compile(r"\b(GENERATED|CONSTRAINT|DEFAULT|PRIMARY\s+KEY|FOREIGN\s+KEY|REFERENCES|UNIQUE|MASK)\b", re.IGNORECASE)
 _PENDING = "__lakelet_expectations__"
 
 
@@ -57,7 +59,19 @@ def _settings(name: str, value: Any, where: Location) -> dict[str, str]:
 def _schema(value: Any, where: Location) -> Any:
     if value is not None and not isinstance(value, str) and not hasattr(value, "fieldNames"):
         raise _invalid(f"schema must be DDL text or a StructType, got {type(value).__name__}", where)
-    return value
+    found, computed = _columns(value, where)
+    if computed:
+        unsupported(f"the computed column {computed[0].name!r} of a table without a query of its own", where)
+    return found
+
+
+def _columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
+    """A schema as Spark reads it, and the columns of it that are computed."""
+    if not isinstance(schema, str) or not _MORE_THAN_TYPES.search(schema):
+        return schema, ()
+    from lakelet.sql.inpython import declared_columns  # here, because few tables need it
+
+    return declared_columns(schema, where, active_registry().note)
 
 
 def _refuse(where: Location, **given: Any) -> None:
@@ -123,8 +137,13 @@ def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
     name = options.pop("name", None)
     if name is None:
         name = _function_name(function, where)
+    options["schema"], computed = _columns(options.get("schema"), where)
     full = _dataset(kind, name, where, getattr(function, _PENDING, ()), options)
     query = getattr(function, "__wrapped__", function) if hasattr(function, _BOUND) else function
+    if computed:
+        from lakelet.sql.inpython import computing
+
+        query = computing(query, computed, where)
     active_registry().add_flow(Flow(name=str(full), target=full, query=query, where=where, default=True))
     return _callable(query, full)
 

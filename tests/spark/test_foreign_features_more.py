@@ -451,3 +451,41 @@ def test_a_view_that_looks_at_rows_and_that_nobody_reads_is_no_mistake(project):
     p.arrive("b.json", {"n": 2})
     p.run()
     assert p.rows("numbers") == [1, 2]
+
+
+def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
+    p = project(
+        """
+    import dlt
+
+    @dlt.table(
+        schema=\"\"\"
+            number INT NOT NULL COMMENT "its 'own' number", -- a key
+            at TIMESTAMP,
+            weekday STRING GENERATED ALWAYS AS (date_format(at, 'EEEE')),
+            CONSTRAINT the_key PRIMARY KEY (number)
+        \"\"\",
+        partition_cols=["weekday"],
+    )
+    @dlt.expect_or_drop("known", "weekday IS NOT NULL")
+    def orders():
+        return spark.readStream.schema("number INT, at TIMESTAMP").json(spark.conf.get("landing"))
+
+    @dlt.table(schema="number INT, double INT GENERATED ALWAYS AS (number * 2)")
+    def doubled():
+        return dlt.read("orders").select("number")
+"""
+    )
+    p.arrive("a.json", {"number": 1, "at": "2024-01-01T00:00:00Z"}, {"number": 2})
+    p.run()
+    assert p.rows("orders", "number", "weekday") == [(1, "Monday")]
+    assert p.rows("doubled") == [(1, 2)]
+    (notice,) = [n for n in p.pipeline.check().notices if "PRIMARY KEY" in n.text]
+    assert "informational" in notice.text
+    for name, source in {
+        "NOT_SUPPORTED_YET": "dlt.create_streaming_table('fed', schema='n INT, m INT GENERATED ALWAYS AS (n)')",
+        "SCHEMA_MISMATCH": "dlt.table(lambda: spark.sql('SELECT 1 AS n, 2 AS m'), name='t', schema='n INT, m INT GENERATED ALWAYS AS (n)')",
+        "ARGUMENT_INVALID": "dlt.table(lambda: spark.range(1), name='u', schema='id INT, CONSTRAINT rule EXPECT (id > 0)')",
+    }.items():
+        p.write(f"import dlt\n{source}\n", "wrong.py")
+        assert [e.code for e in p.refused()] == [name]

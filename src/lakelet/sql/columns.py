@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from lakelet.errors import LakeletError, Location
 from lakelet.model import Action
+from lakelet.sql.colons import literal
 from lakelet.sql.cursor import Cursor
 from lakelet.sql.values import Column, Remark, Rule, Spec
+from lakelet.sqltext import quoted
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")
@@ -41,6 +44,16 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
             todo="Give every column a type, or none.",
         )
     return Spec(tuple(columns), tuple(rules), where)
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Typed columns as Spark's DDL has them: without what they compute."""
+    parts = []
+    for column in columns:
+        null = "" if column.nullable else " NOT NULL"
+        comment = f" COMMENT {literal(column.comment)}" if column.comment is not None else ""
+        parts.append(f"{quoted(column.name)} {column.type}{null}{comment}")
+    return ", ".join(parts)
 
 
 def _constraint(cursor: Cursor, rules: list[Rule], remarks: list[Remark]) -> None:

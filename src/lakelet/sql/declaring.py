@@ -14,12 +14,13 @@ from lakelet.errors import LakeletError, Location, nearest_names
 from lakelet.model import Dataset, Expectation, Flow, Kind
 from lakelet.names import Namespace, TableName
 from lakelet.registry import Registry, active_registry, display_path
-from lakelet.sql.colons import json_paths, literal, parameters
+from lakelet.sql.colons import json_paths, parameters
+from lakelet.sql.columns import ddl
 from lakelet.sql.grammar import is_setting, statement
 from lakelet.sql.query import Query, Wanted
 from lakelet.sql.rules import columns_of, on_columns
 from lakelet.sql.text import Cell, CellText, StatementText, interpolated, statements
-from lakelet.sql.values import Changes, Column, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
+from lakelet.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
 from lakelet.sql.words import in_sql_words
 from lakelet.sqltext import quoted
 
@@ -163,7 +164,7 @@ class _Source:
                 table_properties={} if found.view else clauses.properties,
                 partition_cols=clauses.partitioned_by,
                 cluster_by=clauses.cluster_by,
-                schema=_ddl(columns) if columns and columns[0].type else None,
+                schema=ddl(columns) if columns and columns[0].type else None,
                 private=found.private,
                 expectations=_rules(found),
             )
@@ -260,15 +261,6 @@ def _check_columns(found: CreateDataset) -> None:
                 where=column.where,
                 todo="Compute it in the queries of the flows.",
             )
-
-
-def _ddl(columns: Sequence[Column]) -> str:
-    parts = []
-    for column in columns:
-        null = "" if column.nullable else " NOT NULL"
-        comment = f" COMMENT {literal(column.comment)}" if column.comment is not None else ""
-        parts.append(f"{quoted(column.name)} {column.type}{null}{comment}")
-    return ", ".join(parts)
 
 
 def _rules(found: CreateDataset) -> tuple[Expectation, ...]:

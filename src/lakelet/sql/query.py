@@ -60,7 +60,7 @@ class Query:
                 frame = session.sql(self._in_its_line())
             frame = self._renamed(frame)
             for column in self.filled:
-                frame = _with_filled(frame, column)
+                frame = with_filled(frame, column)
         except LakeletError as error:
             error.where = self._better(error)
             raise
@@ -147,7 +147,8 @@ def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
     return column
 
 
-def _with_filled(frame: Any, column: Column) -> Any:
+def with_filled(frame: Any, column: Column) -> Any:
+    """The rows with a computed column behind them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
     assert column.filled is not None
     if column.name.lower() in (name.lower() for name in frame.columns):
         if not column.generated:
