@@ -126,7 +126,7 @@ def find_dataset(registry: Registry, name: str) -> StoredDataset:
 
 
 def _stored(registry: Registry, name: TableName) -> StoredDataset | None:
-    """The dataset of that name, or the Delta sink that writes to a table of that name below the storage. Raises UNKNOWN_TABLE for others."""
+    """The dataset of that name, or the Delta sink that writes to one below the storage. Raises UNKNOWN_TABLE for other sinks."""
     found = registry.datasets.get(name.key)
     if found is None:
         path = new_table_path(name)

@@ -406,7 +406,7 @@ class QueryReader(ABC):
         """The source with its places on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
         for option, place in homeless_log(spec).items():
             text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
-            self.notices.append(Notice(text, spec.where))
+            self.notices.append(Notice(text, spec.where or caller_location()))
         return located_source(spec)
 
     def _stream_of(self, spec: SourceSpec) -> DataFrame:
