@@ -103,7 +103,7 @@ def _node_json(node: Node) -> dict[str, Any]:
 
 
 def graph_mermaid(graph: Graph) -> str:
-    """The graph as a Mermaid flow chart: streaming tables as cylinders, views rounded, sinks slanted, sources outside the pipeline with dashed arrows."""
+    """The graph as a Mermaid flow chart: streaming tables are cylinders, views rounded, sinks slanted; dashed arrows come from outside."""
     short = shortener(str(node.name) for node in graph.nodes)
     identifiers = {str(node.name).lower(): f"d{number}" for number, node in enumerate(graph.nodes)}
     outside = {text: f"x{number}" for number, text in enumerate(dict.fromkeys(e for node in graph.nodes for e in node.external))}

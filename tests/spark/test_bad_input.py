@@ -538,8 +538,8 @@ def test_wrong_arguments_are_refused_at_the_line_of_the_call(project):
 
 
 EXECUTED = {
-    "append_flow", "apply_changes", "apply_changes_from_snapshot", "create_auto_cdc_flow", "create_auto_cdc_from_snapshot_flow", "create_sink",
-    "create_streaming_live_table", "create_streaming_table", "create_table", "create_target_table", "create_view", "expect",
+    "append_flow", "apply_changes", "apply_changes_from_snapshot", "create_auto_cdc_flow", "create_auto_cdc_from_snapshot_flow",
+    "create_sink", "create_streaming_live_table", "create_streaming_table", "create_table", "create_target_table", "create_view", "expect",
     "expect_all", "expect_all_or_drop", "expect_all_or_fail", "expect_or_drop", "expect_or_fail", "foreach_batch_sink", "materialized_view",
     "on_event_hook", "read", "readStream", "read_stream", "table", "temporary_view", "update_flow", "view",
 }  # fmt: skip
