@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from lakelet import __version__, actions, checks, sparksettings
+from lakelet.catalog import Catalog
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.retention import PROPERTY as RETENTION
@@ -32,7 +33,7 @@ from lakelet.mistakes import coded
 from lakelet.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
-from lakelet.reads import Catalog, data_frame
+from lakelet.reads import data_frame
 from lakelet.registry import Notice, reading
 from lakelet.standins import StandInReader
 from lakelet.storage import StoredDataset

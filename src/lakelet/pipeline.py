@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from lakelet.analysis import Analysis, AnalyzedDataset, Analyzer
+    from lakelet.catalog import Catalog
     from lakelet.eventlog.writer import Listener
     from lakelet.flows.context import Environment
     from lakelet.loader import Loaded
-    from lakelet.reads import Catalog
     from lakelet.update import UpdateResult
 
 
@@ -131,11 +131,12 @@ class Pipeline:
     @contextmanager
     def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
         from lakelet.actions import watched
+        from lakelet.catalog import Catalog
         from lakelet.clones import quiet_pyspark, user_session
         from lakelet.flows.context import Environment
+        from lakelet.interception import intercepted
         from lakelet.loader import loaded
         from lakelet.namedreads import Named
-        from lakelet.reads import Catalog, intercepted
 
         config, storage = self.config, Storage(self.config.storage)
         registry = storage.registry()

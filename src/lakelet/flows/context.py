@@ -16,6 +16,7 @@ from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, SourceSpec
+from lakelet.catalog import Catalog
 from lakelet.clones import UpdateSession
 from lakelet.errors import LakeletError
 from lakelet.filestates import STATES, dataset_states
@@ -25,7 +26,7 @@ from lakelet.model import Dataset, Flow
 from lakelet.names import TableName
 from lakelet.places import Place
 from lakelet.properties import TOMBSTONES, look_up
-from lakelet.reads import Catalog, QueryReader
+from lakelet.reads import QueryReader
 from lakelet.registry import Notice
 from lakelet.storage import Storage, StoredDataset, new_table_path
 from lakelet.tables import CHANGE_FEED, EPOCH, TableLog, TableSpec, streams_from_log
@@ -208,7 +209,7 @@ class RunReader(QueryReader):
             changefeed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
-        return self._stored(str(path), streaming, jreader)
+        return self.stored(str(path), streaming, jreader)
 
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.open_source(self.flow, number, spec, dry=False)

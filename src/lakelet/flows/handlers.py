@@ -16,6 +16,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
 from lakelet import namedreads
+from lakelet.catalog import Catalog
 from lakelet.clones import within
 from lakelet.diagnosis import essence
 from lakelet.errors import LakeletError
@@ -25,7 +26,6 @@ from lakelet.madetables import place_to_write, with_target
 from lakelet.model import SinkHandler
 from lakelet.names import TableName, split_name
 from lakelet.pathcalls import FILE_FORMATS, located, located_locations
-from lakelet.reads import Catalog
 from lakelet.registry import caller_location, reading
 from lakelet.sqltext import quoted
 from lakelet.storage import new_table_path

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakelet import namedreads
+from lakelet.catalog import Catalog
 from lakelet.errors import LakeletError
 from lakelet.model import Dataset, Sink
 from lakelet.objects import scheme_of
 from lakelet.pathcalls import located
-from lakelet.reads import Catalog
 from lakelet.redaction import shown_options
 from lakelet.storage import new_table_path
 
