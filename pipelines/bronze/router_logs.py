@@ -39,7 +39,7 @@ def router_logs_quarantine():
 @dlt.table(
     comment="Every parsed log entry once.",
     partition_cols=["event_date", "event_type"],
-    table_properties={"quality": "bronze", "pipelines.autoOptimize.zOrderCols": "insertId"},
+    table_properties={"quality": "bronze"},
 )
 @dlt.expect_all(rules("router_logs", "warn"))
 @dlt.expect_all_or_drop(rules("router_logs", "drop"))
