@@ -22,8 +22,6 @@ from lakelet import __version__, actions, checks, sparksettings
 from lakelet.catalog import Catalog
 from lakelet.cdc.changes import END, START, keeps_events, layout
 from lakelet.cdc.checks import check as check_changes
-from lakelet.cdc.retention import PROPERTY as RETENTION
-from lakelet.cdc.retention import Retention
 from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.clones import UpdateSession, flow_session
 from lakelet.errors import DefinitionErrors, ExitCode, LakeletError
@@ -33,6 +31,7 @@ from lakelet.mistakes import coded
 from lakelet.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.names import TableName
 from lakelet.plans import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
+from lakelet.properties import TOMBSTONES, look_up
 from lakelet.reads import data_frame
 from lakelet.registry import Notice, reading
 from lakelet.standins import StandInReader
@@ -291,8 +290,8 @@ class Analyzer:
             if dataset.cluster_by:
                 text = "cluster_by has no effect on a change table here: its rows lie as the changes leave them"
                 self.notices[flow.name].append(Notice(text, dataset.where))
-            if Retention.of(dataset.table_properties) is not None and keeps_events(changes):
-                text = f"{RETENTION} has no effect here: the table is computed from all events of a key, which are kept"
+            if look_up(dataset.table_properties, TOMBSTONES) is not None and keeps_events(changes):
+                text = f"{TOMBSTONES} has no effect here: the table is computed from all events of a key, which are kept"
                 self.notices[flow.name].append(Notice(text, dataset.where))
             columns = layout(changes, frame).visible
         if frame.isStreaming:

@@ -54,7 +54,7 @@ def test_a_late_upsert_loses_against_a_delete_that_is_remembered_and_wins_when_i
 def test_the_period_is_a_number_of_seconds_and_means_nothing_where_all_events_are_kept(project):
     with pytest.raises(DefinitionErrors) as caught:
         project(pipeline(people={PROPERTY: "two days"})).run()
-    assert [(e.code, PROPERTY in e.what) for e in caught.value.errors] == [("ARGUMENT_INVALID", True)]
+    assert [(e.code, PROPERTY in e.what) for e in caught.value.errors] == [("PROPERTY_INVALID", True)]
     p = project(pipeline(scd=2, people={PROPERTY: "60"}))
     p.arrive("a.json", event(1, 1, "ann"))
     p.run()

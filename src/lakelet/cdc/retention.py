@@ -14,9 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import BURIED, DELETED
-from lakelet.errors import LakeletError
-
-PROPERTY = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+from lakelet.properties import TOMBSTONES, look_up, whole
 
 
 @dataclass(frozen=True)
@@ -28,13 +26,9 @@ class Retention:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Retention | None:
-        """What a table's properties say, None if nothing. Raises ARGUMENT_INVALID for what is no number of seconds."""
-        given = next((value for name, value in properties.items() if name.lower() == PROPERTY.lower()), None)
-        if given is None:
-            return None
-        if not given.strip().isdigit():
-            raise LakeletError("ARGUMENT_INVALID", f"{PROPERTY} is {given!r}", todo="Give a whole number of seconds, such as 172800.")
-        return cls(int(given), time.time())
+        """What a table's properties say, None if nothing. The value has been checked when the table was declared."""
+        given = look_up(properties, TOMBSTONES)
+        return None if given is None else cls(whole(given), time.time())
 
     def dated(self, rows: DataFrame) -> DataFrame:
         """The rows with the date of this batch on those that are deletes."""
