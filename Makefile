@@ -1,8 +1,8 @@
 # make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
-# make test-crash: an update killed at every point where it may die. make test-slow: what takes minutes (half an hour in all); by hand.
-# CI runs `make test` and `make test-crash`.
+# make test-crash: an update killed at every point where it may die. make test-long: what takes ten seconds and more.
+# make test-slow: what takes minutes (half an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
-.PHONY: setup run test test-crash test-slow test-cloud corpus test-conformance lint sample clean
+.PHONY: setup run test test-crash test-long test-slow test-cloud corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -21,6 +21,9 @@ test: setup
 
 test-crash: setup
 	@.venv/bin/python -m pytest -x -m crash tests/crash
+
+test-long: setup
+	@.venv/bin/python -m pytest -x -m long
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000

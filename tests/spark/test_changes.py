@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from lakelet.tables import TableLog
 
 PIPELINE = """
@@ -178,6 +180,7 @@ def test_a_first_batch_whose_rows_are_all_dropped_is_counted_in_the_table_s_log(
     assert [facts["dropped"] for facts in kept if facts] == [2]
 
 
+@pytest.mark.long
 def test_the_log_of_a_change_table_gets_checkpoints_and_is_read_on_from_them(project):
     source = "def feed():\n    return spark.readStream.schema('id INT, seq INT, name STRING').option('maxFilesPerTrigger', 1)"
     view = f"import dlt\n\n@dlt.view\n{source}.json(spark.conf.get('landing'))\n\ndlt.create_streaming_table('people')\n"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from deltalake import write_deltalake
 
 UTC = timezone.utc
@@ -212,6 +213,7 @@ def test_csv_files_with_a_byte_order_mark_and_helpers_of_the_folder_above(projec
     assert p.rows("cities") == [("Bonn", 1), ("Oslo", 1)]
 
 
+@pytest.mark.long
 def test_snapshots_of_folders_that_are_named_by_the_hour(project):
     p = project(
         """

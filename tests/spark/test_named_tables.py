@@ -178,6 +178,7 @@ def test_a_table_that_is_read_while_files_are_loaded_and_has_no_place_tells_the_
     assert f"--table {'b.c' if 'read.table' in read else 'a.b.c'}=PATH" in str(error.todo)
 
 
+@pytest.mark.long
 def test_datasets_live_in_several_catalogs_and_schemas_and_are_read_by_every_spelling(project):
     p = project(
         HEAD
@@ -226,6 +227,7 @@ def test_datasets_live_in_several_catalogs_and_schemas_and_are_read_by_every_spe
         assert len(DeltaTable(p.folder / "storage" / "tables" / path).to_pyarrow_table()) == rows, path
 
 
+@pytest.mark.long
 def test_tables_that_code_makes_while_it_is_loaded_are_there_for_the_pipeline_in_any_catalog(project):
     p = project(
         HEAD
@@ -346,6 +348,7 @@ def test_functions_of_sinks_write_to_named_tables(project):
     assert len(DeltaTable(data / "log").to_pyarrow_table()) == 2
 
 
+@pytest.mark.long
 def test_a_materialized_view_is_computed_again_when_the_files_of_a_named_table_are_other_ones(project):
     p = project(
         HEAD

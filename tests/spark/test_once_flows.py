@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lakelet.tables import Transaction
 from tests.spark.conftest import codes
 
@@ -135,6 +137,7 @@ def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project,
     assert (p.errors(), p.rows("t", "n")) == ({"lonely": "FLOW_FAILED"}, [1, 2, 3])
 
 
+@pytest.mark.long
 def test_change_flows_know_what_they_applied_when_delta_has_cleaned_its_log_up(project, tmp_path):
     (tmp_path / "old.json").write_text('{"id": 1, "seq": 0, "v": "old"}')
     p = project(

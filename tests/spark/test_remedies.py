@@ -43,6 +43,7 @@ def definitions(place):
     return FILES + tables
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_does_not_fit_is_an_error_that_names_the_remedy_and_the_remedy_works(project):
     p = project(definitions(0))
     for folder in "ab":
@@ -90,6 +91,7 @@ def made_as(kind):
     return f"\n    @dlt.table\n    def t():\n        return {KINDS[kind]}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), [("stream", "view"), ("view", "stream"), ("stream", "changes"), ("changes", "view")])
 def test_a_table_of_another_kind_takes_its_place_by_a_full_refresh(project, before, after):
     p = project(FILES + made_as(before))

@@ -61,6 +61,7 @@ def test_a_delta_sink_gets_new_rows_only_and_keeps_them_when_it_is_refreshed_in_
     assert (info.name, info.path, info.rows, info.columns) == ("main.default.outside", out.as_uri(), 4, ({"name": "n", "type": "bigint"},))
 
 
+@pytest.mark.long
 def test_events_name_the_sink_its_format_and_options_without_secrets(project, tmp_path):
     p = project(
         SOURCE
@@ -94,6 +95,7 @@ def test_events_name_the_sink_its_format_and_options_without_secrets(project, tm
     assert "more" in p.spark.read.format("delta").load(f"{tmp_path}/out").columns
 
 
+@pytest.mark.long
 def test_a_table_name_is_a_table_below_the_storage_that_others_read(project):
     p = project(
         SOURCE
@@ -182,6 +184,7 @@ def test_a_format_that_spark_does_not_have_fails_its_flow_alone_and_names_the_pa
     assert any("databricks.serviceCredential" in text for text in notes)
 
 
+@pytest.mark.long
 def test_a_function_of_the_user_is_a_sink_and_learns_of_a_new_start_by_batch_0(project, tmp_path):
     p = project(
         SOURCE
