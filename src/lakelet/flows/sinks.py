@@ -11,6 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -185,12 +186,18 @@ def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int 
         handled(run, sink.handler, batch, number)
         return None
     if not sink.is_delta:
-        return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
+        with tables.lock_of(_folder(run, sink)).alone():  # jobs that write to one folder at the same time clear each other's files away
+            return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
     path = run.path()
     with tables.lock_of(path).alone():  # two flows may be about to make the table
         rows = _append_to(path, sink.options, batch, app, number)
     reached("batch.committed")
     return rows
+
+
+def _folder(run: FlowRun, sink: Sink) -> Path:
+    """The folder that a sink of files writes to, as it is written; for a sink without one its name."""
+    return Path(next((value for key, value in sink.options.items() if key.lower() == "path"), str(run.dataset.name)))
 
 
 def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: str, number: int) -> int | None:
