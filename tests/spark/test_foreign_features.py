@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 
@@ -231,6 +232,7 @@ AS SELECT sum(fee) AS fees, town AS place FROM old_loans GROUP BY town
 """
 
 
+@pytest.mark.long
 def test_a_notebook_of_sql_without_semicolons(project):
     p = project().write(LOANS, "loans.sql")
     write_deltalake(str(p.landing / "kinds"), pa.table({"id": pa.array([1, 2], pa.int32()), "kind": ["book", "map"]}))
@@ -342,6 +344,7 @@ CREATE LIVE VIEW lent
 """
 
 
+@pytest.mark.long
 def test_notebooks_of_the_older_sql_share_live_views_and_reach_into_json_texts(project):
     p = project().write(LIBRARY, "library.sql").write(BOOKS, "books.sql")
     p.arrive(

@@ -37,6 +37,7 @@ def outside(p):
     return data
 
 
+@pytest.mark.long
 def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while_files_are_loaded(project):
     p = project(
         HEAD

@@ -136,6 +136,7 @@ def test_a_type_that_the_table_cannot_take_is_refused_and_a_full_refresh_takes_i
     assert p.rows("t") == ["1"]
 
 
+@pytest.mark.long
 def test_other_partition_columns_of_a_change_table_are_refused_too(project):
     source = FILES + made_as("changes").replace("create_streaming_table('t')", "create_streaming_table('t'{more})")
     p = project(source.replace("{more}", ""))

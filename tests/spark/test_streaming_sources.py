@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 FILES = """
     import dlt
     from pyspark.sql import functions as F
@@ -155,6 +157,7 @@ def test_a_materialized_view_can_be_streamed_until_it_is_computed_again(project)
     assert p.rows("skipping") == [("x", 1)]
 
 
+@pytest.mark.long
 def test_a_join_of_a_stream_sees_each_table_as_it_is_in_that_update(project):
     p = project(
         CUSTOMERS
@@ -190,6 +193,7 @@ def test_a_join_of_a_stream_sees_each_table_as_it_is_in_that_update(project):
     ]
 
 
+@pytest.mark.long
 def test_stateful_streams_go_on_over_updates_and_are_idle_without_news(project):
     p = project(
         FILES

@@ -126,6 +126,7 @@ def told(project, flow, *, status):
     return [e.level for e in project.events if e.event_type == "flow_progress" and e.body["status"] == status and flow in e.message]
 
 
+@pytest.mark.long
 def test_a_flow_that_failed_goes_on_where_it_stopped_and_doubles_nothing(project):
     p = fragile(project, failures=2, **{"pipelines.maxFlowRetryAttempts": "2"})
     p.run()
@@ -169,6 +170,7 @@ def test_by_hand_and_for_broken_rules_there_is_one_attempt(project):
     assert q.errors() == {"numbers": "EXPECTATION_VIOLATION"}
 
 
+@pytest.mark.long
 def test_an_update_that_failed_is_followed_by_another_one_which_does_not_reset_again(project):
     p = fragile(project, failures=0)
     p.run()
@@ -245,6 +247,7 @@ def test_a_continuous_update_follows_new_files_until_it_is_stopped(project):
     assert p.rows("bronze", "id") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_what_is_idle_is_told_once_and_a_flow_that_fails_does_not_stop_the_others(project):
     p = fragile(project, failures=2, **{"pipelines.trigger.interval": "1 second"})
     p.continuous = True
