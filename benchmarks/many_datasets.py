@@ -185,7 +185,7 @@ def measure(choice: argparse.Namespace, work: Path) -> None:
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {count} datasets")
     land(work / "landing", choice.domains)
     files = write_sources(work, choice.domains)
-    spark = start_session(app_name="many-datasets", input_bytes=0)
+    spark = start_session(app_name="many-datasets", input_bytes=1 << 30)  # as `lakelet run` does for so much code
     java = next(p for p in psutil.Process().children(recursive=True) if "java" in p.name())
     config = PipelineConfig("many", "many", work, files, (work,), Namespace(), {"landing": str(work / "landing")}, work / "storage")
 

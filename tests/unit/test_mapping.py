@@ -349,3 +349,13 @@ def test_the_input_of_an_update_is_guessed_from_places_too(pipeline):
     assert _data_bytes(config(pipeline, **flags), None) == 1100
     assert _data_bytes(config(pipeline, **flags), "2199-01-01T00:00:00+00:00") == 100
     assert _data_bytes(config(pipeline, params={"landing": "dbfs:/Volumes/raw"}, maps=flags["maps"]), None) == 1000
+
+
+def test_a_pipeline_of_much_code_is_sized_like_a_large_input(pipeline):
+    from lakelet.launch import FULL_COMPILER_BYTES
+    from lakelet.pipeline import _data_bytes
+
+    small = config(pipeline)
+    assert _data_bytes(small, None) is None
+    small.files[0].write_text("# a comment\n" * 10_000)
+    assert _data_bytes(small, None) == FULL_COMPILER_BYTES
