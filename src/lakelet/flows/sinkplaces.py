@@ -29,7 +29,7 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
     if sink is None or not (sink.is_delta or sink.is_files):
         return ""
     if sink.table is None:
-        path = _located_option(dataset, sink)
+        path = located_folder(dataset, sink)
         return path if sink.is_delta else ""
     known = catalog.datasets.get(sink.table.key)
     if known is not None and known.sink is None:
@@ -47,8 +47,8 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
     return own if other is None or other.endswith(f"/{own}") else other
 
 
-def _located_option(dataset: Dataset, sink: Sink) -> str:
-    """The place of the option `path`; empty where there is none. Raises PATH_NOT_MAPPED at the place of the sink."""
+def located_folder(dataset: Dataset, sink: Sink) -> str:
+    """The place of the option `path` of a sink; empty where there is none. Raises PATH_NOT_MAPPED at the place of the sink."""
     path = next((value for key, value in sink.options.items() if key.lower() == "path"), "")
     try:
         found = located(path, writing=True) if path else ""

@@ -32,6 +32,7 @@ from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
 from lakelet.flows.measured import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.oncenotes import has_run, noted, put_note
+from lakelet.flows.sinkplaces import located_folder
 from lakelet.mistakes import user_error
 from lakelet.model import Dataset, Sink
 from lakelet.places import Place
@@ -196,8 +197,8 @@ def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int 
 
 
 def _folder(run: FlowRun, sink: Sink) -> Path:
-    """The folder that a sink of files writes to, as it is written; for a sink without one its name."""
-    return Path(next((value for key, value in sink.options.items() if key.lower() == "path"), str(run.dataset.name)))
+    """The folder that a sink of files writes to, however its path is spelt; for any other sink its name."""
+    return Path((located_folder(run.dataset, sink) if sink.is_files else "") or str(run.dataset.name))
 
 
 def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: str, number: int) -> int | None:
