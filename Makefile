@@ -1,8 +1,9 @@
 # make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
 # make test-crash: an update killed at every point where it may die. make test-long: what takes ten seconds and more.
-# make test-slow: what takes minutes (half an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
+# make test-slow: what takes minutes (an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
+# make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
-.PHONY: setup run test test-crash test-long test-slow test-cloud corpus test-conformance lint sample clean
+.PHONY: setup run test test-adaptive test-crash test-long test-slow test-cloud corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -19,8 +20,11 @@ sample: setup
 test: setup
 	@.venv/bin/python -m pytest
 
+test-adaptive: setup
+	@LAKELET_TEST_ADAPTIVE=1 .venv/bin/python -m pytest -m "not crash and not slow and not cloud" tests/spark
+
 test-crash: setup
-	@.venv/bin/python -m pytest -x -m crash tests/crash
+	@.venv/bin/python -m pytest -x -m "crash and not slow" tests/crash
 
 test-long: setup
 	@.venv/bin/python -m pytest -x -m long

@@ -46,7 +46,7 @@ class Ours:
     """A change table of ours."""
 
     def __init__(self, path: Path, kind: int) -> None:
-        from lakelet.model import ChangeSpec
+        from lakelet.language.model import ChangeSpec
 
         self.path, self._batch = path, 0
         left_out = (("seq",), ("gone",), ("batch",))
@@ -58,12 +58,12 @@ class Ours:
     def apply(self, rows: Any) -> None:
         from lakelet.cdc import writing
         from lakelet.cdc.changes import layout
-        from lakelet.tables import TableSpec
+        from lakelet.storage.delta.table_spec import TableSpec
 
         shape = layout(self._spec, rows)
         app = ("benchmark", self._batch)
         wanted = TableSpec(shape.visible)
-        done = writing.apply(self._spec, self.path, rows, shape, wanted, app=app, measure=lambda: ({}, True), replayed=False)
+        done = writing.apply(self._spec, (self._spec,), self.path, rows, shape, wanted, app=app, measure=lambda: ({}, True), replayed=False)
         self._batch += 1
         if done is not None:
             self.rewritten += done.rewritten
@@ -169,7 +169,7 @@ def main() -> None:
     arguments.add_argument("--changes", type=int, default=1000)
     arguments.add_argument("--rounds", type=int, default=5)
     choice = arguments.parse_args()
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     spark = start_session(app_name="changes-bench", input_bytes=1 << 30)
     spark.sparkContext.setLogLevel("ERROR")

@@ -101,10 +101,10 @@ def main() -> None:
 
 
 def measure(choice: argparse.Namespace, work: Path) -> None:
-    from lakelet.config import PipelineConfig
-    from lakelet.names import Namespace
+    from lakelet.base.names import Namespace
+    from lakelet.config.update_config import PipelineConfig
     from lakelet.pipeline import Pipeline
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {choice.types} types, {choice.busy} busy")
     landing = work / "landing"

@@ -21,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery import LISTING, Filters, list_files
-from lakelet.autoloader.ledger import Ledger
+from lakelet.autoloader.discovery.listing import LISTING, Filters, list_files
+from lakelet.autoloader.state.ledger import Ledger
 
 _PER_BATCH = 10_000
 

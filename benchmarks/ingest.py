@@ -145,7 +145,7 @@ def main() -> None:
 
 def run(choice: argparse.Namespace, work: Path) -> Iterator[str]:
     from lakelet.autoloader import register
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     spark = start_session(app_name="ingest-bench", input_bytes=1 << 30)  # a long run: both compilers
     spark.sparkContext.setLogLevel("ERROR")

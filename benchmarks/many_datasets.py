@@ -176,10 +176,10 @@ def main() -> None:
 
 
 def measure(choice: argparse.Namespace, work: Path) -> None:
-    from lakelet.config import PipelineConfig
-    from lakelet.names import Namespace
+    from lakelet.base.names import Namespace
+    from lakelet.config.update_config import PipelineConfig
     from lakelet.pipeline import Pipeline
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     count = choice.domains * 10
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {count} datasets")

@@ -59,7 +59,7 @@ def write_files(folder: Path, files: int) -> None:
 
 def run(choice: argparse.Namespace, work: Path) -> Iterator[str]:
     from lakelet.autoloader import register
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     landing = work / "landing"
     write_files(landing, choice.files)
@@ -104,8 +104,8 @@ def _write(frame: Any, place: Path) -> None:
 
 
 def _updates(spark: Any, landing: Path, work: Path, files: int) -> Iterator[str]:
-    from lakelet.config import PipelineConfig
-    from lakelet.names import Namespace
+    from lakelet.base.names import Namespace
+    from lakelet.config.update_config import PipelineConfig
     from lakelet.pipeline import Pipeline
 
     source = work / "pipeline.py"

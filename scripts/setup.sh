@@ -104,7 +104,7 @@ install_packages() {
 
 warm_up() {
     say "fetching Delta's jars and making Spark's class-data archive where they are missing (half a minute, once)"
-    if $VENV/bin/python -m lakelet.warmup; then return; fi
+    if $VENV/bin/python -m lakelet.spark.launch.warmup; then return; fi
     $VENV/bin/lakelet doctor >&2  # ends the set-up when what is missing makes running impossible
 }
 

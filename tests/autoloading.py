@@ -70,6 +70,7 @@ class Program:
         self.batches: list[list[Row]] = []
         self.files: list[list[str]] = []  # names of the files of each committed batch
         self.changes: list[SchemaChange] = []
+        self.start: dict[str, Any] = {}  # what the next start tells the readers besides: fields of ReaderSpec
         self._clock = 1_700_000_000
         self._logged: list[Any] = []  # Spark's offset log
         self._committed = 0  # Spark's commit log: how many of them are done
@@ -97,12 +98,16 @@ class Program:
             SourceSpec(str(self.folder), self.options, self.schema), state=str(self.root / "state"), confs=self.confs
         )
 
-    def run(self, *select: str, planned: Hook = lambda: None, read: Hook = lambda: None) -> Program:
+    def run(
+        self, *select: str, planned: Hook = lambda: None, spread: Hook = lambda: None, part: Hook = lambda: None, read: Hook = lambda: None
+    ) -> Program:
         """Start the program once.
 
         Args:
             select: what is selected: `*` (default), column names; SparkProgram takes any expression.
             planned: called when a batch is planned and logged, before its files are read.
+            spread: called when the work of a batch is spread over tasks, before the first one reads; not on Spark.
+            part: called after each task; not on Spark.
             read: called when a batch was read, before it is committed.
 
         Raises:
@@ -110,7 +115,7 @@ class Program:
         """
         source = self.open()
         try:
-            self._query(source, select or ("*",), planned, read)
+            self._query(source, select or ("*",), planned, spread, part, read)
         except Exception as failure:
             change = source.evolve(failure)
             if change is not None:
@@ -118,8 +123,9 @@ class Program:
             raise
         return self
 
-    def _query(self, source: AutoLoaderSource, select: tuple[str, ...], planned: Hook, read: Hook) -> None:
-        reader = CloudFilesDataSource({SPEC_OPTION: source.reader_spec(parallelism=2).to_json()}).streamReader(t.StructType([]))
+    def _query(self, source: AutoLoaderSource, select: tuple[str, ...], planned: Hook, spread: Hook, part: Hook, read: Hook) -> None:
+        description = source.reader_spec(parallelism=2, **self.start).to_json()
+        reader = CloudFilesDataSource({SPEC_OPTION: description}).streamReader(t.StructType([]))
         reader.prepareForTriggerAvailableNow()
         while True:
             start = self._logged[self._committed - 1] if self._committed else reader.initialOffset()
@@ -132,7 +138,11 @@ class Program:
             planned()
             partitions = pickle.loads(pickle.dumps(reader.partitions(start, end)))
             worker = pickle.loads(pickle.dumps(reader))
-            rows = [row for partition in partitions for batch in worker.read(partition) for row in self._rows(batch)]
+            spread()
+            rows = []
+            for partition in partitions:
+                rows += [row for batch in worker.read(partition) for row in self._rows(batch)]
+                part()
             read()
             reader.commit(end)
             self._committed += 1
@@ -202,7 +212,7 @@ class SparkProgram(Program):
         self.spark = spark
         self.seen: Row = {}  # the observation of the last run
 
-    def _query(self, source: AutoLoaderSource, select: tuple[str, ...], planned: Hook, read: Hook) -> None:
+    def _query(self, source: AutoLoaderSource, select: tuple[str, ...], planned: Hook, spread: Hook, part: Hook, read: Hook) -> None:
         register(self.spark)
         frame = source.read_stream(self.spark, name="seen").selectExpr(*select)
 

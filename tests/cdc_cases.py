@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from lakelet import api
+from lakelet.base.names import Namespace
 from lakelet.cdc.algebra import Event, Op, Row
-from lakelet.model import ChangeSpec, ColumnPath
-from lakelet.names import Namespace
-from lakelet.registry import Registry, recording
+from lakelet.language import api
+from lakelet.language.model import ChangeSpec, ColumnPath
+from lakelet.language.registry import Registry, recording
 
 Record = Mapping[str, Any]
 Batches = tuple[tuple[Record, ...], ...]

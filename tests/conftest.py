@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """The Spark session that all tests share, started as Lakelet starts it. Tests use their own `tmp_path` and clean up their views."""
-    from lakelet.session import start_session
+    """The Spark session that all tests share, started as Lakelet starts it. Tests use their own `tmp_path` and clean up their views.
+
+    LAKELET_TEST_ADAPTIVE=1 (make test-adaptive) turns on adaptive execution, which Lakelet leaves off for small input.
+    """
+    from lakelet.spark.launch.session import start_session
 
     warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
-    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse})
+    adaptive = {"spark.sql.adaptive.enabled": "true"} if os.environ.get("LAKELET_TEST_ADAPTIVE") else {}
+    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse, **adaptive})
     yield session
     session.stop()
 

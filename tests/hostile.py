@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from autoloading import Program
 from lakelet.autoloader.spec import METADATA_INTERNAL
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 RESCUED = "_rescued_data"
 SCHEMA = "id BIGINT,name STRING"

@@ -1,4 +1,4 @@
-"""The public facade: load a pipeline, look at it, plan it, run it. Layer 6."""
+"""The public facade: load a pipeline, look at it, plan it, run it."""
 
 from __future__ import annotations
 
@@ -13,31 +13,37 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.config import PipelineConfig
-from lakelet.errors import LakeletError, Location
-from lakelet.graph import Graph
-from lakelet.objects import is_s3
-from lakelet.places import Place, RemotePath, place
-from lakelet.plan import Plan
-from lakelet.properties import reset_allowed
-from lakelet.registry import Notice, display_path
-from lakelet.select import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
-from lakelet.stopping import only_interrupting
-from lakelet.storage import HeldTables, Storage, StoredDataset
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location
+from lakelet.base.locations import display_path
+from lakelet.base.redaction import remember_secrets
+from lakelet.config.pipeline_identity import Identity
+from lakelet.config.properties import reset_allowed
+from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.files.paths import Place, RemotePath, place
+from lakelet.files.remote import is_s3
+from lakelet.language.registry import Notice, name_left_out
+from lakelet.plan.decisions import Plan
+from lakelet.plan.graph import Graph
+from lakelet.plan.selection import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
+from lakelet.storage.ownership import Owner, recognised, refused
+from lakelet.storage.root import HeldTables, Storage, StoredDataset
+from lakelet.storage.root import Registry as StoredRegistry
+from lakelet.update.stopping import only_interrupting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelet.analysis import Analysis, AnalyzedDataset, Analyzer
-    from lakelet.catalog import Catalog
-    from lakelet.eventlog.writer import Listener
+    from lakelet.analysis.analyzer import Analysis, AnalyzedDataset, Analyzer
     from lakelet.flows.context import Environment
-    from lakelet.loader import Loaded
-    from lakelet.update import UpdateResult
+    from lakelet.language.loader import Loaded
+    from lakelet.spark.names.catalog import Catalog
+    from lakelet.storage.eventlog.writer import Listener
+    from lakelet.update.update import UpdateResult
 
 
-_HOSTED_SETTINGS = {"spark.sql.sources.default": "delta"}
-"""Settings of Spark that have another value on the hosted service: what is read or made without a format is a Delta table."""
+_HOSTED_SETTINGS = {"spark.sql.sources.default": "delta", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+"""Settings of Spark that have another value here: what is read or made without a format is a Delta table, as on Databricks, and
+timestamps are written as microseconds: many readers take Spark's own INT96 for nanoseconds, which do not reach beyond 2262."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class _Opened:
     analysis: Analysis
     selection: Selection
     environment: Environment
+    owner: Owner
 
 
 @dataclass(frozen=True)
@@ -59,16 +66,59 @@ class Checked:
     notices: tuple[Notice, ...]
 
 
-class Pipeline:
-    """One pipeline as configured.
+def load(
+    source: str | Path = ".",
+    *,
+    target: str | None = None,
+    parameters: Mapping[str, str] | None = None,
+    storage: str | Path | None = None,
+    catalog: str | None = None,
+    schema: str | None = None,
+    maps: Mapping[str, str] | None = None,
+    tables: Mapping[str, str] | None = None,
+    master: str | None = None,
+    spark: SparkSession | None = None,
+) -> Pipeline:
+    """Return the pipeline of a project, folder or file, configured as `lakelet run` configures it. No source file is run yet.
 
     Args:
-        config: files, names, parameters, storage (`lakelet.config.load_config`).
+        source: a project folder, a source file, a folder or glob of them.
+        target: the bundle's deployment target; None is the bundle's default.
+        parameters: the pipeline's configuration, over what the bundle says (`--param`).
+        storage: folder or `s3a://` URI of tables, checkpoints and event log (`--storage`).
+        catalog, schema: where names without them belong (`--catalog`, `--schema`).
+        maps: paths of user code to paths of this machine (`--map`).
+        tables: names of tables from outside to their paths (`--table`).
+        master: Spark master of a session that Lakelet starts (`--master`).
+        spark: a session of your own, with Delta; None lets Lakelet start one when it is needed.
+
+    Raises DefinitionError (configuration, no sources) and MachineError (a storage that this version cannot use).
+    """
+    config = load_config(
+        [str(source)],
+        target=target,
+        params=parameters,
+        storage=None if storage is None else str(storage),
+        catalog=catalog,
+        schema=schema,
+        master=master,
+        maps=tuple((maps or {}).items()),
+        tables=tuple((tables or {}).items()),
+    )
+    return Pipeline(config, spark=spark)
+
+
+class Pipeline:
+    """One pipeline as configured; `load` makes it.
+
+    Args:
+        config: files, names, parameters, storage (`lakelet.config.update_config.load_config`).
         spark: session to use; None starts one, or takes the process's own.
     """
 
     def __init__(self, config: PipelineConfig, *, spark: SparkSession | None = None) -> None:
         self.config = config
+        remember_secrets(config.parameters)
         self._spark = spark
 
     def validate(self, request: Request = EVERYTHING) -> Graph:
@@ -77,13 +127,17 @@ class Pipeline:
 
     def check(self, request: Request = EVERYTHING) -> Checked:
         """`validate`, with what is accepted without effect. Raises like it."""
+        from lakelet.analysis.checks import mapping_notices
+
         with self._opened(request, str(uuid.uuid4())) as opened:
             of_flows = [notice for notices in opened.environment.notices.values() for notice in notices]
-            return Checked(opened.analysis.graph, tuple(dict.fromkeys([*opened.loaded.notices, *of_flows])))
+            tables = [(a.dataset, [f.flow for f in a.flows], a.schema) for a in opened.analysis.datasets.values()]
+            told = [*opened.loaded.notices, *of_flows, *mapping_notices(tables)]
+            return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)))
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
         """What `run` would do now and why; nothing is written. Raises like `validate`."""
-        from lakelet.works import planned, works
+        from lakelet.update.tasks import planned, works
 
         with self._opened(request, str(uuid.uuid4())) as opened:
             return planned(opened.environment, works(opened.analysis), opened.selection)
@@ -104,8 +158,8 @@ class Pipeline:
         return result
 
     def _update(self, request: Request, listeners: Sequence[Listener], attempt: int) -> UpdateResult:
-        from lakelet.eventlog.writer import EventWriter
-        from lakelet.update import Update
+        from lakelet.storage.eventlog.writer import EventWriter
+        from lakelet.update.update import Update
 
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
@@ -120,7 +174,7 @@ class Pipeline:
                 opened.loaded,
                 selection,
                 events,
-                pipeline_id=self.config.pipeline_id,
+                owner=opened.owner,
                 clock=time.monotonic,
                 attempt=attempt,
             )
@@ -130,21 +184,25 @@ class Pipeline:
 
     @contextmanager
     def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
-        from lakelet.actions import watched
-        from lakelet.catalog import Catalog
-        from lakelet.clones import quiet_pyspark, user_session
+        from lakelet.analysis.actions import watched
         from lakelet.flows.context import Environment
-        from lakelet.interception import intercepted
-        from lakelet.loader import loaded
-        from lakelet.namedreads import Named
+        from lakelet.language.loader import loaded
+        from lakelet.spark.names.catalog import Catalog
+        from lakelet.spark.names.named_tables import Named
+        from lakelet.spark.patches.exclusive import only_pipeline
+        from lakelet.spark.patches.readers import intercepted
+        from lakelet.spark.session_clones import quiet_pyspark, user_session
+        from lakelet.update.resets import check_resets
 
         config, storage = self.config, Storage(self.config.storage)
         registry = storage.registry()
+        owner = _owner(config, registry)
         base = self._spark or _session(config, registry.last_update.started if registry.last_update else None)
         roots = [*config.import_roots]
         with (
+            only_pipeline(),
             quiet_pyspark(),
-            user_session(base, {**_HOSTED_SETTINGS, **config.parameters}) as spark,
+            user_session(base, {**_HOSTED_SETTINGS, "pipelines.id": owner.id, **config.parameters}) as spark,
             intercepted(config.paths, Named(config.tables, config.namespace)),
             watched(),
             _importable_on_workers(spark, roots),
@@ -159,6 +217,7 @@ class Pipeline:
             ) as found,
         ):
             found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
+            _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)
             paths = HeldTables(storage)
             catalog = Catalog.of(found.definitions, config.namespace, paths)
@@ -170,12 +229,26 @@ class Pipeline:
             analysis = _analysis(environment, config.parameters, found, unbound)
             failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
-            yield _Opened(storage, found, analysis, selection, environment)
+            check_resets(selection, environment, analysis.datasets)
+            yield _Opened(storage, found, analysis, selection, environment, owner)
+
+
+def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
+    """The pipeline among those that the storage knows. Raises USAGE."""
+    by_files = Identity.of(config.name, None, config.root, config.files, config.storage)
+    return recognised(registry, config.identity or by_files, config.pipeline_id, config.take_over, partial=config.partial)
+
+
+def _refuse_owned(registry: StoredRegistry, owner: Owner, found: Loaded) -> None:
+    """Raises TABLE_OWNED for every table of another pipeline that the sources define."""
+    errors = refused(registry, owner, found.definitions.datasets)
+    if errors:
+        raise DefinitionErrors(errors)
 
 
 def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:
     """A notice for each `--table` whose name a dataset of the pipeline has."""
-    own = {d.name.key: d for d in found.definitions.datasets}
+    own = {d.name.key: d for d in found.definitions.datasets if not d.is_temporary_view}
     text = "--table {} has no effect: the pipeline defines a dataset of that name"
     return [Notice(text.format(table.given), own[key].where) for key, table in config.tables.items() if key in own]
 
@@ -187,7 +260,7 @@ def _about_parameters(config: PipelineConfig, remarks: Sequence[str]) -> list[No
 
 def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
     """Keys of the tables that the last update did not finish, and of those below them; all but the finished ones if its process ended."""
-    from lakelet.eventlog.outcomes import outcomes
+    from lakelet.storage.eventlog.outcomes import outcomes
 
     last = storage.registry().last_update
     if last is None:
@@ -209,25 +282,43 @@ def _no_events(*_: Any, **__: Any) -> None:
 def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded, unbound: frozenset[str]) -> Analysis:
     """`unbound`: keys of datasets for which it does not count what is stored of them."""
     from lakelet.autoloader import register
-    from lakelet.clones import without_call_sites
+    from lakelet.spark.session_clones import without_call_sites
 
     register(environment.spark, wrap=False)
     stored = {key: d for key, d in environment.storage.registry().datasets.items() if key not in unbound}
     analyzer = _analyzer(environment, stored, parameters)
-    with without_call_sites():
-        result = analyzer.run(found.errors, complete=found.complete)
+    try:
+        with without_call_sites():
+            result = analyzer.run(found.errors, complete=found.complete)
+    except DefinitionErrors as problem:
+        for error in problem.errors:
+            if error not in found.errors:
+                name_left_out(error, found.notices)
+        raise
+    for failure in result.failures.values():
+        name_left_out(failure, found.notices)
     for flow, notices in analyzer.notices.items():
         environment.note(flow, notices)
     return result
 
 
 def _analyzer(environment: Environment, stored: Mapping[str, StoredDataset], parameters: Mapping[str, str]) -> Analyzer:
-    from lakelet.analysis import Analyzer
-    from lakelet.flows import oncenotes
+    from lakelet.analysis.analyzer import Analyzer
+    from lakelet.cdc import identity
+    from lakelet.flows import once_marks
 
     open_source, open_rows = functools.partial(_dry_source, environment), environment.open_rows
-    has_run = functools.partial(oncenotes.has_run, environment.storage)
-    return Analyzer(environment.spark, environment.catalog, stored, parameters, open_source, open_rows=open_rows, has_run=has_run)
+    return Analyzer(
+        environment.spark,
+        environment.catalog,
+        stored,
+        parameters,
+        open_source,
+        open_rows=open_rows,
+        has_run=functools.partial(once_marks.has_run, environment.storage),
+        made_with=functools.partial(identity.made_with, environment.storage),
+        ever_run=environment.storage.registry().last_update is not None,
+    )
 
 
 def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
@@ -256,7 +347,7 @@ def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, stu
 
 
 def _session(config: PipelineConfig, since: str | None) -> SparkSession:
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
 
     return start_session(
         app_name=config.name,
@@ -279,7 +370,7 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     """
     from datetime import datetime
 
-    from lakelet.launch import FULL_COMPILER_BYTES
+    from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
 
     if sum(file.stat().st_size for file in config.files) >= _MUCH_CODE:
         return FULL_COMPILER_BYTES
@@ -333,12 +424,12 @@ def _pickle_by_value(helpers: Sequence[Any]) -> None:
         cloudpickle.register_pickle_by_value(module)
 
 
-__all__ = ["Pipeline", "Request", "UpdateResult"]
+__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "load"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "UpdateResult":
-        from lakelet.update import UpdateResult
+        from lakelet.update.update import UpdateResult
 
         return UpdateResult
     raise AttributeError(name)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from lakelet.environment import spark_home
+from lakelet.spark.launch.environment import spark_home
 
 WORKER_PACKAGES = ("pyspark", "py4j", "pyarrow")
 _MASTER = re.compile(r"Starting Spark master at (spark://127\.0\.0\.1:\d+)")

@@ -14,11 +14,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakelet.cli import updates
 from lakelet.cli.options import Asked
-from lakelet.eventlog.events import Event
-from lakelet.inspect import list_tables
+from lakelet.inspection.inspector import list_tables
 from lakelet.pipeline import Pipeline
-from lakelet.select import Request
-from lakelet.storage import Storage
+from lakelet.plan.selection import Request
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.root import Storage
 from tests.conformance.corpus import SOURCES, Source
 
 Row = Mapping[str, Any]

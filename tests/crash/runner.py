@@ -13,10 +13,10 @@ from pathlib import Path
 
 def main() -> None:
     os.environ["LAKELET_FAILPOINT_GROUP"] = str(os.getpgid(0))
-    from lakelet.session import start_session
+    from lakelet.spark.launch.session import start_session
     from tests.spark.conftest import Project
 
-    project = Project(Path(sys.argv[1]), start_session(app_name="crash"))
+    project = Project(Path(sys.argv[1]), start_session(app_name="crash", input_bytes=int(os.environ.get("CRASH_INPUT_BYTES", "0")) or None))
     project.files = [project.folder / "pipeline.py"]
     print("ready", flush=True)
     request = json.loads(sys.stdin.readline())

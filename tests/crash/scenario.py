@@ -82,7 +82,7 @@ SECOND = Drop(
     },
     letters={
         "d1.json": [{"id": 102, "kind": "x", "amount": 200}, BROKEN],
-        "d2.json": [{"id": 103, "kind": "y", "amount": 3, "flag": True}],  # another new column
+        "d2.json": [{"id": 103, "kind": "y", "amount": 3, "is flag": True}],  # another new column, which needs column mapping
     },
 )
 
@@ -128,7 +128,7 @@ def answer(drops: Sequence[Drop]) -> Answer:
         rows={
             "bronze": _tuples(bronze, "id", "kind", "amount", "note"),
             "clean": _tuples(clean, "id", "kind", "amount", "note"),
-            "everything": _tuples(everything, "id", "kind", "amount", "flag"),
+            "everything": _tuples(everything, "id", "kind", "amount", "is flag"),
             "totals": _sorted((kind, total) for kind, total in totals.items() if kind != "z"),
         },
         quality={
@@ -144,7 +144,7 @@ def answer(drops: Sequence[Drop]) -> Answer:
     )
 
 
-COLUMNS = {"bronze": ("id", "kind", "amount", "note"), "everything": ("id", "kind", "amount", "flag"), "totals": ("kind", "total")}
+COLUMNS = {"bronze": ("id", "kind", "amount", "note"), "everything": ("id", "kind", "amount", "is flag"), "totals": ("kind", "total")}
 COLUMNS["clean"] = COLUMNS["bronze"]
 
 

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import subprocess
 from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
-from tests.crash.conftest import check_all, end, measured
+import pytest
+
+from tests.crash.conftest import Victims, check_all, end, measured
+from tests.crash.kills import Kills, Twins
 from tests.crash.scenario import answer, later_drop
 
 KILLS = 5
@@ -31,3 +37,29 @@ def test_five_kills_in_a_row_lose_nothing_and_double_nothing(scene, victims):
     counted.pop("kind_known"), wanted.pop("kind_known")  # `totals` is judged at each refresh: how many there were, nobody can say
     assert counted == wanted
     check_all(scene.project, scene.drops)
+
+
+def _killed(folder: Path, spark: Any, kills: int, seed: int) -> None:
+    print(f"seed {seed}, LAKELET_KILL_SEED={seed} repeats the chances")
+    twins = Twins(folder, spark, seed)
+    victims = Victims(twins.killed.folder, [])
+    try:
+        for line in Kills(twins, victims).run(kills):
+            print(f"seed {seed}: {line}", flush=True)
+    finally:
+        victims.close()
+        victims.log.close()
+
+
+def _seed() -> int:
+    return int(os.environ.get("LAKELET_KILL_SEED") or random.SystemRandom().randrange(10**6))
+
+
+def test_a_pipeline_killed_five_times_holds_and_counts_what_its_undisturbed_twin_does(tmp_path, spark):
+    _killed(tmp_path, spark, 5, _seed())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(8))
+def test_a_pipeline_killed_two_hundred_times_holds_and_counts_what_its_undisturbed_twin_does(part, tmp_path, spark):
+    _killed(tmp_path, spark, 25, _seed() + part)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.failpoints import FAILPOINTS
+from lakelet.base.failpoints import FAILPOINTS
 from tests.crash.conftest import ROOT, check_log, end, measured
 from tests.spark.conftest import Project
 
@@ -38,7 +38,14 @@ SECOND = [
     {"id": 3, "seq": 2, "name": "cy", "gone": False},
     {"id": 1, "seq": 2, "name": "anne", "gone": False},
 ]
-POINTS = [*(point for point in FAILPOINTS if point.startswith("changes.")), "changes.mirrored@2", "batch.started@2"]
+CONVERTING = "changes.converted"  # only reached where the options of a flow changed
+PREPARING = "changes.prepared"  # only reached where the table gets column mapping or type widening
+OF_OTHERS = {"changes.taken", "changes.adopted", "changes.settled"}  # see test_commits_of_others.py
+POINTS = [
+    *(point for point in FAILPOINTS if point.startswith("changes.") and point not in {CONVERTING, PREPARING, *OF_OTHERS}),
+    "changes.mirrored@2",
+    "batch.started@2",
+]
 
 
 def kill_at(failpoint: str, folder: Path) -> None:
@@ -80,3 +87,18 @@ def test_changes_of_an_update_that_was_killed_there_are_applied_once(failpoint: 
     versions = project.versions()
     project.run()
     assert project.versions() == versions
+
+
+def test_a_state_that_was_converted_by_an_update_that_was_killed_is_converted_once(tmp_path: Path, spark: Any) -> None:
+    one = PIPELINE.replace('(("current", 1), ("history", 2))', '(("current", 1),)')
+    project = Project(tmp_path / "project", spark).write(one)
+    project.arrive("a.json", *FIRST, {"id": 4, "seq": 5, "name": "dee", "gone": False})
+    project.run()
+    project.write(one.replace("keys=", "ignore_null_updates=True, keys="))
+    project.arrive("b.json", *SECOND, {"id": 4, "seq": 7, "name": None, "gone": False}, {"id": 4, "seq": 3, "name": "old", "gone": False})
+    kill_at(CONVERTING, project.folder)
+    project.run()
+    assert project.rows("current", "id", "name") == [(1, "anna"), (3, "cy"), (4, "dee")]
+    state = spark.read.format("delta").load(str(project.path("current") / "_changes")).where("__lakelet_part = 'state'")
+    events = state.groupBy("id", "__lakelet_seq").count()
+    assert events.where("count > 1").count() == 0

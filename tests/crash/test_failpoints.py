@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 import lakelet
-from lakelet.failpoints import FAILPOINTS
+from lakelet.base.failpoints import FAILPOINTS
 from tests.crash.conftest import check_all, check_idle, check_log, measured
 from tests.crash.scenario import FIRST, SECOND, answer
 
 RESETTING = {"reset.recorded"}
 REPAIRING = {"update.repaired"}  # only reached by an update that follows a killed one
 LEAVES_NO_TRACE = {"lease.acquired"}  # the update had not begun
-COMMON = [point for point in FAILPOINTS if not point.startswith("changes.")]  # those of change tables: test_change_tables.py
+AFTER_CHANGES = {"ledger.replanned"}  # only reached when the files of a batch have changed
+ELSEWHERE = ("changes.", "events.compact")  # test_change_tables.py, tests/unit/test_eventlog_table.py
+COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES]
 
 
 def both_refreshes(*, reset: bool = False):
@@ -57,6 +60,18 @@ def test_the_watermark_moves_on_when_a_batch_was_committed_but_not_marked_as_don
     scene.land(SECOND, letters=False)  # the second commit is that of b2.json, which moves the watermark past a row of b4.json
     killed_at(failpoint)
     scene.project.run()
+    check_all(scene.project, scene.drops)
+
+
+@pytest.mark.parametrize("failpoint", sorted(AFTER_CHANGES))
+def test_a_batch_whose_files_changed_is_planned_again_and_read_once(failpoint, scene, killed_at):
+    scene.land(SECOND)
+    killed_at("batch.files_written")
+    for file in scene.project.landing.rglob("*.json"):
+        os.utime(file, (file.stat().st_mtime + 1,) * 2)
+    killed_at(failpoint)
+    scene.project.run()
+    assert measured(scene.project) == both_refreshes()
     check_all(scene.project, scene.drops)
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from lakelet.select import Request
+from lakelet.plan.selection import Request
 from tests.crash.conftest import check_all
 from tests.crash.scenario import SECOND
 

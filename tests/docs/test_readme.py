@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from lakelet.cli.main import main
-from lakelet.toolsettings import _KEYS
+from lakelet.config.tool_settings import _KEYS
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")

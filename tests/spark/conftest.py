@@ -5,24 +5,24 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 
-from lakelet.config import PipelineConfig
-from lakelet.errors import LakeletError
-from lakelet.eventlog.events import Event
-from lakelet.mapping import PathMap
-from lakelet.named import named_tables
-from lakelet.names import Namespace
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config.named_tables import named_tables
+from lakelet.config.path_map import PathMap
+from lakelet.config.update_config import PipelineConfig
 from lakelet.pipeline import Pipeline
-from lakelet.select import Request
-from lakelet.storage import Storage
+from lakelet.plan.selection import Request
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.root import Storage
 
 
 class Project:
@@ -120,7 +120,10 @@ class Project:
         return {key.rsplit(".", 1)[-1]: self.version(key) for key in self.storage.registry().datasets}
 
     def table(self, name: str) -> pa.Table:
-        return DeltaTable(str(self.path(name))).to_pyarrow_table()
+        table = DeltaTable(str(self.path(name)))
+        if "delta.columnMapping.mode" in table.metadata().configuration:  # its files name the columns otherwise
+            return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t"))
+        return table.to_pyarrow_table()
 
     def rows(self, name: str, *columns: str) -> list[Any]:
         """The table's rows, sorted: tuples of the columns (values if there is only one)."""
@@ -157,6 +160,26 @@ class Project:
     def errors(self) -> dict[str, str]:
         """Code of each failed dataset of the last update."""
         return {str(e.dataset).rsplit(".", 1)[-1]: e.code for e in self.result.errors}
+
+
+ADAPTIVE = "spark.sql.adaptive.enabled"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is marked `adaptive_too` runs with adaptive execution off and on; in an adaptive session (make test-adaptive) once."""
+    if metafunc.definition.get_closest_marker("adaptive_too"):
+        metafunc.fixturenames.append("adaptive")
+        modes = ["true"] if os.environ.get("LAKELET_TEST_ADAPTIVE") else ["false", "true"]
+        metafunc.parametrize("adaptive", modes, ids=[f"adaptive={mode}" for mode in modes], indirect=True)
+
+
+@pytest.fixture
+def adaptive(request: pytest.FixtureRequest, spark: Any) -> Iterator[None]:
+    """Switch adaptive execution for one test; updates work on clones of the session, settings included."""
+    before = spark.conf.get(ADAPTIVE)
+    spark.conf.set(ADAPTIVE, request.param)
+    yield
+    spark.conf.set(ADAPTIVE, before)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from autoloading import INFER, Program, SparkProgram, rescued
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Any]
 
@@ -133,7 +133,7 @@ def test_inference_and_values_equal_sparks_own_reader(spark: Any, tmp_path: Path
 
 def test_moments_are_parsed_like_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
     """Spec 1.4: the default formats, compared text by text with Spark's JSON reader."""
-    from lakelet.autoloader.moments import date_days, timestamp_micros
+    from lakelet.autoloader.types.timestamps import date_days, timestamp_micros
 
     days = ["2026-03-01", "2026-3-1", "2026-03", "2026", "12026-03-01", "2026-02-30", "0001-01-01", " 2026-03-01 ", "26-03-01"]
     days += ["2026-03-01x", "+2026-03-01"]

@@ -16,8 +16,8 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader import register
-from lakelet.autoloader.evolve import note_of
-from lakelet.errors import LakeletError
+from lakelet.autoloader.types.growth import note_of
+from lakelet.base.errors import LakeletError
 
 OPTIONS = {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}
 _METHODS = [

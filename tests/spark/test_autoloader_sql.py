@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakelet.errors import LakeletError
-from lakelet.inspect import run_sql
+from lakelet.base.errors import LakeletError
+from lakelet.inspection.inspector import run_sql
 
 A = {"id": 1, "o": {"k": 1}}
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from autoloading import SparkProgram, rescued
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 WIDENING = 'table_properties={"delta.enableTypeWidening": "true"}'
 PIPELINE = """

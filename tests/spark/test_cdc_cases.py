@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.select import Request
+from lakelet.plan.selection import Request
 from tests.cdc_cases import (
     BAD_CASES,
     CASES,
@@ -259,6 +259,7 @@ def copies(table: str, case: SnapshotCase, *, until: int | None = None) -> str:
     return f"declare_copies({table!r}, {columns!r}, {dict(case.arguments)!r}, {found!r})\n"
 
 
+@pytest.mark.adaptive_too
 def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_per_update(project):
     p = project()
     for until in (1, 2, 3):

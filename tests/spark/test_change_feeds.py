@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.errors import DefinitionErrors
-from lakelet.tables import TableLog
+from lakelet.base.errors import DefinitionErrors
+from lakelet.storage.delta.tables import TableLog
 
 PEOPLE = """
 import dlt

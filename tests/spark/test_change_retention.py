@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lakelet.errors import DefinitionErrors
+from lakelet.base.errors import DefinitionErrors
 
 PIPELINE = """
 import dlt

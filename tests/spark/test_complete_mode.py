@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.tables import TableLog
+from lakelet.storage.delta.tables import TableLog
 
 BRONZE = """
     import dlt

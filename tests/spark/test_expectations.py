@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 AGES = [(1, 30), (2, None), (3, -5), (None, 40), (None, -1)]
 READ = """(spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
                 .option("cloudFiles.schemaHints", "id BIGINT, age BIGINT")
@@ -79,6 +81,7 @@ def test_decorators_work_in_any_order_and_on_the_result_of_a_plain_call(project)
     assert p.rows("called", "id") == [1]
 
 
+@pytest.mark.adaptive_too
 def test_a_rule_on_a_view_filters_its_readers_and_is_counted_by_each(project):
     p = project(f"""
     import dlt
@@ -115,6 +118,7 @@ def test_a_rule_on_a_view_filters_its_readers_and_is_counted_by_each(project):
     assert found["main.default.one"] == 2
 
 
+@pytest.mark.adaptive_too
 def test_a_fail_rule_on_a_view_fails_the_flow_that_reads_it(project):
     p = project(f"""
     import dlt
@@ -158,6 +162,7 @@ def test_existing_rows_are_not_checked_again_when_a_rule_changes(project):
     assert p.rows("people", "id") == [1]
 
 
+@pytest.mark.adaptive_too
 def test_rules_of_a_materialized_view_cover_its_whole_result(project):
     p = project("""
     import dlt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.inspect import list_tables, read_rows, run_sql
+from lakelet.inspection.inspector import list_tables, read_rows, run_sql
 
 BRONZE = """
     import dlt
@@ -87,6 +87,6 @@ def test_inactive_tables_are_dropped_if_the_pipeline_says_so_and_begin_anew_afte
 
 
 def _name(name):
-    from lakelet.names import Namespace
+    from lakelet.base.names import Namespace
 
     return Namespace("main", "default").resolve(name)

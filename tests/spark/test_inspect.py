@@ -7,12 +7,12 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from lakelet import inspect
-from lakelet.errors import LakeletError
-from lakelet.eventlog.events import Event, Origin
-from lakelet.eventlog.writer import append
-from lakelet.names import Namespace
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.inspection import inspector
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.writer import append
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 pytestmark = pytest.mark.spark
 
@@ -69,7 +69,7 @@ def storage(spark, tmp_path_factory):
 
 
 def test_tables_are_listed_with_rows_version_and_types(storage):
-    found = {t.name: t for t in inspect.list_tables(storage, private=True)}
+    found = {t.name: t for t in inspector.list_tables(storage, private=True)}
     rows = {name.removeprefix("main."): (t.rows, t.version) for name, t in found.items()}
     assert rows == {
         "gold.daily": (1, 1),
@@ -88,41 +88,41 @@ def test_tables_are_listed_with_rows_version_and_types(storage):
         "map<string,decimal(5,2)>",
     )
     assert found["main.shop.orders"].path == (storage / "tables/main/shop/orders").as_uri()
-    assert [t.name for t in inspect.list_tables(storage) if "widened" in t.name] == []
+    assert [t.name for t in inspector.list_tables(storage) if "widened" in t.name] == []
 
 
 def test_rows_in_json_form(storage):
-    assert list(inspect.read_rows(storage, "every_type").rows) == [AS_JSON]
-    assert list(inspect.read_rows(storage, "deleted").rows) == [{"id": 2}, {"id": 3}, {"id": 4}]
-    assert len(list(inspect.read_rows(storage, "orders", limit=2).rows)) == 2
-    assert sorted(r["id"] for r in inspect.read_rows(storage, "Orders").rows) == [1, 2, 3]
-    assert list(inspect.read_rows(storage, "main.gold.daily").rows) == [{"day": "2026-01-01", "n": 3}]
+    assert list(inspector.read_rows(storage, "every_type").rows) == [AS_JSON]
+    assert list(inspector.read_rows(storage, "deleted").rows) == [{"id": 2}, {"id": 3}, {"id": 4}]
+    assert len(list(inspector.read_rows(storage, "orders", limit=2).rows)) == 2
+    assert sorted(r["id"] for r in inspector.read_rows(storage, "Orders").rows) == [1, 2, 3]
+    assert list(inspector.read_rows(storage, "main.gold.daily").rows) == [{"day": "2026-01-01", "n": 3}]
 
 
 def test_tables_that_need_spark_are_read_by_it_with_a_word(storage):
     notes: list[str] = []
-    assert list(inspect.read_rows(storage, "widened", note=notes.append).rows) == [{"id": 1}]
-    assert list(inspect.read_rows(storage, "variants", note=notes.append).rows) == [{"v": '{"a":[1,null]}'}]
+    assert list(inspector.read_rows(storage, "widened", note=notes.append).rows) == [{"id": 1}]
+    assert list(inspector.read_rows(storage, "variants", note=notes.append).rows) == [{"v": '{"a":[1,null]}'}]
     assert notes == [f"main.shop.{name} uses table features that need Spark; starting it ..." for name in ("widened", "variants")]
 
 
 def test_unknown_and_unwritten_tables(storage):
     with pytest.raises(LakeletError, match="holds no table ordrs") as unknown:
-        inspect.read_rows(storage, "ordrs")
+        inspector.read_rows(storage, "ordrs")
     assert (unknown.value.code, unknown.value.nearest) == ("UNKNOWN_TABLE", ("main.shop.orders",))
     with pytest.raises(LakeletError, match="was not written yet"):
-        inspect.read_rows(storage, "nothing")
+        inspector.read_rows(storage, "nothing")
     with pytest.raises(LakeletError, match="has 4 parts"):
-        inspect.read_rows(storage, "a.b.c.d")
+        inspector.read_rows(storage, "a.b.c.d")
 
 
 def test_arrow_batches_by_the_last_part_of_a_name(storage):
-    assert inspect.read_arrow(storage, "daily").read_all().to_pylist()[0]["n"] == 3
-    assert inspect.read_arrow(storage, "deleted").read_all().num_rows == 3
+    assert inspector.read_arrow(storage, "daily").read_all().to_pylist()[0]["n"] == 3
+    assert inspector.read_arrow(storage, "deleted").read_all().num_rows == 3
 
 
 def rows_of(spark, storage, sql):
-    return list(inspect.run_sql(storage, sql, spark=spark).rows)
+    return list(inspector.run_sql(storage, sql, spark=spark).rows)
 
 
 @pytest.mark.parametrize(
@@ -184,19 +184,19 @@ def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path
     start = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
     newer = written_events(tmp_path, "bb-2", start + timedelta(hours=1), [("create_update", "two"), ("flow_progress", "work")])
     older = written_events(tmp_path, "ba-1", start, [("create_update", "one"), ("flow_progress", "done"), ("update_progress", "end")])
-    found = inspect.read_events(tmp_path)
+    found = inspector.read_events(tmp_path)
     assert [e["message"] for e in found] == ["two", "work"]
     assert {k: v for k, v in found[0].items() if k != "origin"} == {
         k: v for k, v in json.loads(json.dumps(newer[0].as_json())).items() if k != "origin"
     }
     assert found[0]["origin"].items() >= newer[0].as_json()["origin"].items()
-    assert [e["message"] for e in inspect.read_events(tmp_path, update="ba")] == [e.message for e in older]
-    assert [e["message"] for e in inspect.read_events(tmp_path, every=True)] == ["one", "done", "end", "two", "work"]
-    assert [e["message"] for e in inspect.read_events(tmp_path, every=True, event_type="create_update")] == ["one", "two"]
+    assert [e["message"] for e in inspector.read_events(tmp_path, update="ba")] == [e.message for e in older]
+    assert [e["message"] for e in inspector.read_events(tmp_path, every=True)] == ["one", "done", "end", "two", "work"]
+    assert [e["message"] for e in inspector.read_events(tmp_path, every=True, event_type="create_update")] == ["one", "two"]
     with pytest.raises(LakeletError, match="no update has an id that begins with x") as caught:
-        inspect.read_events(tmp_path, update="x")
+        inspector.read_events(tmp_path, update="x")
     assert caught.value.todo == "Known, newest first: bb-2, ba-1"
     with pytest.raises(LakeletError, match="several updates"):
-        inspect.read_events(tmp_path, update="b")
+        inspector.read_events(tmp_path, update="b")
     assert rows_of(spark, tmp_path, "SELECT count(*) AS n FROM event_log WHERE origin.update_id = 'ba-1'") == [{"n": 3}]
-    assert inspect.read_events(tmp_path / "nowhere") == []
+    assert inspector.read_events(tmp_path / "nowhere") == []

@@ -414,7 +414,7 @@ def test_functions_are_called_again_for_every_use_and_never_with_the_rows_of_ano
 
 
 def test_a_file_that_only_calls_a_factory_of_a_helper_module_is_found_in_a_folder(tmp_path):
-    from lakelet.sources import in_folder
+    from lakelet.config.source_files import in_folder
 
     (tmp_path / "factory.py").write_text("import dlt\n\ndef declare(name):\n    dlt.table(lambda: spark.range(1), name=name)\n")
     (tmp_path / "calls.py").write_text("from factory import declare\n\ndeclare('a')\n")

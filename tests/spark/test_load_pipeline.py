@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from lakelet.errors import DefinitionErrors, LakeletError
+from lakelet.base.errors import DefinitionErrors, LakeletError
 
 PIPELINE = """
 import dlt

@@ -130,7 +130,7 @@ def test_what_code_writes_goes_to_the_mapped_place_also_at_the_end_of_a_stream(p
 
 
 def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(project, monkeypatch):
-    monkeypatch.setattr("lakelet.pathcalls.is_set_up", lambda scheme: False)
+    monkeypatch.setattr("lakelet.spark.names.paths.is_set_up", lambda scheme: False)
     p = project(
         HEAD
         + """

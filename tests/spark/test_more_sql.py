@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet import inspect as looking
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.inspection import inspector as looking
 
 FORMS = """\
 CREATE STREAMING TABLE raw AS SELECT * FROM STREAM read_files('${landing}/in', format => 'json');

@@ -111,6 +111,22 @@ def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while
     assert counts == {**dict.fromkeys(counts, 3), "first_version": 2}
 
 
+def test_the_older_functions_that_read_take_names_from_outside_too(project):
+    p = project(
+        HEAD
+        + """
+    dlt.table(lambda: dlt.read("samples.shop.orders"), name="batch")
+    dlt.table(lambda: dlt.read_stream("samples.shop.orders"), name="stream")
+"""
+    )
+    outside(p)
+    found = {node.name.name: node for node in p.pipeline.validate().nodes}
+    assert {name: (str(node.kind.value), node.external) for name, node in found.items()} == {
+        "batch": ("materialized_view", ("samples.shop.orders",)),
+        "stream": ("streaming_table", ("samples.shop.orders",)),
+    }
+
+
 def test_a_dataset_wins_over_a_table_of_its_name_and_a_name_without_place_tells_the_flag(project):
     p = project(
         HEAD

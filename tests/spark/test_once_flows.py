@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.tables import Transaction
+from lakelet.storage.delta.transaction import Transaction
 from tests.spark.conftest import codes
 
 MIXED = """
@@ -51,6 +51,7 @@ def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.adaptive_too
 def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_anew(project):
     source = """
     from pyspark import pipelines as dp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lakelet.schemahistory import read_history, roll_back
+from lakelet.inspection.schema_history import read_history, roll_back
 
 SOURCE = """
 import dlt

@@ -1,4 +1,4 @@
-"""Sessions as `lakelet.session` starts them, and the fetch of Delta's jars with the real Ivy."""
+"""Sessions as `lakelet.spark.launch.session` starts them, and the fetch of Delta's jars with the real Ivy."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from lakelet import environment as env
-from lakelet import launch
-from lakelet.errors import LakeletError
-from lakelet.session import start_session
+from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import environment as env
+from lakelet.spark.launch import java_process
+from lakelet.spark.launch.session import start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # A process of its own: one Delta table, one Python worker; then what a stranger would notice.
 SCRIPT = """
 import json, os, sys
-from lakelet.session import start_session
+from lakelet.spark.launch.session import start_session
 spark = start_session()
 spark.range(3).write.format("delta").save(sys.argv[1])
 from pyspark.sql.functions import udf
@@ -69,7 +69,7 @@ def test_java_s_command_line_is_the_one_that_spark_s_launcher_prints() -> None:
     environment = {**os.environ, "SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13"}
     printed = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
     options = [word for word in printed.replace("\0", "\n").split() if word.startswith(("-XX", "-D", "--")) and word != "--conf"]
-    assert tuple(options) == launch.MODULE_OPTIONS
+    assert tuple(options) == java_process.MODULE_OPTIONS
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakelet.inspect import list_tables, read_rows, run_sql
+from lakelet.inspection.inspector import list_tables, read_rows, run_sql
 from tests.spark.conftest import codes
 
 SOURCE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet import sqltext
+from lakelet.language.sql_text import table_names
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +46,7 @@ CASES = {
 @pytest.mark.parametrize(("marked", "parts"), CASES.values(), ids=CASES.keys())
 def test_every_table_is_found_at_its_place(spark, marked, parts):
     sql = marked.replace("«", "").replace("»", "")
-    found = sqltext.relations(spark, sql)
+    found = table_names.relations(spark, sql)
     rebuilt = sql
     for ref in reversed(found):
         rebuilt = f"{rebuilt[: ref.start]}«{rebuilt[ref.start : ref.stop]}»{rebuilt[ref.stop :]}"
@@ -55,7 +55,7 @@ def test_every_table_is_found_at_its_place(spark, marked, parts):
 
 
 def test_streaming_references_are_marked(spark):
-    found = sqltext.relations(spark, "SELECT * FROM STREAM(a) JOIN b USING (id) JOIN STREAM c USING (id)")
+    found = table_names.relations(spark, "SELECT * FROM STREAM(a) JOIN b USING (id) JOIN STREAM c USING (id)")
     assert [(ref.parts[0], ref.streaming) for ref in found] == [("a", True), ("b", False), ("c", True)]
 
 
@@ -67,7 +67,8 @@ def test_streaming_references_are_marked(spark):
         ("SELECT * FROM STREAM(a.b)", "SELECT * FROM STREAM(new) AS `b`"),
         ("SELECT * FROM STREAM a.b s", "SELECT * FROM STREAM new s"),
         ("SELECT * FROM a.b TABLESAMPLE (10 PERCENT)", "SELECT * FROM new TABLESAMPLE (10 PERCENT) AS `b`"),
-        ("SELECT * FROM a.b VERSION AS OF 1, c", "SELECT * FROM new VERSION AS OF 1 AS `b`, new AS `c`"),
+        ("SELECT * FROM a.b VERSION AS OF 1, c", "SELECT * FROM new AS `b`, new AS `c`"),
+        ("SELECT * FROM a.b FOR SYSTEM_TIME AS OF DATE '2024-01-01' - 1 t", "SELECT * FROM new t"),
         ("SELECT * FROM a.b WITH (x=')')", "SELECT * FROM new WITH (x=')') AS `b`"),
         ("TABLE a.b", "TABLE new"),
         ("SELECT * FROM b t(x, y)", "SELECT * FROM new t(x, y)"),
@@ -75,17 +76,17 @@ def test_streaming_references_are_marked(spark):
     ],
 )
 def test_rewriting_keeps_the_names_that_columns_are_reached_by(spark, sql, rewritten):
-    assert sqltext.rewrite(spark, sql, lambda ref: "new") == rewritten
-    sqltext.parse(spark, rewritten)
+    assert table_names.rewrite(spark, sql, lambda ref: "new") == rewritten
+    table_names.parse(spark, rewritten)
 
 
 def test_configuration_values_are_substituted_before_positions_are_taken(spark):
     spark.conf.set("lakelet.test.catalog", "a_long_catalog")
     try:
         sql = "SELECT * FROM ${lakelet.test.catalog}.s.x"
-        (ref,) = sqltext.relations(spark, sql)
-        assert sqltext.substitute(spark, sql)[ref.start : ref.stop] == "a_long_catalog.s.x"
-        assert sqltext.rewrite(spark, sql, lambda ref: "y") == "SELECT * FROM y AS `x`"
+        (ref,) = table_names.relations(spark, sql)
+        assert table_names.substitute(spark, sql)[ref.start : ref.stop] == "a_long_catalog.s.x"
+        assert table_names.rewrite(spark, sql, lambda ref: "y") == "SELECT * FROM y AS `x`"
     finally:
         spark.conf.unset("lakelet.test.catalog")
 
@@ -108,9 +109,9 @@ def test_configuration_values_are_substituted_before_positions_are_taken(spark):
     ],
 )
 def test_only_queries_are_queries(spark, sql, reads_only):
-    assert sqltext.is_query(spark, sql) is reads_only
+    assert table_names.is_query(spark, sql) is reads_only
 
 
 def test_names_are_listed_once():
-    refs = [sqltext.RelationRef(p, 0, 0, False, False) for p in [("a", "b c"), ("x",), ("x",)]]
-    assert sqltext.names_of(refs) == ["a.`b c`", "x"]
+    refs = [table_names.RelationRef(p, 0, 0, False, False) for p in [("a", "b c"), ("x",), ("x",)]]
+    assert table_names.names_of(refs) == ["a.`b c`", "x"]

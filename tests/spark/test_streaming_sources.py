@@ -36,19 +36,12 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
         return dlt.read_stream("feed").groupBy("id").count()
 
     @dlt.table
-    def of_changes():
-        return spark.readStream.table("current")
-
-    @dlt.table
     def of_changes_skipping():
         return spark.readStream.option("skipChangeCommits", "true").table("current")
 
     @dlt.table
     def of_totals():
         return spark.sql("SELECT * FROM STREAM(totals)")
-
-    dlt.create_streaming_table("chained")
-    dlt.apply_changes(target="chained", source="current", keys=["id"], sequence_by="id")
 
     @dlt.table
     def allowed():
@@ -57,16 +50,49 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
     )
     p.arrive("a.json", {"id": 1, "seq": 1}, folder="customers")
     found = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
-    assert {name: e.code for name, e in found.items()} == dict.fromkeys(
-        ("of_changes", "of_changes_skipping", "of_totals", "chained"), "STREAM_SOURCE_UPDATED"
-    )
+    assert {name: e.code for name, e in found.items()} == dict.fromkeys(("of_changes_skipping", "of_totals"), "STREAM_SOURCE_UPDATED")
     lines = p.files[0].read_text().splitlines()
     for name, error in found.items():
         assert ("totals" if name == "of_totals" else "current") in lines[error.where.line - 1]
         assert "readChangeFeed" in str(error.todo)
         assert "as a batch" in str(error.todo)
-    assert "main.default.current" in found["of_changes"].what
+    assert "main.default.current" in found["of_changes_skipping"].what
     assert "skipChangeCommits" in str(found["of_changes_skipping"].why)
+
+
+def test_a_stream_over_a_change_table_goes_on_until_a_commit_updates_or_deletes_a_row(project):
+    p = project(
+        CUSTOMERS
+        + """
+    @dlt.table
+    def of_changes():
+        return spark.readStream.table("current")
+
+    dlt.create_streaming_table("chained")
+    dlt.apply_changes(target="chained", source="history", keys=["id"], sequence_by="__START_AT", column_list=["id"])
+"""
+    )
+    for n, events in enumerate([[(1, 5), (2, 5)], [(3, 5)], [(4, 1), (1, 4), (1, 5)]]):  # the last one comes late, or once more
+        p.arrive(f"{n}.json", *({"id": id, "seq": seq} for id, seq in events), folder="customers")
+        if n == 0:
+            notices = [notice.text for notice in p.pipeline.check().notices]
+            assert sum("the stream fails at the first commit that updates or deletes rows" in text for text in notices) == 2
+        if n < 2:
+            p.run()
+            assert p.rows("of_changes") == p.rows("chained") == [1, 2, 3][: n + 2]
+    p.run(expect="FAILED")
+    assert p.errors() == {"chained": "STREAM_SOURCE_CHANGED"}  # the late event is a version of its own there
+    assert p.rows("of_changes") == [1, 2, 3, 4]
+    p.arrive("3.json", {"id": 1, "seq": 6}, {"id": 5, "seq": 1}, folder="customers")
+    p.run(expect="FAILED")
+    assert p.errors() == {"chained": "STREAM_SOURCE_CHANGED", "of_changes": "STREAM_SOURCE_CHANGED"}
+    (error,) = (e for e in p.result.errors if "of_changes" in str(e.dataset))
+    assert "main.default.current" in error.what
+    for remedy in ("readChangeFeed", "as a batch, in a materialized view", "lakelet run --full-refresh main.default.of_changes"):
+        assert remedy in str(error.todo)
+    assert "skipChangeCommits" not in str(error.todo)
+    p.run(full_refresh=["of_changes"], select=["of_changes"])
+    assert p.rows("of_changes") == [1, 2, 3, 4, 5]
 
 
 EVENTS = (

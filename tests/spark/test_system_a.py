@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from lakelet.config import load_config
+from lakelet.config.update_config import load_config
 from lakelet.pipeline import Pipeline
-from lakelet.samples import check, check_expectations, generate, write_expected
-from lakelet.storage import Storage
+from lakelet.project.samples import check, check_expectations, generate, write_expected
+from lakelet.storage.root import Storage
 
 PROJECT = Path(__file__).parents[2]
 

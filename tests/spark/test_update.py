@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 BRONZE = """
     import dlt

@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from lakelet.errors import LakeletError
-from lakelet.select import Request
-from lakelet.stopping import Terminated, stoppable
+from lakelet.base.errors import LakeletError
+from lakelet.plan.selection import Request
+from lakelet.update.stopping import Terminated, stoppable
 
 BRONZE = """
     import dlt
@@ -516,7 +516,7 @@ def test_a_checkpoint_that_was_cleared_before_the_process_died_is_cleared_once(p
             raise MemoryError(point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelet.update.reached", dies)
+        patched.setattr("lakelet.update.update.reached", dies)
         with pytest.raises(MemoryError):
             p.run(reset_checkpoint=("bronze",))
     p.run()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.planning import FilePart
-from lakelet.autoloader.source import FilesPartition, PartReader
+from lakelet.autoloader.part_reader import FilesPartition, PartReader
+from lakelet.autoloader.spec import FilePart
 
 INFER = {"cloudFiles.inferColumnTypes": "true"}
 
@@ -53,8 +53,8 @@ class Folder:
         for path in files:
             size = path.stat().st_size
             step = -(-size // parts) or 1
-            whole = FilePart(str(path), size, 0)
-            cut = [FilePart(str(path), size, 0, at, min(step, size - at)) for at in range(0, size, step)]
+            whole = FilePart(str(path), size, 0, checked=False)
+            cut = [FilePart(str(path), size, 0, at, min(step, size - at), checked=False) for at in range(0, size, step)]
             ranges += [whole] if parts == 1 else cut
         rows: list[dict[str, Any]] = []
         for batch in PartReader(spec, FilesPartition(ranges, -1, 0)).batches():

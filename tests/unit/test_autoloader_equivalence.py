@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from lakelet.autoloader.formats.json_blocks import BlockReader, UnknownInLine
-from lakelet.autoloader.formats.json_rows import IGNORE, RAISE, RESCUE, RowRules
-from lakelet.autoloader.formats.json_text import Syntax
-from lakelet.autoloader.formats.json_values import MomentFormats
-from lakelet.autoloader.infer import Typing
+from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
+from lakelet.autoloader.formats.json.inference import Typing
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.formats.json.values import MomentFormats
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(

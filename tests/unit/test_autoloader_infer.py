@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.evolve import UnknownFieldException, UnknownFieldNote, grow, note_of
-from lakelet.autoloader.hints import parse_hints
+from lakelet.autoloader.schema.hints import parse_hints
+from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote, grow, note_of
 
 
 def inferred(tmp_path: Path, *texts: str, **options: str) -> str:

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.discovery import Filters, list_files
-from lakelet.autoloader.files import LocalFiles, files_for
-from lakelet.autoloader.hints import apply_hints, parse_hints
-from lakelet.autoloader.infer import Array, Struct, to_spark
-from lakelet.autoloader.lines import splittable
+from lakelet.autoloader.discovery.files import LocalFiles, files_for
+from lakelet.autoloader.discovery.listing import Filters, list_files
+from lakelet.autoloader.formats.json.inference import Array, Struct, to_spark
+from lakelet.autoloader.formats.lines import splittable
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.planning import FilePart, pack
-from lakelet.errors import LakeletError, Location
+from lakelet.autoloader.planning import pack
+from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+from lakelet.autoloader.spec import FilePart
+from lakelet.base.errors import LakeletError, Location
 
 
 def options(**given: str) -> Options:

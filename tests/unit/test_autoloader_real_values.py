@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from autoloading import INFER, Program
-from lakelet.autoloader.evolve import UnknownFieldException
+from lakelet.autoloader.types.growth import UnknownFieldException
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 pytestmark = [pytest.mark.real_data, pytest.mark.skipif(not DATA.is_dir(), reason=f"{DATA} is not on this machine")]

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import types as t
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.files import LocalFiles
-from lakelet.autoloader.lines import count_lines, read_blocks
-from lakelet.autoloader.schema_log import SchemaLog
-from lakelet.errors import LakeletError
+from lakelet.autoloader.discovery.files import LocalFiles
+from lakelet.autoloader.formats.lines import count_lines, read_blocks
+from lakelet.autoloader.schema.schema_log import SchemaLog
+from lakelet.base.errors import LakeletError
 
 
 def source(tmp_path: Path, **options: str) -> AutoLoaderSource:

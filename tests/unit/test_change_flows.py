@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lakelet import api
-from lakelet.errors import LakeletError
-from lakelet.model import ChangeSpec, Flow, Kind, NullUpdates
-from lakelet.names import Namespace
-from lakelet.registry import Registry, reading, recording
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.language import api
+from lakelet.language.model import ChangeSpec, Flow, Kind, NullUpdates
+from lakelet.language.registry import Registry, reading, recording
 
 
 class Column:

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.archive import Archive
-from lakelet.autoloader.clean import Cleaned, clean_files
-from lakelet.autoloader.clean_options import DELETE, MOVE, CleanSource, seconds
-from lakelet.autoloader.discovery import Filters, list_files
-from lakelet.autoloader.file_state import STATES, states
-from lakelet.autoloader.files import LocalFiles
-from lakelet.autoloader.ledger import SKIPPED, Ledger
+from lakelet.autoloader.discovery.files import LocalFiles
+from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.autoloader.options import parse_options
-from lakelet.errors import LakeletError
+from lakelet.autoloader.state.archive import Archive
+from lakelet.autoloader.state.cleanup_options import DELETE, MOVE, CleanSource, seconds
+from lakelet.autoloader.state.file_states import STATES, states
+from lakelet.autoloader.state.ledger import SKIPPED, Ledger
+from lakelet.autoloader.state.source_cleanup import Cleaned, clean_files
+from lakelet.base.errors import LakeletError
 
 SECOND = 1_000_000
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location
+from lakelet.base.names import TableName
 from lakelet.cli.main import app, main
-from lakelet.errors import DefinitionErrors, LakeletError, Location
-from lakelet.eventlog.events import Event, Origin
-from lakelet.graph import Graph, Node
-from lakelet.model import Kind
-from lakelet.names import TableName
+from lakelet.language.model import Kind
+from lakelet.language.registry import Notice
 from lakelet.pipeline import Checked
-from lakelet.plan import Plan, Step, Strategy
-from lakelet.registry import Notice
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.plan.decisions import Plan, Step, Strategy
+from lakelet.plan.graph import Graph, Node
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 NAME = TableName("main", "default", "orders")
 NODE = Node(NAME, Kind.STREAMING_TABLE, (), (), (str(NAME),), (("id", "bigint"),), (), Location("a.py", 3))
@@ -343,7 +343,7 @@ def test_a_reader_that_goes_away_is_no_error(stored):
 
 
 def test_doctor_gives_one_line_per_check_and_the_remedy(monkeypatch, capsys):
-    from lakelet import doctor
+    from lakelet.project import doctor
 
     found = [doctor.Check("Java", True, "17.0.15"), doctor.Check("archive", False, "not made yet", "Type: x", blocking=False)]
     monkeypatch.setattr(doctor, "examine", lambda: found)

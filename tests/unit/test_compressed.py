@@ -12,9 +12,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakelet.autoloader.files import LocalFiles
-from lakelet.autoloader.lines import open_stream, read_blocks, splittable
-from lakelet.errors import LakeletError
+from lakelet.autoloader.discovery.files import LocalFiles
+from lakelet.autoloader.formats.lines import open_stream, read_blocks, splittable
+from lakelet.base.errors import LakeletError
 
 CONTENT = b"".join(b'{"id":%d,"text":"%s"}\n' % (n, b"ab" * (n % 50)) for n in range(20_000))
 

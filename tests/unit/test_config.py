@@ -9,9 +9,9 @@ from textwrap import dedent
 
 import pytest
 
-from lakelet.config import PipelineConfig, find_storage, load_config
-from lakelet.errors import LakeletError
-from lakelet.names import Namespace
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config.update_config import PipelineConfig, find_storage, load_config
 
 PIPELINE_FILE = "import dlt\n"
 
@@ -277,6 +277,13 @@ def test_old_names_of_the_format_still_work(project):
     assert (config.name, config.namespace) == ("p stage", Namespace("main", "old_stage"))
 
 
+def test_a_file_of_an_old_name_that_names_no_bundle_is_another_tools(project):
+    project.write("a.py").write("bundle.yaml", "name: other\nversion: 1.0.0\nassets: {notebooks: [{path: a.py}]}\n")
+    assert project.load().name != "other"
+    project.write("bundle.yaml", "bundle: {name: other}\nassets: {}\n")
+    assert project.error().code == "CONFIG_INVALID"
+
+
 def test_anchors_and_merge_keys(project):
     project.write("a.py").write(
         "databricks.yml",
@@ -472,7 +479,7 @@ def test_a_storage_on_s3_is_the_same_place_under_each_of_its_schemes(project, st
         (["empty"], {}, "NO_SOURCES", "no pipeline source file in empty"),
         (["a.txt"], {}, "USAGE", "a.txt is no source file"),
         (["a.py"], {"target": "dev"}, "USAGE", "the deployment target 'dev' needs a bundle; {root} has no databricks.yml"),
-        (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=c: a key may hold letters, digits, '_', '-' and '.' only"),
+        (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=…: a key may hold letters, digits, '_', '-' and '.' only"),
         (["a.py"], {"storage": "gs://b/x"}, "STORAGE_UNSUPPORTED", "the storage gs://b/x is neither a folder nor on S3"),
         (["a.py"], {"storage": "dbfs:/x"}, "STORAGE_UNSUPPORTED", "the storage dbfs:/x is neither a folder nor on S3"),
     ],
@@ -502,5 +509,5 @@ def test_the_storage_of_commands_without_sources(project):
 
 
 def test_configuration_imports_no_spark():
-    code = "import sys, lakelet.config; sys.exit(any(m in sys.modules for m in ('pyspark', 'pandas', 'deltalake', 'pyarrow')))"
+    code = "import sys, lakelet.config.update_config; sys.exit(bool({'pyspark', 'pandas', 'deltalake', 'pyarrow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

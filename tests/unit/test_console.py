@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import Namespace
 from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
-from lakelet.errors import LakeletError, Location
-from lakelet.eventlog.events import Event, Origin
-from lakelet.names import Namespace
+from lakelet.storage.eventlog.events import Event, Origin
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
 UPDATE = "3f2a91c0-0000-4000-8000-000000000000"

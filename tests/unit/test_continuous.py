@@ -6,9 +6,9 @@ import textwrap
 
 import pytest
 
-from lakelet.config import load_config
-from lakelet.continuous import Rounds, pace
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.config.update_config import load_config
+from lakelet.update.continuous import Rounds, pace
 
 EVERY = "pipelines.trigger.interval"
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pyspark.sql import types as t
 
 from lakelet.autoloader.formats import UnknownFields
-from lakelet.autoloader.formats.csv_files import CsvReader
-from lakelet.autoloader.formats.csv_split import AT_DELIMITER, NONE, BrokenRecord, Dialect, RecordScanner
-from lakelet.autoloader.planning import FilePart
+from lakelet.autoloader.formats.csv.format import CsvReader
+from lakelet.autoloader.formats.csv.split import AT_DELIMITER, NONE, BrokenRecord, Dialect, RecordScanner
+from lakelet.autoloader.spec import FilePart
 
 DATA = Path(__file__).parent / "data" / "csv-splits.json"
 SCHEMA = t.StructType(
@@ -146,7 +146,7 @@ def rows_of(folder: Folder, source: Any, schema: t.StructType, *, vectorised: bo
     arrow = to_arrow_schema(schema, timezone="UTC")
     fields = [(f.name, f.dataType, a.type) for f, a in zip(schema.fields, arrow, strict=True)]
     spec = source.reader_spec()
-    from lakelet.autoloader.files import files_for
+    from lakelet.autoloader.discovery.files import files_for
 
     path = folder.root / "a.csv"
     reader = CsvReader(spec, fields, files_for(str(folder.root))[0], frozenset(), vectorised=vectorised)

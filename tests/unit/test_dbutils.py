@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from lakelet.dbutils import Injected
-from lakelet.errors import LakeletError
-from lakelet.loader import Loaded, loaded
-from lakelet.names import Namespace
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.language.dbutils import Injected
+from lakelet.language.loader import Loaded, loaded
 
 TABLE = "\nimport dlt\n@dlt.table\ndef t():\n    return None\n"
 

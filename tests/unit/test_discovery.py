@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.autoloader.discovery import Filters, list_files
-from lakelet.autoloader.files import LocalFiles
-from lakelet.autoloader.globs import PathPattern, fixed_folder, name_pattern
-from lakelet.errors import LakeletError
+from lakelet.autoloader.discovery.files import LocalFiles
+from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, name_pattern
+from lakelet.autoloader.discovery.listing import Filters, list_files
+from lakelet.base.errors import LakeletError
 
 TABLE = [  # pattern, file, taken by a lenient one, taken by a strict one (spec 5.3)
     ("/a/b", "/a/b/c/file.txt", True, True),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lakelet import doctor
-from lakelet import environment as env
-from lakelet.doctor import Check
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.project import doctor
+from lakelet.project.doctor import Check
+from lakelet.spark.launch import environment as env
 
 Install = Callable[[str, str], Path]
 

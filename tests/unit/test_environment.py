@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lakelet import environment as env
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import environment as env
 
 MakeJava = Callable[..., Path]
 
@@ -307,5 +307,6 @@ def test_no_file_names_a_registry_host() -> None:
 
 
 def test_environment_and_session_import_neither_spark_nor_pandas() -> None:
-    code = "import sys, lakelet.environment, lakelet.session, lakelet.doctor; print({'pyspark', 'pandas', 'pyarrow'} & set(sys.modules))"
+    modules = "lakelet.spark.launch.environment, lakelet.spark.launch.session, lakelet.project.doctor"
+    code = f"import sys, {modules}; print({{'pyspark', 'pandas', 'pyarrow'}} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "set()"

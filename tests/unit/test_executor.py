@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelet.executor import Outcome, execute
+from lakelet.update.executor import Outcome, execute
 
 DIAMOND = {"top": [], "left": ["top"], "right": ["top"], "bottom": ["left", "right"]}
 
@@ -143,3 +144,28 @@ def test_an_interrupt_while_an_item_is_handed_over_still_waits_for_it(monkeypatc
     with pytest.raises(KeyboardInterrupt):
         run({"a": []}, work)
     assert ended == ["a"]
+
+
+def test_an_interrupt_between_two_jobs_of_an_item_cancels_the_next_ones_too() -> None:
+    """As a flow works: jobs one after the other, and a cancellation reaches only the one that is running."""
+    cancelled = threading.Event()
+    jobs: list[int] = []
+
+    def work(item: str) -> bool:
+        for number in range(200):
+            jobs.append(number)
+            cancelled.clear()
+            if cancelled.wait(0.5):
+                return False
+        return True
+
+    def skipped(item: str, roots: tuple[str, ...]) -> None:
+        raise AssertionError
+
+    timer = threading.Timer(0.3, signal.pthread_kill, (threading.main_thread().ident, signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        execute(["a"], {"a": []}, work, skipped=skipped, workers=1, hurry=cancelled.set)
+    assert time.monotonic() - began < 10
+    assert len(jobs) < 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from lakelet.errors import Location
-from lakelet.explain import graph_json, graph_mermaid, graph_text, plan_json, plan_text
-from lakelet.graph import Graph, Node
-from lakelet.model import Action, Expectation, Kind
-from lakelet.names import TableName
-from lakelet.plan import Plan, Step, Strategy
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
+from lakelet.language.model import Action, Expectation, Kind
+from lakelet.plan.decisions import Plan, Step, Strategy
+from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text, plan_json, plan_text
+from lakelet.plan.graph import Graph, Node
 
 WHERE = Location("pipelines/shop.py", 12)
 

@@ -12,17 +12,17 @@ import pytest
 from pyspark.sql import types as t
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.discovery import Filters, list_files
-from lakelet.autoloader.files import LocalFiles, files_for
-from lakelet.autoloader.files_remote import RemoteFiles
-from lakelet.autoloader.ledger import Limits
+from lakelet.autoloader.discovery.files import LocalFiles, files_for
+from lakelet.autoloader.discovery.listing import Filters, list_files
+from lakelet.autoloader.discovery.remote_files import RemoteFiles
+from lakelet.autoloader.part_reader import FilesPartition, PartReader
 from lakelet.autoloader.planning import Planner
-from lakelet.autoloader.schema_log import SchemaLog
-from lakelet.autoloader.source import FilesPartition, PartReader
-from lakelet.errors import LakeletError
-from lakelet.filestates import checkpoint_states
-from lakelet.objects import RemoteStore, S3Settings, open_store
-from lakelet.places import RemotePath, place
+from lakelet.autoloader.schema.schema_log import SchemaLog
+from lakelet.autoloader.state.ledger import Limits
+from lakelet.base.errors import LakeletError
+from lakelet.files.paths import RemotePath, place
+from lakelet.files.remote import RemoteStore, S3Settings, open_store
+from lakelet.spark.names.file_states import checkpoint_states
 from tests.s3 import S3Server
 
 
@@ -122,13 +122,13 @@ def test_only_one_of_many_creates_a_file(files: tuple[RemoteFiles, str]) -> None
 def test_the_claim_of_a_dead_process_does_not_stand_in_the_way(files: tuple[RemoteFiles, str], monkeypatch: pytest.MonkeyPatch) -> None:
     store, root = files
     store.write(f"{root}/log/.claim-0-00000000", b"")
-    monkeypatch.setattr("lakelet.objects._CLAIM_SECONDS", -1)
+    monkeypatch.setattr("lakelet.files.remote._CLAIM_SECONDS", -1)
     claims = RemoteStore._claims
 
     def aged(self: RemoteStore, folder: str, prefix: str) -> dict[str, int]:
         return {name: moment - 5 * 10**9 * name.endswith("-00000000") for name, moment in claims(self, folder, prefix).items()}
 
-    monkeypatch.setattr("lakelet.objects._CLAIM_SECONDS", 2)
+    monkeypatch.setattr("lakelet.files.remote._CLAIM_SECONDS", 2)
     monkeypatch.setattr(RemoteStore, "_claims", aged)
     assert store.create(f"{root}/log/0", b"mine")
     assert store.names(f"{root}/log") == ["0"]
@@ -152,7 +152,7 @@ def test_what_is_no_known_place_is_refused(location: str) -> None:
 def test_other_schemes_go_to_their_file_systems(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made: list[Any] = []
     for name in ("_gcs", "_azure", "_hdfs"):
-        monkeypatch.setattr(f"lakelet.objects.{name}", lambda *args, name=name: made.append((name, *args)))
+        monkeypatch.setattr(f"lakelet.files.remote.{name}", lambda *args, name=name: made.append((name, *args)))
     places = {
         "gs://bucket/a/b": "bucket/a/b",
         "abfss://box@account.dfs.core.windows.net/a/b": "box/a/b",
@@ -321,7 +321,7 @@ def test_a_place_of_this_machine_is_a_path(tmp_path: Path) -> None:
 
 
 def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lakelet.config import load_config
+    from lakelet.config.update_config import load_config
     from lakelet.pipeline import _data_bytes
 
     (tmp_path / "a.py").write_text("import dlt\n")
@@ -332,5 +332,5 @@ def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, t
     assert _data_bytes(local, None) == 1000
     assert _data_bytes(local, "2199-01-01T00:00:00+00:00") == 0
     assert _data_bytes(remote, None) is None  # how much its tables hold is not known
-    monkeypatch.setattr("lakelet.launch.FULL_COMPILER_BYTES", 1000)
+    monkeypatch.setattr("lakelet.spark.launch.java_process.FULL_COMPILER_BYTES", 1000)
     assert _data_bytes(remote, None) == 1000

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lakelet.forks import PLAIN_PYTHON, python_executable
+from lakelet.spark.launch.forks import PLAIN_PYTHON, python_executable
 
 REPORT = """
     import json, os, sys
@@ -82,7 +82,7 @@ def test_the_executable_is_an_interpreter_before_during_and_after_the_server(fol
     """A server that is killed, and a run that ends: in a process of its own, whose server is not the one of the other tests."""
     script = f"""
         import json, os, signal, subprocess, sys, time
-        from lakelet import forks
+        from lakelet.spark.launch import forks
 
         def forked():
             environment = {{**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": {str(folder / "more")!r}}}

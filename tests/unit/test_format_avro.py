@@ -15,7 +15,7 @@ import fastavro
 import pytest
 
 from autoloading import Program, rescued
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
 MODE = "cloudFiles.schemaEvolutionMode"

@@ -11,8 +11,8 @@ import pytest
 from format_folder import INFER, Folder, picked, rescued
 from pyspark.sql import types as t
 
-from lakelet.autoloader.evolve import UnknownFieldException, grow
-from lakelet.errors import LakeletError
+from lakelet.autoloader.types.growth import UnknownFieldException, grow
+from lakelet.base.errors import LakeletError
 
 
 @pytest.fixture

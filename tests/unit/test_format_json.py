@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.formats.json_records import records_in
-from lakelet.autoloader.formats.json_text import Syntax
-from lakelet.errors import LakeletError
+from lakelet.autoloader.formats.json.records import records_in
+from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
 HINTS = "cloudFiles.schemaHints"

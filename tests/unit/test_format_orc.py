@@ -16,10 +16,10 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from autoloading import Program, rescued
-from lakelet.autoloader.files import files_for
-from lakelet.autoloader.formats.orc_files import OrcReader
-from lakelet.autoloader.planning import FilePart
-from lakelet.errors import LakeletError
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.formats.typed.orc import OrcReader
+from lakelet.autoloader.spec import FilePart
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
 RESCUE = {"rescuedDataColumn": "_rescued_data"}

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from autoloading import Program, parquet, rescued
-from lakelet.autoloader.formats.arrow_json import json_texts
-from lakelet.autoloader.formats.rebase import julian_to_gregorian
-from lakelet.autoloader.planning import FilePart
-from lakelet.errors import LakeletError
+from lakelet.autoloader.formats.typed.arrow_json import json_texts
+from lakelet.autoloader.formats.typed.rebase import julian_to_gregorian
+from lakelet.autoloader.spec import FilePart
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
 MODE = "cloudFiles.schemaEvolutionMode"
@@ -299,7 +299,7 @@ def test_large_files_are_read_in_parts_and_every_record_once(make: Make) -> None
 def _reader(one: Program) -> Any:
     from pyspark.sql.pandas.types import to_arrow_type
 
-    from lakelet.autoloader.files import files_for
+    from lakelet.autoloader.discovery.files import files_for
     from lakelet.autoloader.formats import format_of
 
     source = one.open()

@@ -10,7 +10,7 @@ from format_folder import Folder, picked
 from pyspark.sql import types as t
 
 from lakelet.autoloader.spec import NONE
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 
 def test_I17_lines_whole_files_and_bytes(tmp_path: Path) -> None:
@@ -65,9 +65,9 @@ def test_line_separators_encodings_and_compression(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path) -> None:
-    from lakelet.autoloader.files import files_for
-    from lakelet.autoloader.formats.text_files import TextReader
-    from lakelet.autoloader.planning import FilePart
+    from lakelet.autoloader.discovery.files import files_for
+    from lakelet.autoloader.formats.text import TextReader
+    from lakelet.autoloader.spec import FilePart
 
     source = Folder(tmp_path, "text").put("a.txt", b"\xff\xfe\n").open()
     import pyarrow as pa

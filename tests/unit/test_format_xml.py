@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.formats.json_text import BrokenText, dump
-from lakelet.autoloader.formats.xml_text import XmlRules, rows_of, tree_of
-from lakelet.errors import LakeletError
+from lakelet.autoloader.formats.json.text import BrokenText, dump
+from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
+from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
 XML = {"cloudFiles.format": "xml", "rowTag": "r"}

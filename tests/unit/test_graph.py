@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from lakelet.errors import Location
-from lakelet.graph import Graph, Node, topological
-from lakelet.model import Kind
-from lakelet.names import Namespace
+from lakelet.base.errors import Location
+from lakelet.base.names import Namespace
+from lakelet.language.model import Kind
+from lakelet.plan.graph import Graph, Node, topological
 
 NAMES = Namespace("main", "default")
 

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.hints import apply_hints, hinted_columns, parse_hints
-from lakelet.errors import LakeletError
+from lakelet.autoloader.schema.hints import apply_hints, hinted_columns, parse_hints
+from lakelet.base.errors import LakeletError
 
 HINTS = "cloudFiles.schemaHints"
 Make = Callable[..., Program]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.errors import LakeletError
-from lakelet.loader import loaded
-from lakelet.names import Namespace
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.language.loader import loaded
 
 Load = Callable[..., tuple[list[str], list[LakeletError]]]
 TABLE = "\nimport dlt\ndlt.table(lambda: None, name=words.NAME)\n"

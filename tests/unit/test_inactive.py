@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet import inactive
-from lakelet.errors import Location
-from lakelet.graph import Graph, Node
-from lakelet.model import Kind
-from lakelet.names import TableName
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
+from lakelet.language.model import Kind
+from lakelet.plan.graph import Graph, Node
+from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.update import inactive_tables
 
 
 def node(name, kind=Kind.STREAMING_TABLE, external=()):
@@ -29,17 +29,17 @@ DROP = {"Pipelines.DropInactiveTables": "TRUE"}
 
 def test_definitions_that_go_and_come_back_are_told_once():
     before = registry(stored("a"), stored("b"), stored("c", active=False), stored("d", active=False), stored("v"))
-    found = inactive.sort_out(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
+    found = inactive_tables.sort_out(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
     assert {d.name: d.active for d in found.datasets.values()} == {
         "c.s.a": True, "c.s.b": False, "c.s.c": True, "c.s.d": False, "c.s.v": False,
     }  # fmt: skip
     assert (found.ceased, found.back, found.drop) == (("c.s.b", "c.s.v"), ("c.s.c",), ())
-    assert [level for _, _, level in inactive.told(found)] == ["WARN", "WARN", "INFO"]
+    assert [level for _, _, level in inactive_tables.told(found)] == ["WARN", "WARN", "INFO"]
 
 
 def test_what_is_read_by_name_and_what_a_sink_wrote_is_not_dropped():
     before = registry(stored("read"), stored("unread"), stored("sent", kind="sink"))
-    found = inactive.sort_out(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
+    found = inactive_tables.sort_out(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
     assert found.drop == ("c.s.unread",)
 
 
@@ -50,7 +50,7 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
     folders = [tmp_path / entry.path, *storage.belongings(TableName("c", "s", "t"))]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)
-    remove = inactive.remove_tree
+    remove = inactive_tables.remove_tree
     calls = []
 
     def dies(folder):
@@ -59,13 +59,13 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
             raise KeyboardInterrupt
         remove(folder)
 
-    monkeypatch.setattr(inactive, "remove_tree", dies)
+    monkeypatch.setattr(inactive_tables, "remove_tree", dies)
     with pytest.raises(KeyboardInterrupt):
-        inactive.drop(storage, storage.registry(), ["c.s.t"])
+        inactive_tables.drop(storage, storage.registry(), ["c.s.t"])
     left = Storage(tmp_path).registry().datasets["c.s.t"]
     assert (left.epoch, left.columns) == (4, None)
 
-    monkeypatch.setattr(inactive, "remove_tree", remove)
-    kept = inactive.drop(storage, storage.reload(), ["c.s.t"])
+    monkeypatch.setattr(inactive_tables, "remove_tree", remove)
+    kept = inactive_tables.drop(storage, storage.reload(), ["c.s.t"])
     assert list(kept.datasets) == list(Storage(tmp_path).registry().datasets) == ["c.s.other"]
     assert not any(folder.exists() for folder in folders)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
-from lakelet.config import load_config
-from lakelet.errors import LakeletError
-from lakelet.starter import report_lines, start
-from lakelet.starter.findings import PathFound, Place
-from lakelet.starter.paths import prefix
-from lakelet.starter.sqltexts import names_of
+from lakelet.config.update_config import load_config
+from lakelet.project.init import report_lines, start
+from lakelet.project.init.findings import PathFound, Place
+from lakelet.project.init.paths import prefix
+from lakelet.project.init.sqltexts import names_of
 
 BRONZE = """\
 import dlt

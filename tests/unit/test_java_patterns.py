@@ -6,8 +6,8 @@ from datetime import date, datetime, timezone
 
 import pytest
 
-from lakelet.autoloader.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
-from lakelet.errors import LakeletError
+from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
+from lakelet.base.errors import LakeletError
 
 
 def shown(pattern: str, text: str, kind: str = TIMESTAMP, zone: str = "UTC") -> str | None:

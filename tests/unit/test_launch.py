@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelet import environment as env
-from lakelet import launch, session
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import environment as env
+from lakelet.spark.launch import java_process, session
 
 JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
 
@@ -18,7 +18,7 @@ JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
 @pytest.fixture
 def delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> env.Jars:
     monkeypatch.setenv("LAKELET_CACHE", str(tmp_path / "cache"))
-    for name in (launch.RECORD_CLASSES, launch.DEBUG, "SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR"):
+    for name in (java_process.RECORD_CLASSES, java_process.DEBUG, "SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     jars = env.Jars(tmp_path / env.JAR_NAMES[0], tmp_path / env.JAR_NAMES[1])
     for path in jars.paths:
@@ -28,20 +28,20 @@ def delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> env.Jars:
 
 def test_small_and_unknown_inputs_get_the_quick_compiler_large_ones_the_full_one(delta: env.Jars) -> None:
     quick = "-XX:TieredStopAtLevel=1"
-    assert quick in launch.tuning_options(JAVA, delta, None)
-    assert quick in launch.tuning_options(JAVA, delta, 1000)
-    assert quick not in launch.tuning_options(JAVA, delta, launch.FULL_COMPILER_BYTES)
+    assert quick in java_process.tuning_options(JAVA, delta, None)
+    assert quick in java_process.tuning_options(JAVA, delta, 1000)
+    assert quick not in java_process.tuning_options(JAVA, delta, java_process.FULL_COMPILER_BYTES)
 
 
 def test_the_archive_is_used_only_when_it_fits(delta: env.Jars) -> None:
     archive = env.archive_path(JAVA, delta)
     option = f"-XX:SharedArchiveFile={archive}"
-    assert option not in launch.tuning_options(JAVA, delta, None)
+    assert option not in java_process.tuning_options(JAVA, delta, None)
     archive.parent.mkdir(parents=True)
     archive.touch()
-    assert option in launch.tuning_options(JAVA, delta, None)
+    assert option in java_process.tuning_options(JAVA, delta, None)
     os.utime(delta.delta_spark, (1, 1))
-    assert option not in launch.tuning_options(JAVA, delta, None)
+    assert option not in java_process.tuning_options(JAVA, delta, None)
 
 
 def test_a_local_session_stays_on_loopback_and_out_of_the_current_folder(delta: env.Jars) -> None:
@@ -70,7 +70,7 @@ def test_s3_comes_last_on_the_class_path_and_tells_no_secret(delta: env.Jars, mo
     assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:5000"
     assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-west-1"
     assert "spark.sql.streaming.checkpointFileManagerClass" not in settings
-    command = launch.java_command(JAVA, delta, [], settings, more)
+    command = java_process.java_command(JAVA, delta, [], settings, more)
     assert command[2].startswith(delta.class_path)
     assert command[2].endswith("/jars/hadoop-aws.jar:/jars/bundle.jar")
     assert "very-secret-word" not in " ".join(command)
@@ -82,31 +82,31 @@ def test_the_caller_s_settings_win(delta: env.Jars) -> None:
     conf = {"spark.sql.session.timeZone": "Europe/Berlin", "spark.driver.memory": "5g"}
     settings = session.session_settings(delta, app_name="a", master=None, conf=conf)
     assert settings["spark.sql.session.timeZone"] == "Europe/Berlin"
-    assert "-Xmx5g" in launch.java_command(JAVA, delta, [], settings)
+    assert "-Xmx5g" in java_process.java_command(JAVA, delta, [], settings)
 
 
 def test_a_local_run_ignores_the_configuration_of_some_other_spark(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     settings = session.session_settings(delta, app_name="a", master=None, conf={})
-    assert "/opt/spark" not in launch.java_command(JAVA, delta, [], settings)[2]
+    assert "/opt/spark" not in java_process.java_command(JAVA, delta, [], settings)[2]
     cluster = session.session_settings(delta, app_name="a", master="yarn", conf={})
-    assert "/opt/spark/conf" in launch.java_command(JAVA, delta, [], cluster)[2]
+    assert "/opt/spark/conf" in java_process.java_command(JAVA, delta, [], cluster)[2]
 
 
 def test_a_java_that_ends_at_once_is_told_with_its_own_words(delta: env.Jars) -> None:
-    java = launch.start_java(["/bin/sh", "-c", "echo 'Invalid maximum heap size: -Xmx1x'; exit 1"], local=True)
+    java = java_process.start_java(["/bin/sh", "-c", "echo 'Invalid maximum heap size: -Xmx1x'; exit 1"], local=True)
     with pytest.raises(LakeletError, match="Invalid maximum heap size") as caught:
-        launch.connect(java)
+        java_process.connect(java)
     assert caught.value.code == "SPARK_START_FAILED"
     assert str(env.cache_folder() / "logs") in (caught.value.todo or "")
     assert not java.connection.parent.exists()
 
 
 def test_a_java_that_stays_silent_is_given_up(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "START_TIMEOUT_SECONDS", 0.05)
-    java = launch.start_java(["/bin/sleep", "60"], local=True)
+    monkeypatch.setattr(java_process, "START_TIMEOUT_SECONDS", 0.05)
+    java = java_process.start_java(["/bin/sleep", "60"], local=True)
     with pytest.raises(LakeletError, match="before it was ready"):
-        launch.connect(java)
+        java_process.connect(java)
     assert java.process.wait(timeout=5) != 0
 
 
@@ -117,9 +117,9 @@ def test_old_logs_are_removed(delta: env.Jars) -> None:
         log = logs / f"spark-{age}.log"
         log.touch()
         os.utime(log, (age, age))
-    java = launch.start_java([sys.executable, "-c", ""], local=True)
+    java = java_process.start_java([sys.executable, "-c", ""], local=True)
     java.process.wait(timeout=10)
-    assert len(list(logs.iterdir())) == launch.KEPT_LOGS
+    assert len(list(logs.iterdir())) == java_process.KEPT_LOGS
     assert java.log is not None
     assert java.log.exists()
 

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
-from lakelet.autoloader.discovery import LISTING
-from lakelet.autoloader.ledger import Ledger, Limits, take
+from lakelet.autoloader.discovery.listing import LISTING
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.planning import Planner, batch_of, offset_of
+from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.spec import ReaderSpec
-from lakelet.errors import LakeletError
+from lakelet.autoloader.state.ledger import Ledger, Limits, take
+from lakelet.autoloader.state.offsets import batch_of, offset_of
+from lakelet.base.errors import LakeletError
 
 DATA = Path(__file__).parent / "data"
 
@@ -150,7 +151,7 @@ def test_a_batch_counts_as_committed_from_the_next_plan_or_the_end_of_a_run(tmp_
 
 
 def test_unseen_agrees_with_a_set_of_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lakelet.autoloader.ledger._COMPARED_ROWS", 50)
+    monkeypatch.setattr("lakelet.autoloader.state.ledger._COMPARED_ROWS", 50)
     rng = random.Random(5)
     ledger, seen, timed = Ledger(str(tmp_path)), set[str](), set[tuple[str, int]]()
     for batch in range(70):

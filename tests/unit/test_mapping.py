@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.config import load_config
-from lakelet.errors import LakeletError
-from lakelet.mapping import PathMap, flag_for, pairs_of
-from lakelet.named import held, named_tables
-from lakelet.names import Namespace
-from lakelet.objects import is_set_up
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config.named_tables import held, named_tables
+from lakelet.config.path_map import PathMap, flag_for, pairs_of, python_path_hint
+from lakelet.config.update_config import load_config
+from lakelet.files.remote import is_set_up
 
 BASE = Path("/home/me/project")
 
@@ -190,7 +190,7 @@ def test_a_place_that_does_not_exist_is_refused_where_it_is_read_and_made_where_
 
 
 def test_a_hosted_path_that_this_machine_has_is_that_path(tmp_path, monkeypatch):
-    monkeypatch.setattr("lakelet.mapping.HOSTED_ROOTS", frozenset({"dbfs", tmp_path.parts[1]}))
+    monkeypatch.setattr("lakelet.config.path_map.HOSTED_ROOTS", frozenset({"dbfs", tmp_path.parts[1]}))
     found = places()
     (tmp_path / "in").mkdir()
     assert found.located(f"{tmp_path}/in/*.json", readable=nothing) == f"{tmp_path}/in/*.json"
@@ -352,10 +352,20 @@ def test_the_input_of_an_update_is_guessed_from_places_too(pipeline):
 
 
 def test_a_pipeline_of_much_code_is_sized_like_a_large_input(pipeline):
-    from lakelet.launch import FULL_COMPILER_BYTES
     from lakelet.pipeline import _data_bytes
+    from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
 
     small = config(pipeline)
     assert _data_bytes(small, None) is None
     small.files[0].write_text("# a comment\n" * 10_000)
     assert _data_bytes(small, None) == FULL_COMPILER_BYTES
+
+
+def test_a_hosted_path_that_python_itself_opens_says_why_no_map_helps(tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        Path("/Volumes/main/shop/config.yml").read_text()
+    assert "--map" in str(python_path_hint(missing.value))
+    assert "/Volumes/main/shop/config.yml" in str(python_path_hint(missing.value))
+    with pytest.raises(FileNotFoundError) as other:
+        (tmp_path / "config.yml").read_text()
+    assert python_path_hint(other.value) is None

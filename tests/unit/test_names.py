@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.errors import nearest_names
-from lakelet.names import Namespace, split_name
+from lakelet.base.errors import nearest_names
+from lakelet.base.names import Namespace, split_name
 
 
 @pytest.mark.parametrize(

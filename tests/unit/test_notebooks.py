@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from lakelet import sources
-from lakelet.errors import LakeletError
-from lakelet.loader import Loaded, loaded
-from lakelet.names import Namespace
-from lakelet.notebook import Cell, read_source
-from lakelet.registry import reading
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config import source_files
+from lakelet.language.loader import Loaded, loaded
+from lakelet.language.notebook import Cell, read_source
+from lakelet.language.registry import reading
 from lakelet.testing.loading import load_file
 
 
@@ -364,7 +364,7 @@ def test_notebooks_are_found_in_a_folder_and_hidden_files_are_not(folder):
     folder.write("b/.hidden.sql", SQL_CELLS)
     folder.write("d/commented.sql", "-- CREATE MATERIALIZED VIEW x AS SELECT 1\n")
     folder.write("e/other_name.py", "import databricks.pipelines as pipes\n@pipes.table\ndef u(): ...\n")
-    found = [str(file.relative_to(folder.path)) for file in sources.in_folder(folder.path)]
+    found = [str(file.relative_to(folder.path)) for file in source_files.in_folder(folder.path)]
     assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql", "e/other_name.py"]
 
 

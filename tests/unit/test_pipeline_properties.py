@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.api import DLT
-from lakelet.config import load_config
-from lakelet.errors import LakeletError
-from lakelet.names import Namespace
-from lakelet.properties import duration, examine, interval, look_up, reset_allowed
-from lakelet.propertychecks import check_properties
-from lakelet.registry import Registry, recording
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config.properties import duration, examine, interval, look_up, reset_allowed
+from lakelet.config.update_config import load_config
+from lakelet.language.api import DLT
+from lakelet.language.property_notices import check_properties
+from lakelet.language.registry import Registry, recording
 
 SPEC = Path("/work/shared/spec/dlt-semantics.md")
 

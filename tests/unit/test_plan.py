@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.plan import Decision, SourcePosition, Strategy, ViewState, stream_decision, view_decision
+from lakelet.plan.decisions import Decision, SourcePosition, Strategy, ViewState, stream_decision, view_decision
 
 NOTHING = SourcePosition("a", False, "a has no new file")
 SOMETHING = SourcePosition("b", True, "b has 2 new file(s)")

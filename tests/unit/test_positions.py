@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from lakelet.flows.positions import physical_filter, read_checkpoint, table_position
-from lakelet.plans import equality_filter
-from lakelet.tables import TableLog, streams_from_log
+from lakelet.storage.delta.tables import TableLog, streams_from_log
 
 
 def commit(folder, version, *actions):
@@ -23,26 +20,6 @@ def add(kind, **more):
 
 def offset(version, index=-1):
     return json.dumps({"reservoirVersion": version, "index": index, "isStartingVersion": False})
-
-
-@pytest.mark.parametrize(
-    ("condition", "found"),
-    [
-        ("(kind = 'a')", {"kind": {"a"}}),
-        ("(events.kind = 'a')", {"kind": {"a"}}),
-        ("((kind = 'a') AND (n = 3))", {"kind": {"a"}, "n": {"3"}}),
-        ("((kind IN ('a', 'b')) AND (kind = 'b'))", {"kind": {"b"}}),
-        ("(kind <=> 'it''s')", {}),
-        ("(kind = 'it\\'s (a) AND b')", {"kind": {"it's (a) AND b"}}),
-        ("((kind = 'a') OR (kind = 'b'))", {}),
-        ("(NOT (kind = 'a'))", {}),
-        ("(lower(kind) = 'a')", {}),
-        ("(day = DATE '2026-01-02')", {"day": {"2026-01-02"}}),
-        ("(kind = 'a' AND (x > 3))", {"kind": {"a"}}),
-    ],
-)
-def test_only_equalities_that_must_hold_narrow_the_partitions(condition, found):
-    assert {k: set(v) for k, v in equality_filter([condition]).items()} == found
 
 
 def test_a_flow_waits_only_for_files_that_can_match(tmp_path):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import typer
 
+from lakelet.base.errors import CODES, ExitCode
 from lakelet.cli.main import app
-from lakelet.errors import CODES, ExitCode
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -23,7 +23,7 @@ INTRODUCTION = """\
 
 Every error carries one of these codes in square brackets, then what happened, where (file and line), why, the nearest name, and what to
 do. The exit code of the process follows from it; when several errors are reported together, the highest counts. This page is made from
-`lakelet.errors.CODES` (`LAKELET_UPDATE_GOLDEN=1 pytest tests/unit/test_reference.py`).
+`lakelet.base.errors.CODES` (`LAKELET_UPDATE_GOLDEN=1 pytest tests/unit/test_reference.py`).
 """
 
 

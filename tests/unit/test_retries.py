@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from lakelet.config import load_config
-from lakelet.errors import CODES, LakeletError
-from lakelet.executor import Again, Outcome, execute
-from lakelet.retries import SETTLED, UNLIMITED, Retries
+from lakelet.base.errors import CODES, LakeletError
+from lakelet.config.update_config import load_config
+from lakelet.update.executor import Again, Outcome, execute
+from lakelet.update.retries import SETTLED, UNLIMITED, Retries
 
 LOST = LakeletError("FLOW_FAILED", "the network was away")
 BROKEN = LakeletError("EXPECTATION_VIOLATION", "a row broke a rule")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
-from lakelet.errors import Location
-from lakelet.flows.roles import remade
-from lakelet.model import ChangeSpec, Dataset, Flow, Kind
-from lakelet.names import TableName
-from lakelet.storage import StoredDataset
+from lakelet.analysis.analyzer import AnalyzedDataset, AnalyzedFlow
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
+from lakelet.flows.target_kind import remade
+from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.storage.root import StoredDataset
 
 NAME = TableName("c", "s", "t")
 WHERE = Location("p.py", 1)

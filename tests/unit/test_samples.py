@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from lakelet.errors import LakeletError
-from lakelet.samples import generate
-from lakelet.samples.contract import SILVER, SILVER_OWN
+from lakelet.base.errors import LakeletError
+from lakelet.project.samples import generate
+from lakelet.project.samples.contract import SILVER, SILVER_OWN
 
 CONTRACT_PAGE = Path(__file__).parents[2] / "docs" / "system-a.md"
 NUMBER_FIELDS = {
@@ -109,7 +109,7 @@ def test_the_report_counts_what_landed(tmp_path: Path) -> None:
 
 
 def test_large_drops_are_split_into_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.import_module("lakelet.samples.generate"), "PART_LINES", 200)
+    monkeypatch.setattr(importlib.import_module("lakelet.project.samples.generate"), "PART_LINES", 200)
     report = generate(tmp_path, rows=1000, seed=5)
     assert [path.name for path in report.files] == [f"drop_001-part-{part:03d}.json" for part in range(5)]
     assert not list(tmp_path.rglob(".*"))

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.errors import LakeletError
-from lakelet.samples import Difference, check, check_expectations, expected_counts, generate, write_expected
+from lakelet.base.errors import LakeletError
+from lakelet.project.samples import Difference, check, check_expectations, expected_counts, generate, write_expected
 
 Tables = dict[str, pa.Table]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from lakelet.errors import LakeletError
-from lakelet.samples import expected_counts, generate, write_expected
-from lakelet.samples.contract import SILVER, TABLES
-from lakelet.samples.facts import text_number
+from lakelet.base.errors import LakeletError
+from lakelet.project.samples import expected_counts, generate, write_expected
+from lakelet.project.samples.contract import SILVER, TABLES
+from lakelet.project.samples.facts import text_number
 
 BROKEN = '{"insertId":"cut","timestamp":"2026-03-01T08:0'
 

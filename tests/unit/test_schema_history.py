@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructType
 
-from lakelet.autoloader.schema_log import SchemaLog
+from lakelet.autoloader.schema.schema_log import SchemaLog
 from lakelet.autoloader.spec import LOCATION_FILE
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
 from lakelet.cli.main import main
-from lakelet.errors import LakeletError
-from lakelet.names import Namespace
-from lakelet.schemahistory import differences, read_history, roll_back
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.inspection.schema_history import differences, read_history, roll_back
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 NAME = Namespace("main", "default").resolve("t")
 EMPTY = StructType([])

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from lakelet.errors import ExitCode, LakeletError, Location
-from lakelet.graph import Graph, Node
-from lakelet.model import Kind
-from lakelet.names import Namespace
-from lakelet.select import EVERYTHING, Request, Selection, below_failed, refuse_in_continuous, select
+from lakelet.base.errors import ExitCode, LakeletError, Location
+from lakelet.base.names import Namespace
+from lakelet.language.model import Kind
+from lakelet.plan.graph import Graph, Node
+from lakelet.plan.selection import EVERYTHING, Request, Selection, below_failed, refuse_in_continuous, select
 
 NAMES = Namespace("main", "default")
 

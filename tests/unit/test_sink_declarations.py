@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from lakelet import api, sql
-from lakelet.errors import LakeletError
-from lakelet.model import Definitions, Kind
-from lakelet.names import Namespace
-from lakelet.redaction import shown_options
-from lakelet.registry import Registry, recording
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.base.redaction import shown_options
+from lakelet.language import api, sql
+from lakelet.language.model import Definitions, Kind
+from lakelet.language.registry import Registry, recording
 
 SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.config import PipelineConfig, load_config
-from lakelet.errors import LakeletError
-from lakelet.names import Namespace
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.config.update_config import PipelineConfig, load_config
 
 FULL = """
 name: events

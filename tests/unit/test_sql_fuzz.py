@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sql_statements import CONFIGURATION, THEMES
 
-from lakelet import sql
-from lakelet.names import Namespace
-from lakelet.registry import Registry, recording
-from lakelet.sql.colons import json_paths
+from lakelet.base.names import Namespace
+from lakelet.language import sql
+from lakelet.language.registry import Registry, recording
+from lakelet.language.sql_text.json_paths import json_paths
 
 SEEDS = [statement for statements in THEMES.values() for statement in statements]
 PIECES = [

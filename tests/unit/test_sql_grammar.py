@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from sql_statements import CONFIGURATION, THEMES
 
-from lakelet import sql
-from lakelet.errors import Location
-from lakelet.model import Dataset, Definitions, Expectation, Flow, NullUpdates
-from lakelet.names import Namespace
-from lakelet.registry import Registry, recording
+from lakelet.base.errors import Location
+from lakelet.base.names import Namespace
+from lakelet.language import sql
+from lakelet.language.model import Dataset, Definitions, Expectation, Flow, NullUpdates
+from lakelet.language.registry import Registry, recording
 
 
 def declared(*texts: str, line: int = 1) -> tuple[Registry, Definitions, bool]:
@@ -154,7 +154,7 @@ def test_a_query_runs_in_the_line_and_column_that_it_has_in_the_file():
 
 
 def test_sqlglot_is_not_loaded_for_pipelines_without_sql():
-    code = "import sys, lakelet.loader, lakelet.reads, lakelet.pipeline; assert 'sqlglot' not in sys.modules"
+    code = "import sys, lakelet.language.loader, lakelet.spark.names.reader, lakelet.pipeline; assert 'sqlglot' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

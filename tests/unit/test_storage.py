@@ -13,18 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lakelet.errors import ExitCode, LakeletError
-from lakelet.names import Namespace, TableName
-from lakelet.storage import (
-    FORMAT,
-    LastUpdate,
-    Registry,
-    Storage,
-    StoredDataset,
-    StoredFlow,
-    new_table_path,
-    write_atomically,
-)
+from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.names import Namespace, TableName
+from lakelet.storage.root import FORMAT, LastUpdate, Registry, Storage, StoredDataset, StoredFlow, new_table_path, write_atomically
 
 UPDATE = "0b5e1f6a-0000-4000-8000-000000000001"
 

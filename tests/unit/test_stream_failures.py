@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from lakelet.errors import Location
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
 from lakelet.flows.remedies import stream_failure
-from lakelet.names import TableName
-from lakelet.storage import Registry, Storage, StoredDataset
+from lakelet.storage.root import Registry, Storage, StoredDataset
 
 HEAD = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
 MOVED = (

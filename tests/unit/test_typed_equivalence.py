@@ -26,11 +26,11 @@ from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_type
 
 from lakelet.autoloader import SourceSpec
-from lakelet.autoloader.files import files_for
+from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.formats import UnknownFields, WiderType
-from lakelet.autoloader.formats.parquet_files import ParquetReader
+from lakelet.autoloader.formats.typed.parquet import ParquetReader
 from lakelet.autoloader.options import parse_options
-from lakelet.autoloader.planning import FilePart
+from lakelet.autoloader.spec import FilePart
 
 EXAMPLES = os.environ.get("LAKELET_PROPERTY_EXAMPLES")
 few = settings(max_examples=int(EXAMPLES or 20), deadline=None, derandomize=not EXAMPLES, suppress_health_check=list(HealthCheck))

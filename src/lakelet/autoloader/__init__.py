@@ -5,7 +5,8 @@ Importing this package imports neither Spark nor pyarrow's readers; both come wi
 
 from __future__ import annotations
 
-from lakelet.autoloader.driver import AutoLoaderSource, register
+from lakelet.autoloader.driver import AutoLoaderSource
+from lakelet.autoloader.registration import register
 from lakelet.autoloader.spec import Pending, SchemaChange, SourceSpec
 
 __all__ = ["AutoLoaderSource", "Pending", "SchemaChange", "SourceSpec", "register"]

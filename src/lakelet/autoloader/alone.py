@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from lakelet.autoloader.driver import AutoLoaderSource
 from lakelet.autoloader.options import Options
-from lakelet.autoloader.source_schema import SourceSchema
+from lakelet.autoloader.schema.source_schema import SourceSchema
 from lakelet.autoloader.spec import ReaderSpec, SourceSpec
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.evolve import UnknownFieldNote
+    from lakelet.autoloader.types.growth import UnknownFieldNote
 
 STATE_OPTION = "lakelet.state"
 """Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another place)."""
@@ -72,7 +72,7 @@ def evolve_in_reader(spec: ReaderSpec, note: UnknownFieldNote) -> None:
     Raises CF_STATE_DAMAGED when log or ledger are gone.
     """
     from lakelet.autoloader.formats import format_of
-    from lakelet.autoloader.ledger import Ledger
+    from lakelet.autoloader.state.ledger import Ledger
 
     format = format_of(spec.format)
     assert format is not None

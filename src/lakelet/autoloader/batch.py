@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from lakelet.autoloader.detect import with_format
-from lakelet.autoloader.discovery import list_files
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.discovery.globs import is_pattern
+from lakelet.autoloader.discovery.listing import list_files
 from lakelet.autoloader.driver import check_types
-from lakelet.autoloader.files import files_for
-from lakelet.autoloader.globs import is_pattern
 from lakelet.autoloader.options import parse_options
+from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
 from lakelet.autoloader.planning import filters_of, spread
-from lakelet.autoloader.source import FilesPartition, PartReader, joined
-from lakelet.autoloader.source_schema import SourceSchema, reader_spec
+from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import ADD_WIDEN, NONE, RESCUE, SPEC_OPTION, ReaderSpec, SourceSpec
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

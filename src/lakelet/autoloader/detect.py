@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from lakelet.autoloader.discovery import list_files
-from lakelet.autoloader.files import Files, files_for
+from lakelet.autoloader.discovery.files import Files, files_for
+from lakelet.autoloader.discovery.listing import list_files
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import filters_of
 from lakelet.autoloader.spec import SourceSpec
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 _COMPRESSED = re.compile(r"\.(gz|gzip|bz2|deflate|snappy|zst|zstd|lz4)$", re.IGNORECASE)
 _EXTENSIONS: Mapping[str, str] = {

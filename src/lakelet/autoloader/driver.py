@@ -9,26 +9,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.source_schema import SourceSchema, reader_spec
+from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.clean import Cleaned
-
-
-# Where a stream starts, Spark puts these into the environment of the registered source, one Java map for all streams, while a task of
-# another stream may be serializing it, which fails when the map grows (Spark 4.2.0). With the keys there it never grows; each start
-# replaces the values.
-_PUT_BY_SPARK = {
-    "SPARK_LOCAL_DIRS": "",
-    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
-    "SPARK_BUFFER_SIZE": "65536",
-    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
-}
+    from lakelet.autoloader.state.source_cleanup import Cleaned
 
 
 class AutoLoaderSource:
@@ -55,7 +44,7 @@ class AutoLoaderSource:
             LakeletError: an option is unknown, wrong or not supported yet; the path is a file or cannot be read here.
         """
         from lakelet.autoloader.detect import with_format
-        from lakelet.autoloader.discovery import source_folder
+        from lakelet.autoloader.discovery.listing import source_folder
 
         try:
             source_folder(spec.path)
@@ -90,9 +79,10 @@ class AutoLoaderSource:
         """Count the files that no batch up to the Spark offset `committed` holds. Never writes."""
         import pyarrow.compute as pc
 
-        from lakelet.autoloader.discovery import list_files
-        from lakelet.autoloader.ledger import Ledger
-        from lakelet.autoloader.planning import batch_of, filters_of
+        from lakelet.autoloader.discovery.listing import list_files
+        from lakelet.autoloader.planning import filters_of
+        from lakelet.autoloader.state.ledger import Ledger
+        from lakelet.autoloader.state.offsets import batch_of
 
         listing = list_files(self._spec.path, filters_of(self._options.reader))
         waiting = listing.found
@@ -100,20 +90,26 @@ class AutoLoaderSource:
             waiting = Ledger(self._state).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
         return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
-    def read_stream(self, spark: SparkSession, *, name: str, evolve_here: bool = False) -> DataFrame:
+    def read_stream(
+        self, spark: SparkSession, *, name: str, evolve_here: bool = False, settled: str | None = None, changing: bool = False
+    ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
         The observation has the fields records, rescued, corrupt, first_file, first_line. The data source must be registered.
-        `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version.
+        `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `settled`: the Spark offset
+        up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`).
         """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
         from lakelet.autoloader.metadata import hide_metadata, observe
+        from lakelet.autoloader.state.offsets import batch_of
 
         if self._state is None:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
         self._note_location(self._state)
-        description = self.reader_spec(parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here)
+        description = self.reader_spec(
+            parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here, settled=batch_of(settled), changing=changing
+        )
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()
         return hide_metadata(observe(ClassicDataFrame(loaded, spark), name), self.schema(), spark)
@@ -127,8 +123,8 @@ class AutoLoaderSource:
 
         Infers over the whole planned micro-batch that failed. Returns what changed, None when the failure is something else.
         """
-        from lakelet.autoloader.evolve import note_of
-        from lakelet.autoloader.ledger import Ledger
+        from lakelet.autoloader.state.ledger import Ledger
+        from lakelet.autoloader.types.growth import note_of
 
         note = note_of(failure)
         if note is None or note.state != self._state:
@@ -141,9 +137,9 @@ class AutoLoaderSource:
         Called when a flow is drained. Returns what was done, None when the options ask for nothing. Raises LakeletError or OSError when the
         state cannot be read or written; files that cannot be moved or deleted are reported in the result.
         """
-        from lakelet.autoloader.clean import clean_files
-        from lakelet.autoloader.ledger import Ledger
-        from lakelet.autoloader.planning import batch_of
+        from lakelet.autoloader.state.ledger import Ledger
+        from lakelet.autoloader.state.offsets import batch_of
+        from lakelet.autoloader.state.source_cleanup import clean_files
 
         if self._state is None or committed is None:
             return None
@@ -158,7 +154,7 @@ class AutoLoaderSource:
 
     def _note_location(self, state: str) -> None:
         """Write down where the schema log lies, for those who look into the state."""
-        from lakelet.autoloader.files import files_for
+        from lakelet.autoloader.discovery.files import files_for
 
         files, folder = files_for(state)
         file = f"{folder.rstrip('/')}/{LOCATION_FILE}"
@@ -168,40 +164,18 @@ class AutoLoaderSource:
             files.write(file, location)
 
     def _skip_existing(self, state: str) -> None:
-        from lakelet.autoloader.discovery import list_files
-        from lakelet.autoloader.ledger import Ledger
+        from lakelet.autoloader.discovery.listing import list_files
         from lakelet.autoloader.planning import filters_of
+        from lakelet.autoloader.state.ledger import Ledger
 
         ledger = Ledger(state)
         if not ledger.exists():
             ledger.skip_existing(list_files(self._spec.path, filters_of(self._options.reader)).found)
 
 
-def register(spark: SparkSession, *, wrap: bool = True) -> None:
-    """Make `format("cloudFiles")` known to a session, also of an application that Lakelet does not run.
-
-    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too. May be called
-    any number of times.
-    """
-    from lakelet.autoloader.source import CloudFilesDataSource
-
-    environment = spark.sparkContext.environment
-    added = {key: value for key, value in _PUT_BY_SPARK.items() if key not in environment}
-    environment.update(added)
-    try:
-        spark.dataSource.register(CloudFilesDataSource)
-    finally:
-        for key in added:
-            environment.pop(key, None)
-    if wrap:
-        from lakelet.autoloader.loading import wrap_loading
-
-        wrap_loading()
-
-
 def check_types(options: Options, spec: SourceSpec) -> None:
     """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
-    from lakelet.autoloader.hints import hinted_columns
+    from lakelet.autoloader.schema.hints import hinted_columns
 
     schema = spec.schema if spec.schema is not None else hinted_columns(options.hints or "", spec.where)
     for name, kind in ((field.name, field.dataType) for field in schema.fields):

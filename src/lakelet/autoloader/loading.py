@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.alone import SOURCE_CONFS, open_alone
+from lakelet.autoloader.options import batch_usage
 from lakelet.autoloader.spec import SPEC_OPTION
-from lakelet.errors import LakeletError
-from lakelet.registry import active_reader
+from lakelet.base.active import in_pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +108,7 @@ def _stream_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
         said, given = said_to(self), given_options(self, options)
         ours = str(format or said.get("format")).lower() == FORMAT and SPEC_OPTION not in given
-        if not ours or active_reader() is not None:
+        if not ours or in_pipeline():
             frame: DataFrame = original(self, path, format, schema, **options)
             return frame
         spark = self._spark
@@ -122,15 +122,9 @@ def _stream_load(original: Any) -> Any:
 
 def _batch_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        if str(format or said_to(self).get("format")).lower() == FORMAT and active_reader() is None:
+        if str(format or said_to(self).get("format")).lower() == FORMAT and not in_pipeline():
             raise batch_usage()
         frame: DataFrame = original(self, path, format, schema, **options)
         return frame
 
     return load
-
-
-def batch_usage() -> LakeletError:
-    """The error for `spark.read.format("cloudFiles")` (case S10)."""
-    what = "cloudFiles is a streaming source; it was used in spark.read"
-    return LakeletError("CF_INCORRECT_BATCH_USAGE", what, todo='Use spark.readStream.format("cloudFiles").')

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.planning import FilePart
-from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL
+from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL, FilePart
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lakelet.autoloader.clean_options import OPTIONS as CLEAN_OPTIONS
-from lakelet.autoloader.clean_options import CleanSource, clean_source
-from lakelet.autoloader.clean_options import notices as clean_notices
 from lakelet.autoloader.formats import NAMES, Format, format_of
-from lakelet.autoloader.formats.option import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
+from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
 from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUED_COLUMN, ReaderSpec, SourceSpec
-from lakelet.errors import LakeletError, nearest_names
+from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
+from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source
+from lakelet.autoloader.state.cleanup_options import notices as clean_notices
+from lakelet.base.errors import LakeletError, nearest_names
 
 PREFIX = "cloudfiles."
 _LISTS = "listing is always complete"
@@ -298,7 +298,7 @@ def _bytes_of(value: str) -> int | None:
 
 
 def _moment(group: Mapping[str, str], name: str, zone: str, spec: SourceSpec) -> int | None:
-    from lakelet.autoloader.moments import timestamp_micros  # imports pyarrow
+    from lakelet.autoloader.types.timestamps import timestamp_micros  # imports pyarrow
 
     value = group.get(name.lower())
     if value is None:
@@ -319,3 +319,11 @@ def _regex(pattern: str, spec: SourceSpec) -> str:
         what = f"option ignoredPathSegmentRegex is not a regular expression: {error}"
         raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
     return pattern
+
+
+def batch_usage() -> LakeletError:
+    """The error for `spark.read.format("cloudFiles")` (case S10)."""
+    what = "cloudFiles is a streaming source; it was used in spark.read"
+    return LakeletError("CF_INCORRECT_BATCH_USAGE", what, todo='Use spark.readStream.format("cloudFiles").')
+
+

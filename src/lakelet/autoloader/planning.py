@@ -2,64 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from lakelet.autoloader.discovery import Filters, Listing, in_plan_order, list_files
-from lakelet.autoloader.files import files_for
+from lakelet.autoloader.discovery.files import LocalFiles, files_for
+from lakelet.autoloader.discovery.listing import Filters, Listing, in_plan_order, list_files
+from lakelet.autoloader.discovery.versions import look_again
 from lakelet.autoloader.formats import format_of
-from lakelet.autoloader.ledger import Ledger, Limits, now, take
-from lakelet.autoloader.spec import FAIL, ReaderSpec
-from lakelet.errors import LakeletError
+from lakelet.autoloader.spec import FAIL, FilePart, ReaderSpec
+from lakelet.autoloader.state.ledger import Ledger, Limits, now, take
+from lakelet.base.errors import LakeletError
 
-OFFSET_FORMAT = 1
 _SPLIT_BYTES = 32 << 20
 _SMALLEST_TASK = 2 << 20
 _OPEN_COST = 64 << 10
-
-
-@dataclass(frozen=True)
-class FilePart:
-    """A byte range of one file; `length` None means all of it."""
-
-    path: str
-    size: int
-    modified: int
-    start: int = 0
-    length: int | None = None
-
-
-def offset_of(batch: int) -> dict[str, int]:
-    """The offset that Spark logs after planning `batch`; -1 means nothing was planned."""
-    return {"v": OFFSET_FORMAT, "batch": batch}
-
-
-def batch_of(offset: dict[str, Any] | str | None) -> int:
-    """The batch number in an offset. Raises FORMAT_NEWER or CF_STATE_DAMAGED."""
-    if offset is None:
-        return -1
-    try:
-        fields = json.loads(offset) if isinstance(offset, str) else offset
-        version, batch = int(fields["v"]), int(fields["batch"])
-    except (ValueError, KeyError, TypeError):
-        raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} is not an offset of Auto Loader", todo="Do a full refresh.") from None
-    if version != OFFSET_FORMAT:
-        raise LakeletError("FORMAT_NEWER", f"an offset has format {version}, this Lakelet reads {OFFSET_FORMAT}", todo="Update Lakelet.")
-    return batch
-
-
-def is_offset(line: str) -> bool:
-    """Whether a line of Spark's offset log is an offset of Auto Loader."""
-    try:
-        fields = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(fields, dict) and set(fields) == {"v", "batch"}
 
 
 def filters_of(spec: ReaderSpec) -> Filters:
@@ -107,8 +67,8 @@ class Planner:
 
     def _clean(self, committed: int) -> None:
         """`cleanSource` of a stream that Lakelet does not run: once per start, for what is committed then. Trouble is a warning."""
-        from lakelet.autoloader.clean import clean_files
-        from lakelet.autoloader.clean_options import CleanSource
+        from lakelet.autoloader.state.cleanup_options import CleanSource
+        from lakelet.autoloader.state.source_cleanup import clean_files
 
         self._cleaned = True
         try:
@@ -125,31 +85,38 @@ class Planner:
 
     def parts(self, after: int, up_to: int) -> list[list[FilePart]]:
         """The file parts of batches `after`+1 … `up_to`, one list per task."""
-        if self._spec.mode == FAIL:
-            self._let_go_of_missing(after, up_to)
-        return spread(self._ledger.planned(after, up_to), self._spec)
+        tables = [self._looked_at(batch) for batch in range(after + 1, up_to + 1)]
+        files = pa.concat_tables([table for table, _ in tables]) if tables else self._ledger.planned(after, up_to)
+        unsteady = frozenset().union(*(paths for _, paths in tables))
+        settled = up_to <= self._spec.settled
+        return spread(files, self._spec, checked=not (settled or self._spec.changing), unsteady=unsteady)
 
-    def _let_go_of_missing(self, after: int, up_to: int) -> None:
-        """A batch that an earlier start planned and could not commit is freed of files that were removed since (spec 9, note on E04).
+    def _looked_at(self, batch: int) -> tuple[Any, frozenset[str]]:
+        """The entries of a batch as its files are now, and the paths of files that nobody waits for to stop changing.
 
-        They leave the ledger as well: a file that is put back is a new one.
+        A batch that the table has stays as it was planned. In any other one files that are gone leave the ledger where they may be missing:
+        a file that is put back is a new one (spec 9, note on E04).
         """
-        files, _ = files_for(self._spec.path)
-        for batch in range(after + 1, up_to + 1):
-            if self._first_planned is not None and batch >= self._first_planned:
-                return
-            entries = self._ledger.planned(batch - 1, batch)
-            there = [files.status(path) is not None for path in entries["path"].to_pylist()]
-            if not all(there):
-                self._ledger.replan(batch, entries.filter(pa.array(there, pa.bool_())))
+        spec, entries = self._spec, self._ledger.planned(batch - 1, batch)
+        files, _ = files_for(spec.path)
+        replayed = self._first_planned is None or batch < self._first_planned
+        if batch <= spec.settled or not (replayed or isinstance(files, LocalFiles)):
+            return entries, frozenset()
+        found, changed = look_again(files, entries, without_missing=spec.ignore_missing or (replayed and spec.mode == FAIL))
+        if changed or len(found) < len(entries):
+            self._ledger.replan(batch, found)
+        unsteady = found["path"].to_pylist() if spec.changing else changed if spec.evolve_here and replayed else ()
+        return found, frozenset(unsteady)
 
 
-def spread(files: Any, spec: ReaderSpec) -> list[list[FilePart]]:
-    """The parts of listed files, one list per task."""
+def spread(files: Any, spec: ReaderSpec, *, checked: bool = True, unsteady: frozenset[str] = frozenset()) -> list[list[FilePart]]:
+    """The parts of listed files, one list per task. `unsteady`: paths of files that may change meanwhile; each is read in one piece."""
     columns = (files[name].to_pylist() for name in ("path", "size", "modified"))
-    parts = [FilePart(path, size, modified) for path, size, modified in zip(*columns, strict=True)]
+    parts = [
+        FilePart(path, size, modified, checked=checked and path not in unsteady) for path, size, modified in zip(*columns, strict=True)
+    ]
     format = format_of(spec.format)
-    return pack(parts, spec.parallelism, lambda path: format is not None and format.splittable(spec, path))
+    return pack(parts, spec.parallelism, lambda path: path not in unsteady and format is not None and format.splittable(spec, path))
 
 
 def pack(files: Sequence[FilePart], parallelism: int, splittable: Callable[[str], bool]) -> list[list[FilePart]]:
@@ -173,4 +140,4 @@ def _split(file: FilePart, target: int, splittable: Callable[[str], bool]) -> li
         return [file]
     count = -(-file.size // target)
     step = -(-file.size // count)
-    return [FilePart(file.path, file.size, file.modified, at, min(step, file.size - at)) for at in range(0, file.size, step)]
+    return [replace(file, start=at, length=min(step, file.size - at)) for at in range(0, file.size, step)]

@@ -5,31 +5,20 @@ The stream reader lives in a process of its own and sees nothing but its options
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from datetime import datetime, timezone
+from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from lakelet.autoloader.evolve import UnknownFieldException, UnknownFieldNote
-from lakelet.autoloader.files import files_for
-from lakelet.autoloader.folders import folder_array, folder_value, folder_values, source_root
-from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
-from lakelet.autoloader.formats.option import DROP, FAILFAST
-from lakelet.autoloader.ledger import Limits
-from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
-from lakelet.autoloader.planning import FilePart, Planner, batch_of, offset_of
-from lakelet.autoloader.spec import ADD, ADD_WIDEN, SPEC_OPTION, ReaderSpec
-from lakelet.autoloader.unreadable import UnreadableFile
-from lakelet.errors import LakeletError
-
-_SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JVM
-_SHOWN = 500  # characters of a record in a message
+from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted
+from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
+from lakelet.autoloader.planning import Planner
+from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec
+from lakelet.autoloader.state.ledger import Limits
+from lakelet.autoloader.state.offsets import batch_of, offset_of
 
 
 class CloudFilesDataSource(DataSource):  # type: ignore[misc]
@@ -59,7 +48,7 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: StructType) -> Any:
         from lakelet.autoloader.batch import FilesReader
-        from lakelet.autoloader.loading import batch_usage
+        from lakelet.autoloader.options import batch_usage
 
         if self.options.get(SPEC_OPTION) and not self._spec().state:
             return FilesReader(self._spec())
@@ -67,14 +56,6 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
 
     def streamReader(self, schema: StructType) -> CloudFilesStreamReader:
         return CloudFilesStreamReader(self._spec(schema))
-
-
-class FilesPartition(InputPartition):  # type: ignore[misc]
-    """The work of one task."""
-
-    def __init__(self, parts: Sequence[FilePart], after: int, up_to: int) -> None:
-        super().__init__(None)
-        self.parts, self.after, self.up_to = tuple(parts), after, up_to
 
 
 class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -116,148 +97,3 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
 
     def read(self, partition: FilesPartition) -> Iterator[Any]:
         return joined(PartReader(self._spec, partition).batches())
-
-
-class PartReader:
-    """Reads the file parts of one partition into record batches of the source's full schema.
-
-    What is the same for all formats happens here: columns from folder names, the text of the rescued column, broken records by `mode`,
-    files that cannot be read, and the hidden columns.
-    """
-
-    def __init__(self, spec: ReaderSpec, partition: FilesPartition) -> None:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        public = StructType.fromJson(json.loads(spec.schema_json))
-        hidden = [METADATA_FIELD, LINE_FIELD] if spec.internal else []
-        self._spec, self._partition = spec, partition
-        self._fields = list(public.fields)
-        self._schema = to_arrow_schema(StructType([*emitted(public).fields, *hidden]), timezone="UTC")
-        self._files, _ = files_for(spec.path)
-        self._format = format_of(spec.format)
-        self._root = source_root(spec.path)
-        self._readers: dict[frozenset[str], FormatReader] = {}
-
-    def batches(self) -> Iterator[Any]:
-        for part in self._partition.parts:
-            yield from self._read(part)
-
-    def _read(self, part: FilePart) -> Iterator[Any]:
-        spec = self._spec
-        folders = {} if spec.recursive else folder_values(part.path, self._root)
-        from_path = frozenset(name for name in spec.partitions if name in folders or not spec.explicit or spec.partition_columns)
-        try:
-            for chunk in self._reader(from_path).chunks(part):
-                batch = self._batch(chunk, part, from_path, folders)
-                if len(batch):
-                    yield batch
-        except UnknownFields as error:
-            raise self._unknown(error, part) from None
-        except UnreadableFile as error:
-            skipped = spec.ignore_missing if error.missing else spec.ignore_corrupt
-            if spec.bad_records:
-                self._write_bad("bad_files", part, [{"path": self._files.uri(part.path), "reason": error.why or error.what}])
-            elif not skipped:
-                raise
-
-    def _reader(self, from_path: frozenset[str]) -> FormatReader:
-        found = self._readers.get(from_path)
-        if found is None:
-            assert self._format is not None
-            kinds = zip(self._fields, self._schema, strict=False)
-            fields = [(f.name, f.dataType, a.type) for f, a in kinds if f.name != self._spec.rescued_column and f.name not in from_path]
-            found = self._readers[from_path] = self._format.reader(self._spec, fields, self._files, from_path)
-        return found
-
-    def _batch(self, chunk: Chunk, part: FilePart, from_path: frozenset[str], folders: dict[str, str | None]) -> Any:
-        data = iter(chunk.columns)
-        misfits: list[str] = []
-        count = len(chunk.columns[0]) if chunk.columns else len(chunk.rescued or chunk.marks or ())
-        arrays: list[Any] = []
-        rescued_at = None
-        for at, field in enumerate(self._fields):
-            if field.name == self._spec.rescued_column:
-                rescued_at = at
-            elif field.name in from_path:
-                text = folders.get(field.name)
-                value = None if text is None else folder_value(text, field.dataType, self._spec.time_zone)
-                if text is not None and value is None:
-                    misfits.append(f"{json.dumps(field.name, ensure_ascii=False)}:{json.dumps(text, ensure_ascii=False)}")
-                arrays.append(folder_array(value, self._schema.field(at).type, count))
-            else:
-                arrays.append(next(data))
-        if rescued_at is not None:
-            arrays.insert(rescued_at, self._rescued(chunk, ",".join(misfits), part, count))
-        marks = pa.nulls(count, pa.int64()) if chunk.marks is None else pa.array(chunk.marks, pa.int64())
-        if self._spec.internal:
-            arrays += [metadata_arrays(part, self._files.uri(part.path), count), marks]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        return self._without_broken(batch, chunk, part) if chunk.raw else batch
-
-    def _rescued(self, chunk: Chunk, of_folders: str, part: FilePart, count: int) -> Any:
-        """The rescued column; `of_folders`: members for values of folder names that do not fit their columns."""
-        if chunk.rescued is None and not of_folders:
-            return pa.nulls(count, pa.string())
-        rescued = chunk.rescued if chunk.rescued is not None else [None] * count
-        if of_folders:
-            rescued = [of_folders if members is None else f"{of_folders},{members}" for members in rescued]
-        path = json.dumps(self._files.uri(part.path), ensure_ascii=False)
-        suffix = f',"_file_path":{path}}}' if self._spec.file_path_in_rescued else "}"
-        return pa.array([None if members is None else "{" + members + suffix for members in rescued], pa.string())
-
-    def _without_broken(self, batch: Any, chunk: Chunk, part: FilePart) -> Any:
-        """The batch as the mode for broken records wants it (spec 4.1)."""
-        spec = self._spec
-        if spec.bad_records:
-            uri = self._files.uri(part.path)
-            reason = "MALFORMED_RECORD_IN_PARSING"
-            self._write_bad("bad_records", part, [{"path": uri, "record": text, "reason": reason} for text in chunk.raw.values()])
-        elif spec.record_mode == FAILFAST:
-            at, text = next(iter(chunk.raw.items()))
-            line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0)
-            shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
-            raise LakeletError(
-                "FAILED_READ_FILE",
-                f"{self._files.uri(part.path)}, line {line}: a record is broken, and the mode is {FAILFAST}",
-                why=f"MALFORMED_RECORD_IN_PARSING: {shown}",
-                todo="Correct the record, or read with mode PERMISSIVE, which keeps its text.",
-            )
-        elif spec.record_mode != DROP:
-            return batch
-        return batch.filter(pa.array([at not in chunk.raw for at in range(len(batch))]))
-
-    def _write_bad(self, kind: str, part: FilePart, records: list[dict[str, str]]) -> None:
-        """Keep what is left out of the result. Same content, same name: a batch that is read again changes nothing."""
-        content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-        moment = datetime.fromtimestamp(part.modified / 1e6, timezone.utc).strftime("%Y%m%dT%H%M%S")
-        assert self._spec.bad_records
-        files, folder = files_for(self._spec.bad_records)
-        name = hashlib.sha256(content).hexdigest()[:32]
-        files.create(f"{folder.rstrip('/')}/{moment}/{kind}/part-{name}.json", content)
-
-    def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
-        uri = self._files.uri(part.path)
-        note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
-        retry = self._spec.mode in (ADD, ADD_WIDEN)
-        if retry and self._spec.evolve_here:
-            from lakelet.autoloader.alone import evolve_in_reader
-
-            evolve_in_reader(self._spec, note)
-        return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind)
-
-
-def joined(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same rows in fewer batches: small ones are put together."""
-    held: list[Any] = []
-    rows = 0
-    for batch in batches:
-        if len(batch) >= _SMALL_BATCH and not held:
-            yield batch
-            continue
-        held.append(batch)
-        rows += len(batch)
-        if rows >= _SMALL_BATCH:
-            yield pa.concat_batches(held)
-            held, rows = [], 0
-    if held:
-        yield pa.concat_batches(held)

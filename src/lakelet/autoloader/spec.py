@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lakelet.errors import LakeletError, Location
+from lakelet.base.errors import LakeletError, Location
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -103,6 +103,8 @@ class ReaderSpec:
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
     evolve_here: bool = False  # no driver of ours looks after the query: the reader that meets new columns writes the next schema version
+    settled: int = -1  # batches up to this one are in the table: what is read of them again is not written
+    changing: bool = False  # files changed under earlier attempts: read each in one piece, whatever happens to it meanwhile
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 
     @property
@@ -126,3 +128,20 @@ class ReaderSpec:
         for name in ("partition_columns", "partitions", "hinted"):
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
+
+
+@dataclass(frozen=True)
+class FilePart:
+    """A byte range of one file; `length` None means all of it.
+
+    `checked`: the file must still have this size and time when the part was read.
+    """
+
+    path: str
+    size: int
+    modified: int
+    start: int = 0
+    length: int | None = None
+    checked: bool = True
+
+

@@ -1,11 +1,14 @@
-"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (dlt-semantics 6.1). Layer 4.
+"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (dlt-semantics 6.1).
 
 The engine computes the same in Spark and is checked against this module. The words are those of the specification; what that leaves open
 is said where it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
 has to be remembered:
 
 - type 1 in row mode: the winning event of each key (a winning delete is the tombstone) and the highest truncate;
-- otherwise: the events of each key, once each.
+- otherwise: the events of each key, once each, with what they author by the options of the flow that brought them.
+
+A table goes from the first to the second when a flow needs that, and stays there: a winning event authors every leaf, so that the events
+which it beat could not matter any more.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from enum import Enum
 from itertools import chain
 from typing import Any
 
-from lakelet.errors import LakeletError
-from lakelet.model import ChangeSpec, ColumnPath, NullUpdates
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.state import AUTHORS_ALL, NullRule, keeps_events
+from lakelet.language.model import ChangeSpec, ColumnPath
 
 Values = Mapping[ColumnPath, Any]
 """Leaf → value. A leaf is a column, or a field of a struct where nulls are judged field by field."""
@@ -42,6 +46,7 @@ class Event:
     key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
     values: the selected columns that are no keys; those of a delete do not matter.
     sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case 29).
+    nulls: whose nulls say nothing, by the options of the flow that brought the event; set when it is folded into a state.
     """
 
     key: Key
@@ -49,6 +54,7 @@ class Event:
     values: Values = field(default_factory=dict)
     op: Op = Op.UPSERT
     sets: frozenset[ColumnPath] | None = None
+    nulls: NullRule = AUTHORS_ALL
 
 
 @dataclass(frozen=True)
@@ -63,10 +69,14 @@ class Row:
 
 @dataclass(frozen=True)
 class State:
-    """What is remembered between batches: events by key, in the order of arrival, and the sequence of the highest truncate."""
+    """What is remembered between batches: events by key, in the order of arrival, and the sequence of the highest truncate.
+
+    all_events: of each key all events are there, rather than the winning one.
+    """
 
     events: Mapping[Key, tuple[Event, ...]] = field(default_factory=dict)
     truncated: Any = None
+    all_events: bool = False
 
 
 def table(spec: ChangeSpec, events: Iterable[Event]) -> list[Row]:
@@ -76,7 +86,7 @@ def table(spec: ChangeSpec, events: Iterable[Event]) -> list[Row]:
 
 def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
     """The state after one more batch; a batch that raises changes nothing."""
-    batch = list(batch)
+    batch = [_with_options(spec, event) for event in batch]
     check(batch)
     truncates = [e.seq for e in batch if e.op is Op.TRUNCATE]
     truncated = max([*truncates, *([] if state.truncated is None else [state.truncated])], key=order, default=None)
@@ -85,8 +95,14 @@ def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
     for event in batch:
         if event.op is not Op.TRUNCATE:
             touched[event.key].append(event)
-    remember = _distinct if spec.scd_type == 2 or _fills(spec) else lambda events: (_winner(events),)
-    return State({key: remember(events) if key in touched else tuple(events) for key, events in by_key.items()}, truncated)
+    all_events = state.all_events or keeps_events(spec)
+    remember = _distinct if all_events else lambda events: (_winner(events),)
+    return State({key: remember(events) if key in touched else tuple(events) for key, events in by_key.items()}, truncated, all_events)
+
+
+def _with_options(spec: ChangeSpec, event: Event) -> Event:
+    """The event with what it authors, which later options do not change."""
+    return replace(event, nulls=NullRule.of(spec), sets=None if spec.columns_to_update is None else event.sets)
 
 
 def _distinct(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -102,7 +118,7 @@ def rows(spec: ChangeSpec, state: State) -> list[Row]:
     found: list[Row] = []
     for key in sorted(state.events, key=order):
         events = state.events[key]
-        found += _history(spec, events) if spec.scd_type == 2 else _current(spec, events, state.truncated)
+        found += _history(spec, events) if spec.scd_type == 2 else _current(events, state.truncated)
     return found
 
 
@@ -132,17 +148,15 @@ def _winner(events: Sequence[Event]) -> Event:
     return [e for e in events if (order(e.seq), e.op is Op.UPSERT) == best][-1]
 
 
-def _current(spec: ChangeSpec, events: Sequence[Event], truncated: Any) -> list[Row]:
+def _current(events: Sequence[Event], truncated: Any) -> list[Row]:
     """SCD1: the winner's row; none if the winner is a delete or older than a truncate. A truncate of its own sequence spares it (C22)."""
     winner = _winner(events)
     if winner.op is Op.DELETE or (truncated is not None and order(winner.seq) < order(truncated)):
         return []
-    if not _fills(spec):
-        return [Row(winner.key, winner.values)]
     # A truncate is a delete of all keys; a delete comes before an upsert of the same sequence, and so resets what was before it.
     resets = [] if truncated is None else [Event(winner.key, truncated, op=Op.DELETE)]
     walked = sorted([*resets, *events], key=lambda e: (order(e.seq), e.op is Op.UPSERT))
-    return [Row(winner.key, _filled(spec, walked)[-1].values)]
+    return [Row(winner.key, _filled(walked)[-1].values)]
 
 
 # --------------------------------------------------------------------------------------------------------------- type 2
@@ -152,7 +166,7 @@ def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
     """SCD2: consecutive upserts with equal tracked columns are one run and one row; a delete ends a run. No row has zero width."""
     found: list[Row] = []
     is_open = False
-    for event in _filled(spec, _one_per_sequence(events)):
+    for event in _filled(_one_per_sequence(events)):
         if is_open and event.op is Op.UPSERT and _same_version(spec, found[-1].values, event.values):
             found[-1] = replace(found[-1], values=event.values)
             continue
@@ -188,14 +202,9 @@ def _tracks(spec: ChangeSpec, leaf: ColumnPath) -> bool:
 # -------------------------------------------------------------------------------------- leaves that an event does not set
 
 
-def _fills(spec: ChangeSpec) -> bool:
-    return spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
-
-
-def _filled(spec: ChangeSpec, events: Sequence[Event]) -> list[Event]:
+def _filled(events: Sequence[Event]) -> list[Event]:
     """The events, walked in order: a leaf that an upsert did not author keeps its current value; a delete sets all of them to NULL."""
-    if not _fills(spec):
-        return list(events)
+    leaves = dict.fromkeys(leaf for event in events for leaf in event.values)
     found: list[Event] = []
     current: dict[ColumnPath, Any] = {}
     for event in events:
@@ -203,23 +212,16 @@ def _filled(spec: ChangeSpec, events: Sequence[Event]) -> list[Event]:
             current = {}
             found.append(event)
             continue
-        current |= {leaf: value for leaf, value in event.values.items() if _authors(spec, event, leaf)}
-        found.append(replace(event, values={**dict.fromkeys(event.values), **current}))
+        current = {leaf: event.values.get(leaf) if _authors(event, leaf) else current.get(leaf) for leaf in leaves}
+        found.append(replace(event, values=current))
     return found
 
 
-def _authors(spec: ChangeSpec, event: Event, leaf: ColumnPath) -> bool:
-    """Whether an upsert says what a leaf is: a null of a leaf whose nulls are ignored says nothing."""
-    if spec.columns_to_update is not None:
-        return event.sets is None or within(leaf, event.sets)
-    return event.values[leaf] is not None or not _ignores(spec, leaf)
-
-
-def _ignores(spec: ChangeSpec, leaf: ColumnPath) -> bool:
-    listed = within(leaf, spec.ignore_null_columns)
-    return {NullUpdates.NONE: False, NullUpdates.ALL: True, NullUpdates.ON: listed, NullUpdates.EXCEPT: not listed}[
-        spec.ignore_null_updates
-    ]
+def _authors(event: Event, leaf: ColumnPath) -> bool:
+    """Whether an upsert says what a leaf is: a null of a leaf whose nulls are ignored says nothing. A column that it has not is NULL."""
+    if event.sets is not None and not within(leaf, event.sets):
+        return False
+    return event.values.get(leaf) is not None or not event.nulls.ignores(leaf)
 
 
 def within(leaf: ColumnPath, paths: Iterable[ColumnPath]) -> bool:

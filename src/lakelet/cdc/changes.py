@@ -1,4 +1,4 @@
-"""The events of one micro-batch in one shape, whatever the flow's options: keys, sequence, kind of event, selected columns. Layer 4."""
+"""The events of one micro-batch in one shape, whatever the flow's options: keys, sequence, kind of event, selected columns."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.cdc.literals import portable
 from lakelet.cdc.mirror import PART
-from lakelet.errors import LakeletError, nearest_names
-from lakelet.model import ChangeSpec, ColumnPath, NullUpdates
+from lakelet.cdc.state import State
+from lakelet.language.model import ChangeSpec, ColumnPath
+from lakelet.storage.delta import schemas
 
 SEQ = "__lakelet_seq"
 DELETED = "__lakelet_deleted"
 TRUNCATES = "__lakelet_truncates"
 AUTHORED = "__lakelet_authored"
+RULE = "__lakelet_rule"
 BURIED = "__lakelet_buried"
 OUTSIDE = "__lakelet_outside"
-_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "string")
+_RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string")
 START, END = "__START_AT", "__END_AT"
-HIDDEN = (SEQ, DELETED, AUTHORED, BURIED, PART)
+HIDDEN = (SEQ, DELETED, AUTHORED, RULE, BURIED, PART)
 """Columns of the internal table that readers of the target do not see."""
 
 
@@ -45,11 +49,6 @@ class Layout:
         """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT)."""
         more = [T.StructField(START, self.sequence), T.StructField(END, self.sequence)] if self.history else []
         return T.StructType([*self.columns.fields, *more])
-
-
-def keeps_events(spec: ChangeSpec) -> bool:
-    """Whether the target is computed from all events of a key, rather than from the latest one."""
-    return spec.scd_type == 2 or spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
 
 
 def quoted(name: str) -> str:
@@ -91,20 +90,39 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
     return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2)
 
 
-def events(spec: ChangeSpec, source: DataFrame, shape: Layout) -> DataFrame:
-    """The events: selected columns, SEQ, DELETED and TRUNCATES (never NULL), AUTHORED and OUTSIDE (`where` is not met) where needed."""
-    deleted = _condition(spec.apply_as_deletes)
-    truncates = _condition(spec.apply_as_truncates)
-    columns = [col(f.name) for f in shape.columns.fields]
-    extra = [col(spec.columns_to_update[0]).alias(AUTHORED)] if spec.columns_to_update is not None else []
+def stored_layout(shape: Layout, schema: T.StructType) -> Layout:
+    """The columns of a target whose internal table has the columns of `schema`, those that this flow does not have among them."""
+    bookkeeping = {*HIDDEN, *((START, END) if shape.history else ())}
+    fields = [f for f in schema.fields if f.name not in bookkeeping]
+    spelt = {f.name.lower(): f.name for f in fields}
+    return Layout(tuple(spelt.get(key.lower(), key) for key in shape.keys), T.StructType(fields), shape.sequence, shape.history)
+
+
+def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, state: State) -> DataFrame:
+    """The events in the types of the table, `shape`; a column that the flow does not have (it has those of `own`) is NULL in them.
+
+    Beside the columns of `shape`: SEQ, DELETED and TRUNCATES (never NULL), OUTSIDE (`where` is not met) where needed, and where events of
+    the table differ in what they say, AUTHORED and RULE.
+    """
+    known = {f.name.lower() for f in own.columns.fields}
+    selected = source.select(*(col(name) for name in source.columns if name.lower() in known))
+    columns = [schemas.fitted_field(selected, f) for f in shape.columns.fields]
+    extra = [F.lit(state.number(spec)).alias(RULE)] if state.ruled else []
+    if state.named:
+        named = F.lit(None) if spec.columns_to_update is None else col(spec.columns_to_update[0])
+        extra.append(named.cast("array<string>").alias(AUTHORED))
     if spec.where is not None:
         extra.append((~_condition(spec.where)).alias(OUTSIDE))
-    return source.select(*columns, expression(spec.sequence_by).alias(SEQ), deleted.alias(DELETED), truncates.alias(TRUNCATES), *extra)
+    marks = {SEQ: expression(spec.sequence_by), DELETED: _condition(spec.apply_as_deletes), TRUNCATES: _condition(spec.apply_as_truncates)}
+    return source.select(*columns, *(mark.alias(name) for name, mark in marks.items()), *extra)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one look at a batch told: events, the highest truncate's sequence (or None), and the least and greatest value of each key."""
+    """What one look at a batch told: events, the highest truncate's sequence (or None), and the least and greatest value of each key.
+
+    Values are in the form that `literals.literal` takes.
+    """
 
     events: int
     truncate: Any
@@ -115,11 +133,13 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
     """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (6.1), CDC_WHERE_NOT_MET (6.2)."""
     no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
     ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
-    ends = [end(F.when(~F.col(TRUNCATES), col(key))) for key in ranged for end in (F.min, F.max)]
+    kinds = [shape.columns[key].dataType for key in ranged]
+    own = [F.when(~F.col(TRUNCATES), col(key)) for key in ranged]
+    ends = [portable(end(key), kind) for key, kind in zip(own, kinds, strict=True) for end in (F.min, F.max)]
     seen = batch.agg(
         F.sum(F.col(SEQ).isNull().cast("long")),
         F.sum((no_key & F.col(SEQ).isNotNull()).cast("long")),
-        F.max(F.when(F.col(TRUNCATES), F.col(SEQ))),
+        portable(F.max(F.when(F.col(TRUNCATES), F.col(SEQ))), shape.sequence),
         F.count(F.lit(1)),
         F.lit(0) if spec.where is None else F.sum(F.col(OUTSIDE).cast("long")),
         *ends,

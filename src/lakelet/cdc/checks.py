@@ -1,4 +1,4 @@
-"""What a change flow names against what its source has, found in analysis before anything is written (dlt-semantics 6.1). Layer 4."""
+"""What a change flow names against what its source has, found in analysis before anything is written (dlt-semantics 6.1)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.diagnosis import first_line, proposed, without_proposal
-from lakelet.errors import LakeletError, nearest_names
-from lakelet.model import ChangeSpec, ColumnPath
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.language.model import ChangeSpec, ColumnPath
+from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
 _LISTS = ("column_list", "except_column_list", "track_history_column_list", "track_history_except_column_list", "ignore_null_columns")
 _CONDITIONS = ("apply_as_deletes", "apply_as_truncates", "where")

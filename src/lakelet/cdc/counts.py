@@ -1,4 +1,4 @@
-"""What one batch of changes did to the rows of its target, and how its commit keeps that (dlt-semantics 4.3). Layer 3; no Spark.
+"""What one batch of changes did to the rows of its target, and how its commit keeps that (dlt-semantics 4.3). No Spark.
 
 A pass that writes every row anew counts them before its commit. A MERGE knows only afterwards: its commit keeps how many actions went to
 the state, Delta adds its own metrics, and the difference is read off the commit, by the update itself or by the one after a death.
@@ -7,7 +7,7 @@ the state, Delta adds its own metrics, and the difference is read off the commit
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ def to_be_counted(kept: Mapping[str, Any], to_state: Mapping[str, int]) -> dict[
 
 def of_merge(info: Mapping[str, Any]) -> Applied | None:
     """What a MERGE did to visible rows, by its `commitInfo`; None for another commit. Actions on the state always take effect."""
-    kept = _kept(info)
+    kept = kept_by(info)
     if kept is None or _TO_STATE not in kept:
         return None
     found, to_state = info.get("operationMetrics", {}), kept[_TO_STATE]
@@ -58,14 +58,23 @@ _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "Out
 
 def complete(info: Mapping[str, Any]) -> dict[str, Any]:
     """A `commitInfo` whose facts tell what its MERGE did, as those of other commits do; any other as it is."""
-    done, kept = of_merge(info), _kept(info)
+    done, kept = of_merge(info), kept_by(info)
     if done is None or kept is None:
         return dict(info)
     facts = {name: value for name, value in kept.items() if name != _TO_STATE}
     return {**info, "userMetadata": json.dumps({_FACTS: {**facts, **done.facts()}})}
 
 
-def _kept(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def completed(facts: Mapping[str, Any], actions: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The facts of a commit with what its MERGE did, if it was one."""
+    if _TO_STATE not in facts:
+        return facts
+    found = next((kept_by(complete(action["commitInfo"])) for action in actions if "commitInfo" in action), None)
+    return found or facts
+
+
+def kept_by(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a commit of ours keeps; None for one of others."""
     try:
         kept = json.loads(info.get("userMetadata") or "null")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The `where` of a change flow: a condition that every event meets, and what follows from it for the rows of the target. Layer 4.
+"""The `where` of a change flow: a condition that every event meets, and what follows from it for the rows of the target.
 
 Events that do not meet it are refused, not filtered (dlt-semantics 6.2). Rows of the target are left out of the search for a key's row
 where that cannot change the result: conditions on key columns hold for the stored row as for the event, because both have the same key. A
@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import Layout, expression
-from lakelet.model import ChangeSpec
+from lakelet.language.model import ChangeSpec
 
 
 def of_keys(spec: ChangeSpec, source: DataFrame, shape: Layout, alias: str) -> Column | None:

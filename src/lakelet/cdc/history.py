@@ -12,11 +12,12 @@ from pyspark.sql import Column, DataFrame, Observation, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet.cdc.changes import AUTHORED, DELETED, END, SEQ, START, TRUNCATES, Layout, col, same_values
+from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY
-from lakelet.cdc.latest import ACTION, DELETE, UPSERT, literal, mark
+from lakelet.cdc.latest import ACTION, DELETE, UPSERT, mark
+from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
-from lakelet.model import ChangeSpec, NullUpdates
+from lakelet.cdc.state import State
 
 Leaf = tuple[str, ...]
 
@@ -32,35 +33,44 @@ def distinct(events: DataFrame, shape: Layout) -> DataFrame:
 
 
 def actions(
-    spec: ChangeSpec, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any = None, *, marks: bool = False
+    state: State, batch: DataFrame, inner: DataFrame | None, shape: Layout, truncate: Any, *, marks: bool, everything: bool
 ) -> DataFrame:
     """What a batch does to the internal table: its columns and ACTION.
 
     Args:
         inner: None while the table is empty.
         truncate: the highest truncate's sequence so far, this batch's included; None if there was none.
-        marks: the truncate is of this batch: it concerns all keys, and must be remembered.
+        marks: the truncate is of this batch and must be remembered.
+        everything: all keys are computed again, not only those of the batch.
     """
     new = batch.where(~F.col(TRUNCATES)).drop(TRUNCATES).withColumn("__fresh", F.lit(True))
     keys = list(shape.keys)
     touched = new.select(*map(col, keys)).distinct()
     if inner is None:
-        events = distinct(_truncated(new, touched, truncate, shape), shape)
-        changed = _tagged(rows(spec, events, shape), ROWS, UPSERT)
+        events = distinct(truncated(new, touched, truncate, shape), shape)
+        changed = _tagged(rows(state, events, shape), ROWS, UPSERT)
     else:
-        known = inner.where(col(keys[0]).isNotNull()) if marks else inner.join(touched, keys, "left_semi")
-        touched = known.select(*map(col, keys)).unionByName(touched).distinct() if marks else touched
+        known = inner.where(col(keys[0]).isNotNull()) if everything else inner.join(touched, keys, "left_semi")
+        touched = known.select(*map(col, keys)).unionByName(touched).distinct() if everything else touched
         old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
-        events = distinct(_truncated(old_events.unionByName(new, allowMissingColumns=True), touched, truncate, shape), shape)
+        events = distinct(truncated(old_events.unionByName(new, allowMissingColumns=True), touched, truncate, shape), shape)
         before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
-        changed = _changed(before, rows(spec, events, shape), shape)
+        changed = _changed(before, rows(state, events, shape), shape)
     fresh = _tagged(events.where(F.col("__fresh")), STATE, BURY)
     found = changed.unionByName(fresh, allowMissingColumns=True)
     return found.unionByName(mark(fresh.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(BURY)), True) if marks else found
 
 
 def rewritten(
-    spec: ChangeSpec, batch: DataFrame, inner: DataFrame, shape: Layout, truncate: Any, counted: Observation, *, marks: bool
+    state: State,
+    batch: DataFrame,
+    inner: DataFrame,
+    shape: Layout,
+    truncate: Any,
+    counted: Observation,
+    *,
+    marks: bool,
+    everything: bool,
 ) -> DataFrame:
     """All rows of the internal table after a batch, in one pass; for small tables.
 
@@ -70,29 +80,29 @@ def rewritten(
     keys = list(shape.keys)
     touched = new.select(*map(col, keys)).distinct()
     keyed = inner.where(col(keys[0]).isNotNull())
-    known = keyed if marks else keyed.join(touched, keys, "left_semi")
+    known = keyed if everything else keyed.join(touched, keys, "left_semi")
     old_events = known.where(F.col(PART) == STATE).drop(PART, START, END).withColumn("__fresh", F.lit(False))
     held = distinct(old_events.unionByName(new, allowMissingColumns=True), shape)
     events = held
     if truncate is not None:
-        events = distinct(_truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
+        events = distinct(truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
     before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
-    joined = _compared(before, rows(spec, events, shape), shape)
+    joined = _compared(before, rows(state, events, shape), shape)
     told = {"upserted": F.col("__new").isNotNull() & F.col("__differs"), "deleted": F.col("__new").isNull()}
     observed = joined.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
     visible = observed.where(F.col("__new").isNotNull()).select(F.col("__new.*"), F.lit(ROWS).alias(PART))
     found = visible.unionByName(held.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
-    if marks:
-        return found.unionByName(mark(found, truncate, shape))
-    rest = inner.where(col(keys[0]).isNull()).unionByName(keyed.join(touched, keys, "left_anti"))
-    return found.unionByName(rest, allowMissingColumns=True)
+    if not everything:
+        found = found.unionByName(keyed.join(touched, keys, "left_anti"), allowMissingColumns=True)
+    remembered = mark(found, truncate, shape) if marks else inner.where(col(keys[0]).isNull())
+    return found.unionByName(remembered, allowMissingColumns=True)
 
 
-def _truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
+def truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
     """The events with a delete of each key at the highest truncate; those before it matter no more (6.1)."""
     if truncate is None:
         return events
-    resets = keys.withColumns({SEQ: literal(truncate, shape), DELETED: F.lit(True), "__fresh": F.lit(False)})
+    resets = keys.withColumns({SEQ: literal(truncate, shape.sequence), DELETED: F.lit(True), "__fresh": F.lit(False)})
     return events.unionByName(resets, allowMissingColumns=True)
 
 
@@ -118,16 +128,16 @@ def _compared(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
     return joined.withColumn("__differs", differs)
 
 
-def rows(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
+def rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
     """The visible rows of some keys from all their events (distinct per key and sequence)."""
     keys = [col(key) for key in shape.keys]
-    filled = _filled(spec, events, shape)
+    filled = _filled(state, events, shape)
     if not shape.history:
         latest = Window.partitionBy(*keys).orderBy(F.col(SEQ).desc(), DELETED)
         last = filled.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
         return last.select(*map(col, shape.columns.fieldNames()))
     order = Window.partitionBy(*keys).orderBy(SEQ)
-    compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(spec, shape))]
+    compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(state, shape))]
     tracked = same_values(F.struct(*compared)) if compared else F.lit("")
     marked = filled.withColumns({"__tracked": tracked, "__next": F.lead(SEQ).over(order)}).withColumns(
         {
@@ -147,14 +157,13 @@ def rows(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
     return grouped.select(*columns, START, F.col("__last")[END].alias(END))
 
 
-def _tracked(spec: ChangeSpec, shape: Layout) -> list[Leaf]:
+def _tracked(state: State, shape: Layout) -> list[Leaf]:
     """Columns whose changes open a version: all selected ones but the keys, unless said otherwise."""
     names = [n for n in shape.columns.fieldNames() if n not in shape.keys]
-    if spec.track_history_column_list is not None:
-        wanted = {path[0].lower() for path in spec.track_history_column_list}
-        return [(n,) for n in names if n.lower() in wanted]
-    left_out = {path[0].lower() for path in spec.track_history_except_column_list or ()}
-    return [(n,) for n in names if n.lower() not in left_out]
+    if state.tracked is None:
+        return [(n,) for n in names]
+    kind, listed = state.tracked
+    return [(n,) for n in names if (n.lower() in listed) is (kind == "on")]
 
 
 def _value(leaf: Leaf) -> Column:
@@ -167,9 +176,9 @@ def _value(leaf: Leaf) -> Column:
 # ------------------------------------------------------------------------------------------------- leaves that say nothing
 
 
-def _filled(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
+def _filled(state: State, events: DataFrame, shape: Layout) -> DataFrame:
     """The events with every leaf that an upsert did not author taken from before it; a delete resets all of them."""
-    if spec.ignore_null_updates is NullUpdates.NONE and spec.columns_to_update is None:
+    if not state.ruled and not state.named:
         return events
     keys = [col(key) for key in shape.keys]
     in_order = (F.col(SEQ), F.col(DELETED).desc())
@@ -179,40 +188,39 @@ def _filled(spec: ChangeSpec, events: DataFrame, shape: Layout) -> DataFrame:
     replaced = {}
     for field in shape.columns.fields:
         if field.name not in shape.keys:
-            replaced[field.name] = _inherited(spec, (field.name,), field.dataType, since)
+            replaced[field.name] = _inherited(state, (field.name,), field.dataType, since)
     return segments.withColumns({name: value for name, value in replaced.items() if value is not None}).drop("__segment")
 
 
-def _inherited(spec: ChangeSpec, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
+def _inherited(state: State, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
     """A column with inherited leaves; None where every leaf is taken as it comes."""
     if isinstance(kind, T.StructType):
-        inner = [(f, _inherited(spec, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
+        inner = [(f, _inherited(state, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
         if all(value is None for _, value in inner):
             return None
         fields = [(f.name, _value((*leaf, f.name)) if value is None else value) for f, value in inner]
         whole = F.struct(*(value.alias(name) for name, value in fields))
         nothing = _all([value.isNull() for _, value in fields])
         return F.when(nothing, F.lit(None)).otherwise(whole)
-    authored = _authored(spec, leaf)
+    authored = _authored(state, leaf)
     if authored is None:
         return None
     said = F.when(authored & ~F.col(DELETED), F.struct(_value(leaf).alias("v")))
     return F.last(said, ignorenulls=True).over(since)["v"]
 
 
-def _authored(spec: ChangeSpec, leaf: Leaf) -> Column | None:
-    """Whether an event says something about a leaf; None: it always does."""
-    if spec.columns_to_update is not None:
+def _authored(state: State, leaf: Leaf) -> Column | None:
+    """Whether an event says something about a leaf; None: each event does."""
+    conditions = []
+    if state.named:
         paths = F.array(*(F.lit(".".join(leaf[: n + 1]).lower()) for n in range(len(leaf))))
-        named = F.arrays_overlap(F.transform(F.col(AUTHORED), F.lower), paths)
-        return F.col(AUTHORED).isNull() | F.coalesce(named, F.lit(False))
-    listed = any(_below(leaf, path) for path in spec.ignore_null_columns)
-    ignores = {NullUpdates.ALL: True, NullUpdates.ON: listed, NullUpdates.EXCEPT: not listed}.get(spec.ignore_null_updates, False)
-    return _value(leaf).isNotNull() if ignores else None
-
-
-def _below(leaf: Leaf, path: Sequence[str]) -> bool:
-    return [n.lower() for n in leaf[: len(path)]] == [n.lower() for n in path]
+        listed = F.arrays_overlap(F.transform(F.col(AUTHORED), F.lower), paths)
+        conditions.append(F.col(AUTHORED).isNull() | F.coalesce(listed, F.lit(False)))
+    ignoring = state.ignoring(leaf)
+    if ignoring:
+        number = F.coalesce(F.col(RULE), F.lit(state.before))
+        conditions.append(_value(leaf).isNotNull() | ~number.isin(ignoring))
+    return _all(conditions) if conditions else None
 
 
 def _all(conditions: Sequence[Column]) -> Column:

@@ -11,8 +11,9 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col
+from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col, quoted, same_values
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
+from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.cdc.retention import Retention, dated
 
@@ -122,33 +123,49 @@ def actions(
     return found.unionByName(mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE)))
 
 
+def changing(actions: DataFrame, inner: DataFrame, shape: Layout) -> DataFrame:
+    """The actions without upserts that a row stands against or is equal to: MERGE would write the files of such rows anew."""
+    keys, columns = list(shape.keys), shape.columns.fieldNames()
+    known = {name.lower() for name in inner.columns}
+    values = F.struct(*(col(name) if name.lower() in known else F.lit(None).alias(name) for name in columns))
+    rows = inner.where(F.col(PART) == ROWS).select(*map(col, keys), F.col(SEQ).alias("__old"), same_values(values).alias("__values"))
+    same = (F.col(SEQ) == F.col("__old")) & (same_values(F.struct(*map(col, columns))) == F.col("__values"))
+    stands = (F.col(ACTION) == UPSERT) & F.coalesce((F.col("__old") > F.col(SEQ)) | same, F.lit(False))
+    return actions.join(rows, keys, "left").where(~stands).drop("__old", "__values")
+
+
 def _steps(*steps: tuple[str, str]) -> Column:
     if not steps:
         return F.lit(None)
     return F.array(*(F.struct(F.lit(part).alias(PART), F.lit(action).alias(ACTION)) for part, action in steps))
 
 
-def last_truncate(inner: DataFrame, shape: Layout) -> Any:
-    """The highest truncate's sequence so far, None if there was none."""
-    found = inner.where((F.col(PART) == STATE) & col(shape.keys[0]).isNull()).agg(F.max(SEQ)).first()
-    return found[0] if found is not None else None
+def last_truncate(inner: DataFrame, shape: Layout, now: Any) -> tuple[Any, bool]:
+    """The highest truncate's sequence so far, `now` (of the batch, or None) included; None if there was none. And whether it is `now`."""
+    stored = F.max(SEQ)
+    higher = F.lit(False) if now is None else F.coalesce(stored < literal(now, shape.sequence), F.lit(True))
+    marks = inner.where((F.col(PART) == STATE) & col(shape.keys[0]).isNull())
+    found = marks.agg(portable(stored, shape.sequence), higher).first()
+    assert found is not None
+    return (now, True) if found[1] else (found[0], False)
 
 
 def merge(table: Any, source: DataFrame, shape: Layout, retention: Retention | None, *, condition: Column, truncate: Any) -> Any:
     """The MERGE, ready to be executed. `condition`: when a row of the table (`t`) and an action (`s`) belong together."""
     seq, old = F.col(f"s.{SEQ}"), F.col(f"t.{SEQ}")
     action = F.col(f"s.{ACTION}")
-    dead = seq > old
+    first = old.isNull()  # a row put there by hand, which counts as before all events
+    dead = first | (seq > old)
     if truncate is not None:
         dead = dead | _before(old, truncate, shape)
     digs = seq > old if retention is None else (seq > old) | retention.expired("t.")
-    grave = {n: F.col(f"s.`{n}`") for n in (SEQ, BURIED) if n in source.columns}
-    values = {n: F.col(f"s.`{n}`") for n in (*shape.columns.fieldNames(), *(h for h in HIDDEN if h in source.columns))}
+    grave = {n: F.col(f"s.{n}") for n in (SEQ, BURIED) if n in source.columns}
+    values = {quoted(n): F.col(f"s.{quoted(n)}") for n in (*shape.columns.fieldNames(), *(h for h in HIDDEN if h in source.columns))}
     built = (
         table.alias("t")
         .merge(source.alias("s"), condition)
         .whenMatchedDelete((action == CLEAR) | ((action == DELETE) & dead))
-        .whenMatchedUpdate((action == UPSERT) & (seq >= old), values)
+        .whenMatchedUpdate((action == UPSERT) & (first | (seq >= old)), values)
         .whenMatchedUpdate((action == BURY) & digs, grave)
         .whenNotMatchedInsert(action.isin(UPSERT, BURY, TRUNCATE), values)
     )
@@ -158,19 +175,11 @@ def merge(table: Any, source: DataFrame, shape: Layout, retention: Retention | N
 
 
 def _before(seq: Column, truncate: Any, shape: Layout) -> Column:
-    return seq < literal(truncate, shape)
-
-
-def literal(value: Any, shape: Layout) -> Column:
-    """A sequencing value as a column."""
-    if not isinstance(value, tuple):
-        return F.lit(value).cast(shape.sequence)
-    kinds: Any = shape.sequence
-    return F.struct(*(F.lit(v).cast(f.dataType).alias(f.name) for v, f in zip(value, kinds.fields, strict=True)))
+    return seq.isNull() | (seq < literal(truncate, shape.sequence))
 
 
 def mark(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
     """The state row that remembers a truncate: no keys, its sequence."""
-    known = {SEQ: literal(truncate, shape), DELETED: F.lit(True), PART: F.lit(STATE)}
+    known = {SEQ: literal(truncate, shape.sequence), DELETED: F.lit(True), PART: F.lit(STATE)}
     columns = [known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in like.schema.fields]
     return like.sparkSession.range(1).select(*columns)

@@ -1,58 +1,133 @@
-"""The target's log: the internal log of a change table without what readers are not to see (docs/decisions/0012-change-tables.md). Layer 4.
+"""The target's log: the internal log of a change table without what readers are not to see (docs/decisions/0012-change-tables.md).
 
-Works on the text of Delta's log files and needs no Spark: an internal commit is translated line by line and keeps its version.
+Works on the text of Delta's log files and needs no Spark: an internal commit is translated line by line. The two logs have version numbers
+of their own, because others may commit to the target too; each commit of ours in the target's log carries the internal version it shows.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import complete
-from lakelet.errors import LakeletError
-from lakelet.failpoints import reached
-from lakelet.places import Place, RemotePath
-from lakelet.tables import TableLog
+from lakelet.files.paths import Place, write_new
+from lakelet.files.remote import delta_options
+from lakelet.storage.delta.tables import TableLog
 
 INTERNAL = "_changes"
 PART, ROWS, STATE = "__lakelet_part", "rows", "state"
+MIRRORED = "lakelet.mirrored"
+"""Application id in the target's log; its version is the internal version that the target shows since that commit."""
+
 _FILES = ("add", "remove", "cdc")
 _STATISTICS = ("minValues", "maxValues", "nullCount")
 
 
-def mirror(target: Place, hidden: Collection[str]) -> int:
+@dataclass(frozen=True)
+class Position:
+    """Where the target's log is: it shows version `internal` (-1: none) since its own version `public`; later ones are `foreign`."""
+
+    internal: int
+    public: int
+    newest: int
+
+    @property
+    def foreign(self) -> range:
+        """Versions of the target's log that were not made by Lakelet and that the internal log does not know."""
+        return range(self.public + 1, self.newest + 1)
+
+
+def position(target: Place, upto: int | None = None) -> Position:
+    """Look at the target's log, no further than version `upto`. Raises CDC_LOG_GAP if it does not say what it shows."""
+    log = TableLog(target)
+    newest = log.version() if upto is None else upto
+    for version in range(newest, -1, -1):
+        shown = _shown(target, version)
+        if shown is not None:
+            return Position(shown, version, newest)
+        if log.commit(version) is None:  # cleaned up by Delta after a checkpoint, which keeps our mark
+            return Position(_marked(target, version), version, newest)
+    return Position(-1, -1, newest)
+
+
+def _shown(target: Place, version: int) -> int | None:
+    """The internal version that a commit of the target's log shows; None for a commit of others, or one that is gone."""
+    found = _actions(target, version, "txn", "commitInfo")
+    for action in found:
+        if action.get("txn", {}).get("appId") == MIRRORED:
+            return int(action["txn"]["version"])
+    # Commits made before there was a mark have the number of the one they mirror, and its id.
+    id = next((action["commitInfo"].get("txnId") for action in found if "commitInfo" in action), None)
+    inner = _actions(target / INTERNAL, version, "commitInfo") if id else []
+    return version if any(action["commitInfo"].get("txnId") == id for action in inner) else None
+
+
+def _marked(target: Place, version: int) -> int:
+    """What the newest checkpoint says that the target shows."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    try:
+        found = DeltaTable(str(target), storage_options=delta_options(target)).transaction_version(MIRRORED)
+    except DeltaError:
+        found = None
+    if found is None:
+        what = f"version {version} of {target} was removed, and no later one says which internal version it shows"
+        raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.")
+    return int(found)
+
+
+def _actions(table: Place, version: int, *kinds: str) -> list[dict[str, Any]]:
+    """The actions of these kinds in one commit; none where its log file is gone."""
+    try:
+        text = (table / "_delta_log" / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        return []
+    starts = tuple(f'{{"{kind}"' for kind in kinds)
+    return [json.loads(line) for line in text.splitlines() if line.startswith(starts)]
+
+
+def mirror(target: Place, hidden: Collection[str]) -> int | None:
     """Bring the target's log up to the internal one; returns the target's version, -1 while there is no table.
 
     Args:
         target: folder of the change table.
         hidden: columns of the internal table that the target does not have, its part column among them.
 
-    Doing it again, or after dying half-way, changes nothing. Raises CDC_LOG_GAP when a missing version was removed.
+    None: others committed to the target's log, which is left as it is (see `adoption`). Doing it again, or after dying half-way, changes
+    nothing. Raises CDC_LOG_GAP when a missing version was removed.
     """
     inner, outer = target / INTERNAL, target / "_delta_log"
-    newest, have = TableLog(inner).version(), TableLog(target).version()
-    for version in range(have + 1, newest + 1):
-        name = f"{version:020d}.json"
-        try:
-            text = (inner / "_delta_log" / name).read_text()
-        except FileNotFoundError:
-            what = f"version {version} of {inner} was removed before the log of {target} had it"
-            raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.") from None
-        _publish(outer, name, "".join(_translated(text, frozenset(hidden))))
+    now, newest = position(target), TableLog(inner).version()
+    if now.foreign:
+        return None
+    public = now.public
+    for version in range(now.internal + 1, newest + 1):
+        text = "".join(_translated(commit_text(inner, version), frozenset(hidden))) + json.dumps(mark(version)) + "\n"
+        public += 1
+        if not write_new(outer / f"{public:020d}.json", text):
+            return mirror(target, hidden)  # another flow of ours was as quick, or somebody else
         reached("changes.mirrored")
-    return max(newest, have)
+    return public
 
 
-def _publish(folder: Place, name: str, text: str) -> None:
-    """Write a log file so that readers see it whole or not at all."""
-    if isinstance(folder, RemotePath):
-        (folder / name).write_whole(text)
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    temporary = folder / f".{name}.tmp"
-    temporary.write_text(text)
-    temporary.replace(folder / name)
+def mark(version: int) -> dict[str, Any]:
+    """The action that says which internal version a commit shows; Delta keeps it in checkpoints."""
+    return {"txn": {"appId": MIRRORED, "version": version, "lastUpdated": int(time.time() * 1000)}}
+
+
+def commit_text(inner: Place, version: int) -> str:
+    """One commit of the internal log. Raises CDC_LOG_GAP."""
+    try:
+        return (inner / "_delta_log" / f"{version:020d}.json").read_text()
+    except FileNotFoundError:
+        what = f"version {version} of {inner} was removed before the log of its table had it"
+        raise LakeletError("CDC_LOG_GAP", what, todo="Put the file of the log back, or do a full refresh of the table.") from None
 
 
 def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
@@ -63,9 +138,9 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
         if kind in _FILES:
             if (body.get("partitionValues") or {}).get(PART) != ROWS:
                 continue
-            _move(body, hidden)
+            seen_from_above(body, hidden)
         elif kind == "metaData":
-            _describe(body, hidden)
+            without_hidden(body, hidden)
         elif kind == "commitInfo":
             action[kind] = complete(body)
         elif kind != "protocol":
@@ -73,14 +148,14 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
         yield json.dumps(action) + "\n"
 
 
-def _move(body: dict[str, Any], hidden: frozenset[str]) -> None:
+def seen_from_above(body: dict[str, Any], hidden: Collection[str]) -> None:
     """The action of one file, seen from the folder above."""
     body["path"] = f"{INTERNAL}/{body['path']}"
     body["partitionValues"].pop(PART)
     if body.get("stats"):
         stats = json.loads(body["stats"])
         for group in _STATISTICS:
-            for name in hidden & stats.get(group, {}).keys():
+            for name in set(hidden) & stats.get(group, {}).keys():
                 del stats[group][name]
         body["stats"] = json.dumps(stats)
     vector = body.get("deletionVector")
@@ -88,7 +163,8 @@ def _move(body: dict[str, Any], hidden: frozenset[str]) -> None:
         vector["pathOrInlineDv"] = INTERNAL + vector["pathOrInlineDv"]
 
 
-def _describe(body: dict[str, Any], hidden: frozenset[str]) -> None:
+def without_hidden(body: dict[str, Any], hidden: Collection[str]) -> None:
+    """The description of the internal table as that of the target."""
     schema = json.loads(body["schemaString"])
     schema["fields"] = [field for field in schema["fields"] if field["name"] not in hidden]
     body["schemaString"] = json.dumps(schema)

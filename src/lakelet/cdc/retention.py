@@ -1,4 +1,4 @@
-"""How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (dlt-semantics 6.2). Layer 4.
+"""How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (dlt-semantics 6.2).
 
 A tombstone is dated when it is written. Once it is older than the property says it counts no more, and the next batch removes it: an upsert
 that comes later than that and is older than the delete brings its row back, as on the service.
@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import BURIED, DELETED
-from lakelet.properties import TOMBSTONES, look_up, whole
+from lakelet.config.properties import TOMBSTONES, look_up, whole
 
 
 @dataclass(frozen=True)

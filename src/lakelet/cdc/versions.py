@@ -1,13 +1,20 @@
-"""What a snapshot function gives: a full copy of its source and the copy's version (dlt-semantics 6.3). Layer 4."""
+"""What a snapshot function gives: a full copy of its source and the copy's version (dlt-semantics 6.3)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.literals import literal
+
+_KINDS: Mapping[str, Any] = {"int": int, "str": str, "float": float, "Decimal": Decimal}
 
 
 def copy_of(given: Any) -> tuple[Any, Any] | None:
@@ -30,4 +37,49 @@ def copy_of(given: Any) -> tuple[Any, Any] | None:
 
 def sequence_of(version: Any) -> Column:
     """A version in the place of the sequence; whole numbers are always BIGINT, so that the type does not change when they grow."""
-    return F.lit(version).cast("bigint") if type(version) is int else F.lit(version)
+    if type(version) is int:
+        return F.lit(version).cast("bigint")
+    if isinstance(version, datetime):
+        return literal(_micros(version), T.TimestampType())
+    if isinstance(version, date):
+        return literal((version - date(1970, 1, 1)).days, T.DateType())
+    return F.lit(version)
+
+
+def is_after(version: Any, last: Any) -> bool:
+    """Whether a version is above the one before it. Moments are compared, not what clocks showed: an hour of autumn occurs twice."""
+    if isinstance(version, datetime) and isinstance(last, datetime):
+        return _micros(version) > _micros(last)
+    return bool(version > last)
+
+
+def _micros(moment: datetime) -> int:
+    """Microseconds since 1970; a moment without time zone is in that of the process, as everywhere in PySpark."""
+    offset = moment.utcoffset()
+    if offset is None:
+        try:
+            offset = moment.astimezone().utcoffset()
+        except (OverflowError, ValueError):  # the first and the last day that Python knows: the zone's offset near to them
+            offset = datetime(min(max(moment.year, 2), 9998), 1, 1).astimezone().utcoffset()
+    return (moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())) // timedelta(microseconds=1)
+
+
+def to_stored(version: Any) -> Mapping[str, Any]:
+    """A version as JSON. Raises CDC_SNAPSHOT_INVALID for a kind of value that cannot be kept."""
+    kind = type(version).__name__
+    if isinstance(version, datetime):
+        return {"type": "datetime", "value": version.isoformat(), **({"fold": 1} if version.fold else {})}
+    if isinstance(version, date):
+        return {"type": "date", "value": version.isoformat()}
+    if kind in _KINDS:
+        return {"type": kind, "value": str(version)}
+    todo = "Return a number, a text, a date or a timestamp as version."
+    raise LakeletError("CDC_SNAPSHOT_INVALID", f"a snapshot has a version of type {kind}", todo=todo)
+
+
+def from_stored(stored: Mapping[str, Any]) -> Any:
+    """What `to_stored` was given."""
+    kind, value = stored["type"], stored["value"]
+    if kind == "datetime":
+        return datetime.fromisoformat(value).replace(fold=stored.get("fold", 0))
+    return date.fromisoformat(value) if kind == "date" else _KINDS[kind](value)

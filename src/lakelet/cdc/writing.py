@@ -1,9 +1,9 @@
-"""One micro-batch of changes into its table: one commit in the internal log, then the target's log follows (decision 0012). Layer 4."""
+"""One micro-batch of changes into its table: one commit in the internal log, then the target's log follows (decision 0012)."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -13,24 +13,33 @@ from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from lakelet import schemas, tables
-from lakelet.cdc import changes, hint, history, latest
-from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, SEQ, START, Layout, Seen, col, keeps_events
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.cdc import adoption, changes, hint, history, latest
+from lakelet.cdc import state as states
+from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, START, Layout, Seen, quoted, stored_layout
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, Applied, counted, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
-from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror
+from lakelet.cdc.literals import literal
+from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror, position
 from lakelet.cdc.retention import Retention
-from lakelet.errors import LakeletError
-from lakelet.failpoints import reached
-from lakelet.model import ChangeSpec
-from lakelet.places import Place
-from lakelet.tables import TableLog, TableSpec
+from lakelet.cdc.state import State
+from lakelet.config.properties import look_up
+from lakelet.files.paths import Place
+from lakelet.language.model import ChangeSpec
+from lakelet.spark.expectations.observed import reported
+from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
+from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.transaction import Transaction
 
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
 _VECTORS = "delta.enableDeletionVectors"
+_MAPPING = "delta.columnMapping.mode"
+_PHYSICAL = "delta.columnMapping.physicalName"
 _TXN = "spark.databricks.delta.write"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
 _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
@@ -38,15 +47,20 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass(frozen=True)
 class _Batch:
-    """One micro-batch on its way: events as they came, what a look at them told, and the mark and counts that its commit keeps."""
+    """One micro-batch on its way: events as they came, what a look at them told, and the mark and counts that its commit keeps.
 
-    spec: ChangeSpec
+    state: of the table after the batch. everything: all keys are computed again, not only those of the batch.
+    """
+
+    state: State
     shape: Layout
     events: DataFrame
     seen: Seen
     retention: Retention | None
     app: tuple[str, int]
     kept: Mapping[str, Any]
+    everything: bool
+    streamed: bool
 
     @property
     def folded(self) -> DataFrame:
@@ -55,42 +69,81 @@ class _Batch:
 
     def truncation(self, stored: DataFrame) -> tuple[Any, bool]:
         """The highest truncate's sequence so far, None if there was none, and whether it is of this batch."""
-        if self.spec.apply_as_truncates is None:
-            return None, False
-        before, now = latest.last_truncate(stored, self.shape), self.seen.truncate
-        marks = now is not None and (before is None or now > before)
-        return (now if marks else before), marks
+        return latest.last_truncate(stored, self.shape, self.seen.truncate) if self.state.truncates else (None, False)
 
 
-def internal_spec(spec: ChangeSpec, shape: Layout, wanted: TableSpec) -> TableSpec:
+def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     """The internal table of a target that is wanted like `wanted`."""
-    authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if spec.columns_to_update is not None else []
+    authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if state.named else []
+    rule = [T.StructField(RULE, T.IntegerType())] if state.ruled else []
     marks = [T.StructField(SEQ, shape.sequence), T.StructField(DELETED, T.BooleanType())]
-    dates = [T.StructField(BURIED, T.TimestampType())] if not keeps_events(spec) and Retention.of(wanted.properties or {}) else []
-    state = [*marks, *authored, *dates, T.StructField(PART, T.StringType())]
+    dates = [T.StructField(BURIED, T.TimestampType())] if not state.events and Retention.of(wanted.properties or {}) else []
+    hidden = [*marks, *authored, *rule, *dates, T.StructField(PART, T.StringType())]
+    if maps_columns(wanted.properties or {}):  # the target's log knows the hidden columns by these names
+        hidden = [T.StructField(f.name, f.dataType, True, {_PHYSICAL: f.name}) for f in hidden]
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
-    made_with = json.dumps([[k.lower() for k in shape.keys], spec.scd_type, shape.sequence.simpleString()])
+    made_with = json.dumps([[k.lower() for k in shape.keys], 2 if shape.history else 1, shape.sequence.simpleString()])
     # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
-    properties = {**(wanted.properties or {}), _MADE_WITH: made_with, "delta.enableExpiredLogCleanup": "false"}
-    columns = T.StructType([*loose, *state])
+    kept = {_MADE_WITH: made_with, states.PROPERTY: state.to_json(), "delta.enableExpiredLogCleanup": "false"}
+    columns, properties = T.StructType([*loose, *hidden]), {**(wanted.properties or {}), **kept}
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
 
+def maps_columns(properties: Mapping[str, str]) -> bool:
+    """Whether a table with these properties has physical names for its columns."""
+    return (look_up(properties, _MAPPING) or "none").lower() != "none"
+
+
 def catch_up(target: Place) -> None:
-    """Bring the target's log up to date with what a process that died left in the internal one."""
+    """Bring the target's log up to date with what a process that died left in the internal one; unless others wrote to it, see `settle`."""
     if TableLog(target / INTERNAL).version() >= 0:
         mirror(target, HIDDEN)
 
 
+def settle(session: SparkSession, flows: Sequence[ChangeSpec], target: Place, shape: Layout, wanted: TableSpec) -> None:
+    """Take over what others committed to the target, and bring its log up to date (CT-1 to CT-9). `flows`: all change flows of the target.
+
+    Raises CDC_STATE_CHANGED, CDC_TABLE_ALTERED, CDC_FILES_GONE, CDC_ROW_BY_HAND; then nothing was written.
+    """
+    inner = target / INTERNAL
+    if TableLog(inner).version() < 0:
+        return
+    while mirror(target, HIDDEN) is None:  # once more if others commit in the meantime
+        transaction = Transaction(session, inner)
+        made = internal_spec(shape, wanted, State.of(flows))
+        if transaction.outdated(made):
+            adoption.settle(session, target, None)
+            continue
+        _same_state(transaction, made)
+        state, _ = _stored_state(transaction, flows, shape)
+        if state.ruled and RULE not in transaction.schema.fieldNames():
+            _number_events(transaction, internal_spec(shape, wanted, state))
+        retention = None if state.events else Retention.of(wanted.properties or {})
+        adoption.settle(session, target, adoption.Adopting(state, shape, retention))
+
+
+def _number_events(transaction: Transaction, made: TableSpec) -> None:
+    """Give a table made before events were numbered the column for it, as in `made`: events by hand have a number."""
+    stored = transaction.spec()
+    columns = T.StructType([*stored.schema.fields, made.schema[RULE]])
+    properties = {**(stored.properties or {}), states.PROPERTY: (made.properties or {})[states.PROPERTY]}
+    transaction.describe(replace(stored, schema=columns, properties=properties), replace=False)
+    transaction.commit([], user_metadata={})
+
+
 def create_if_absent(session: SparkSession, target: Place, spec: TableSpec) -> None:
     """Make the empty table of a flow that has seen no event."""
-    tables.create_if_absent(session, target / INTERNAL, spec, user_metadata={})
+    inner = target / INTERNAL
+    if position(target).foreign and TableLog(inner).version() >= 0 and Transaction(session, inner).outdated(spec):
+        adoption.settle(session, target, None)
+    tables.create_if_absent(session, inner, spec, user_metadata={})
     mirror(target, HIDDEN)
 
 
 def apply(
     spec: ChangeSpec,
+    flows: Sequence[ChangeSpec],
     target: Place,
     batch: DataFrame,
     shape: Layout,
@@ -99,58 +152,173 @@ def apply(
     app: tuple[str, int],
     measure: tables.Measure,
     replayed: bool,
+    streamed: bool = False,
 ) -> Applied | None:
     """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
 
     Args:
+        flows: all change flows of the target, as declared.
         batch: the source's rows as `judged` gives them.
         wanted: the target as declared, with the columns of `shape.visible`.
         measure: called when the rows have been looked at and before anything is written: what to keep in the commit, and whether that is
             worth a commit when there are no events. May raise.
+        streamed: a stream reads the table's rows, so what only inserts must leave the files that are there.
 
     Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
     """
     session = batch.sparkSession
     inner = target / INTERNAL
-    catch_up(target)
-    made = internal_spec(spec, shape, wanted)
+    settle(session, flows, target, shape, wanted)
     with tables.lock_of(inner).alone():
-        transaction = tables.Transaction(session, inner)
+        transaction = Transaction(session, inner)
         if replayed and transaction.read_version >= 0 and transaction.done(*app):
             return None
-        fresh = transaction.read_version < 0 or transaction.outdated(made)
-        if not fresh:
-            _same_state(transaction, made)
-        retention = None if keeps_events(spec) else Retention.of(wanted.properties or {})
-        events = changes.events(spec, batch, shape).persist()
+        plan = _planned(transaction, flows, shape, wanted)
+        events = changes.events(spec, batch, shape, plan.shape, plan.state).persist()
         try:
-            seen = changes.look(spec, events, shape)
+            seen = changes.look(spec, events, plan.shape)
             kept, anything = measure()
-            now = _Batch(spec, shape, events.drop(OUTSIDE), seen, retention, app, kept)
-            if not seen.events and not (anything and fresh):
+            retention = None if plan.state.events else Retention.of(wanted.properties or {})
+            now = _Batch(plan.state, plan.shape, events.drop(OUTSIDE), seen, retention, app, kept, plan.recomputed, streamed)
+            if not seen.events and not (anything and plan.fresh):
                 if anything:
                     transaction.commit([], user_metadata=kept, app=app)
                 result = Applied(0, 0, 0)
-            elif fresh or transaction.is_empty():
-                result = _load(transaction, now, made, truncate=transaction.read_version >= 0 and transaction.outdated(made))
-            elif _small(transaction, seen):
-                result = _rewrite(transaction, now, _grown(transaction, made))
             else:
-                made = _grown(transaction, made)
-                if not transaction.described(made, replace=False):
-                    transaction.describe(made, replace=False)
-                    transaction.commit([], user_metadata={})
-                result = _merge(session, inner, now, hint.of_keys(spec, batch, shape, "t"))
+                result = _write(session, inner, now, plan, hint.of_keys(spec, batch, plan.shape, "t"))
         finally:
             events.unpersist()
-    reached("changes.merged")
-    version = mirror(target, HIDDEN)
-    if version and version % _CHECKPOINT_EVERY == 0:
+        reached("changes.merged")
+        version = mirror(target, HIDDEN)
+    if version is None:
+        settle(session, flows, target, shape, wanted)
+    elif version and version % _CHECKPOINT_EVERY == 0:
         _checkpoint(session, target)
     return result
 
 
-def _same_state(transaction: tables.Transaction, made: TableSpec) -> None:
+@dataclass(frozen=True)
+class _Plan:
+    """What the internal table becomes with a batch.
+
+    shape, made: of the table with the columns that it has and gets. fresh: it has no rows, or rows from before a reset.
+    unconverted: it has rows of latest events, and the state is to hold all events. recomputed: rows of all keys depend on what changed.
+    """
+
+    state: State
+    shape: Layout
+    made: TableSpec
+    fresh: bool
+    unconverted: bool = False
+    recomputed: bool = False
+
+
+def _planned(transaction: Transaction, flows: Sequence[ChangeSpec], shape: Layout, wanted: TableSpec) -> _Plan:
+    """The plan for a batch of one of the target's `flows`. Raises CDC_STATE_CHANGED, schemas.Incompatible."""
+    needed = State.of(flows)
+    made = internal_spec(shape, wanted, needed)
+    if transaction.read_version < 0 or transaction.outdated(made):
+        return _Plan(needed, stored_layout(shape, made.schema), made, fresh=True)
+    _same_state(transaction, made)
+    before, latest_ones = _stored_state(transaction, flows, shape)
+    state = before.joined(needed)
+    made = _grown(transaction, internal_spec(shape, wanted, state))
+    unconverted = latest_ones and state.events
+    return _Plan(state, stored_layout(shape, made.schema), made, False, unconverted, shape.history and before.tracked != state.tracked)
+
+
+def _stored_state(transaction: Transaction, flows: Sequence[ChangeSpec], shape: Layout) -> tuple[State, bool]:
+    """The state of a table and whether it has rows of latest events; of a table made before states were described, by its rows."""
+    found = State.from_properties(transaction.properties)
+    if found is not None:
+        return found, not found.events
+    named = AUTHORED in transaction.schema.fieldNames()
+    if shape.history:
+        return State.before_it_was_kept(flows, events=True, named=named), False
+    in_state, rows = F.col(PART) == STATE, F.col(PART) == ROWS
+    looked = transaction.rows().agg(F.bool_or(rows & F.col(SEQ).isNotNull()), F.bool_or(in_state & ~F.col(DELETED))).first()
+    assert looked is not None
+    latest_ones, all_events = map(bool, looked)
+    state = State.before_it_was_kept(flows, events=all_events, named=named)
+    if all_events and not named and not state.ruled:
+        raise LakeletError(
+            "CDC_STATE_CHANGED",
+            "an earlier version of Lakelet stored its events for ignore_null_updates without noting the columns, and no flow has that now",
+            todo="Give the flow its ignore_null_updates back for one update, or do a full refresh of the table.",
+        )
+    return state, latest_ones
+
+
+def _write(session: SparkSession, inner: Place, now: _Batch, plan: _Plan, promised: Column | None) -> Applied:
+    """Write a batch that has events, or that is to make the table."""
+    transaction = _prepared(session, Transaction(session, inner), plan.made)
+    if plan.fresh and maps_columns(plan.made.properties or {}):
+        transaction, plan = _made_empty(session, transaction, plan.made), replace(plan, fresh=False)
+    if plan.fresh or transaction.is_empty():
+        made = plan.made if plan.fresh else _grown(transaction, plan.made)
+        return _load(transaction, now, made, truncate=plan.fresh and transaction.read_version >= 0)
+    if plan.unconverted:
+        _convert(transaction, _grown(transaction, plan.made))
+        transaction = Transaction(session, inner)
+    made = _grown(transaction, plan.made)  # with what the commits before have set
+    if not now.streamed and _small(transaction, now.seen):
+        return _rewrite(transaction, now, made)
+    if not transaction.described(made, replace=False):
+        transaction.describe(made, replace=False)
+        transaction.commit([], user_metadata={})
+    return _merge(session, inner, now, promised)
+
+
+def _prepared(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
+    """Give a stored table the properties that must be there before its columns change, in a commit of their own.
+
+    Delta notes the types of older files only in tables that have type widening already, and switches column mapping on only while the
+    columns stay as they are. Return the transaction to go on with.
+    """
+    if transaction.read_version < 0:
+        return transaction
+    wanted, stored = made.properties or {}, transaction.properties
+    missing = {schemas.WIDENING: "true"} if schemas.widens(wanted) and not schemas.widens(stored) else {}
+    if maps_columns(wanted) and not maps_columns(stored):
+        missing |= {_MAPPING: str(look_up(wanted, _MAPPING))}
+    if not missing:
+        return transaction
+    transaction.describe(replace(transaction.spec(), properties=missing), replace=False)
+    transaction.commit([], user_metadata={})
+    reached("changes.prepared")
+    return Transaction(session, transaction.path)
+
+
+def _made_empty(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
+    """Make the table, or empty it, in commits before its first batch; return the transaction to go on with.
+
+    For a table with a change feed, Delta takes no files in the commit that gives its columns other physical names.
+    """
+    exists = transaction.read_version >= 0
+    if exists:
+        transaction.commit(transaction.removals(), user_metadata={}, replace=True)
+        transaction = Transaction(session, transaction.path)
+    transaction.describe(made, replace=exists)
+    transaction.commit([], user_metadata={}, replace=exists)
+    reached("changes.prepared")
+    return Transaction(session, transaction.path)
+
+
+def _convert(transaction: Transaction, made: TableSpec) -> None:
+    """Turn a state of latest events into one of all events: the event that made a row is added, a tombstone is an event already.
+
+    Both author every leaf, so that the events before them, which are forgotten, could not matter any more.
+    """
+    stored = schemas.conformed(transaction.rows(), made.schema)
+    # Before states were described, tables could have rows of both kinds; those that were computed from events have no sequence.
+    latest_one = F.lit(True) if states.PROPERTY in transaction.properties else F.col(SEQ).isNotNull()
+    events = stored.where((F.col(PART) == ROWS) & latest_one).withColumns({PART: F.lit(STATE), DELETED: F.lit(False)})
+    transaction.describe(made, replace=False)
+    transaction.commit(transaction.write(events), user_metadata={})
+    reached("changes.converted")
+
+
+def _same_state(transaction: Transaction, made: TableSpec) -> None:
     found = transaction.properties.get(_MADE_WITH)
     now = (made.properties or {})[_MADE_WITH]
     if found != now:
@@ -161,30 +329,31 @@ def _same_state(transaction: tables.Transaction, made: TableSpec) -> None:
         )
 
 
-def _small(transaction: tables.Transaction, seen: Seen) -> bool:
+def _small(transaction: Transaction, seen: Seen) -> bool:
     """Whether all rows are written anew in one pass, which costs less than to look for what to change where that is much of the table.
 
     A change feed tells of changed rows, so its table is merged.
     """
-    feeds = transaction.properties.get(tables.CHANGE_FEED, "false").lower() == "true"
+    feeds = transaction.properties.get(CHANGE_FEED, "false").lower() == "true"
     if feeds or transaction.size > _SMALL:
         return False
     return transaction.size <= _TINY or seen.events * _SHARE >= transaction.records()
 
 
-def _grown(transaction: tables.Transaction, made: TableSpec) -> TableSpec:
+def _grown(transaction: Transaction, made: TableSpec) -> TableSpec:
     """The internal table with what it has and what it is to have."""
-    made = replace(made, schema=schemas.merge(transaction.schema, made.schema))
+    made = replace(made, schema=schemas.merge(transaction.schema, made.schema, widen=schemas.widens(made.properties or {})))
     if transaction.size > _LARGE:  # not before: fewer readers know deletion vectors
         made = replace(made, properties={_VECTORS: "true", **(made.properties or {})})
     return made
 
 
-def _load(transaction: tables.Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> Applied:
+def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> Applied:
     """The first batch of a table: there is nothing to merge with."""
     highest = now.seen.truncate
-    if keeps_events(now.spec):
-        rows = history.actions(now.spec, now.events, None, now.shape, highest, marks=highest is not None).drop(ACTION)
+    if now.state.events:
+        marks = highest is not None
+        rows = history.actions(now.state, now.events, None, now.shape, highest, marks=marks, everything=True).drop(ACTION)
     else:
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
@@ -197,46 +366,49 @@ def _load(transaction: tables.Transaction, now: _Batch, made: TableSpec, *, trun
     return done
 
 
-def _rewrite(transaction: tables.Transaction, now: _Batch, made: TableSpec) -> Applied:
+def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
     """A batch into a small table: every row is written anew, with one look at the table instead of MERGE's two."""
-    stored = _completed(transaction.rows(), made.schema)
+    stored = schemas.conformed(transaction.rows(), made.schema)
     truncate, marks = now.truncation(stored)
     observed = Observation()
-    if keeps_events(now.spec):
-        rows = history.rewritten(now.spec, now.events, stored, now.shape, truncate, observed, marks=marks)
+    if now.state.events:
+        everything = marks or now.everything
+        rows = history.rewritten(now.state, now.events, stored, now.shape, truncate, observed, marks=marks, everything=everything)
     else:
         rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
     removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
     reached("batch.files_written")
-    found = {name: int(count or 0) for name, count in observed.get.items()}
-    done = Applied(found["upserted"], found["deleted"], int(sum(f.numLogicalRecords().get() for f in files)))
+    found = reported(now.events.sparkSession, observed) or {}
+    done = Applied(int(found.get("upserted") or 0), int(found.get("deleted") or 0), int(sum(f.numLogicalRecords().get() for f in files)))
     transaction.commit([*removed, *files], user_metadata=counted(now.kept, done), app=now.app)
     return done
 
 
 def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | None) -> Applied:
     """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
-    spec, shape = now.spec, now.shape
+    state, shape = now.state, now.shape
     table = DeltaTable.forPath(session, str(inner))
     stored = table.toDF()
     truncate, marks = now.truncation(stored)
-    if promised is not None and not marks:
+    everything = marks or now.everything
+    if promised is not None and not everything:
         stored = stored.alias("t").where(promised)
-    buries = spec.apply_as_deletes is not None or spec.apply_as_truncates is not None
-    if keeps_events(spec):
-        found = history.actions(spec, now.events, stored, shape, truncate, marks=marks)
+    buries = state.deletes or state.truncates
+    if state.events:
+        found = history.actions(state, now.events, stored, shape, truncate, marks=marks, everything=everything)
     else:
         found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
-    source = _completed(found, stored.schema, ACTION).localCheckpoint()
-    together = _together(shape, now.seen, both=buries or keeps_events(spec), ranged=not marks)
-    if promised is not None and not marks:
+        found = latest.changing(found, stored, shape) if now.streamed else found
+    source = schemas.conformed(found, stored.schema, ACTION).localCheckpoint()
+    together = _together(shape, now.seen, both=buries or state.events, ranged=not everything)
+    if promised is not None and not everything:
         together = together & promised
-    if keeps_events(spec):
+    if state.events:
         built = _merge_history(table, source, shape, together)
     else:
         built = latest.merge(table, source, shape, now.retention, condition=together, truncate=truncate if marks else None)
-    hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if keeps_events(spec) or buries else None
+    hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if state.events or buries else None
     to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
     metadata = json.dumps(to_be_counted(now.kept, to_state))
     settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: metadata}
@@ -260,7 +432,7 @@ def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Colum
         same_event = same_event & (F.col(f"t.{DELETED}") == F.col(f"s.{DELETED}"))
     same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & same_event)
     action = F.col(f"s.{ACTION}")
-    values = {f"`{n}`": F.col(f"s.`{n}`") for n in source.columns if n != ACTION}
+    values = {quoted(n): F.col(f"s.{quoted(n)}") for n in source.columns if n != ACTION}
     return (
         table.alias("t")
         .merge(source.alias("s"), together & same)
@@ -270,21 +442,14 @@ def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Colum
     )
 
 
-def _completed(rows: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
-    """The rows with these columns in these types, NULL where they have none, and `more` of their own columns."""
-    have = {name.lower(): name for name in rows.columns}
-    columns = [(col(have[f.name.lower()]) if f.name.lower() in have else F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields]
-    return rows.select(*columns, *more)
-
-
 def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> Column:
     """When a row of the table (`t`) and an action (`s`) are about the same key; literals in it let Delta leave files out."""
-    conditions = [F.col(f"t.`{k}`") == F.col(f"s.`{k}`") for k in shape.keys]
+    conditions = [F.col(f"t.{quoted(k)}") == F.col(f"s.{quoted(k)}") for k in shape.keys]
     conditions.append(F.col(f"t.{PART}") == (F.col(f"s.{PART}") if both else F.lit(ROWS)))
     for key, (least, greatest) in seen.ranges.items() if ranged else ():
         if least is not None:
             kind = shape.columns[key].dataType
-            conditions.append(F.col(f"t.`{key}`").between(F.lit(least).cast(kind), F.lit(greatest).cast(kind)))
+            conditions.append(F.col(f"t.{quoted(key)}").between(literal(least, kind), literal(greatest, kind)))
     return reduce(lambda a, b: a & b, conditions)
 
 
@@ -304,4 +469,4 @@ def _checkpoint(session: SparkSession, target: Place) -> None:
     log.checkpoint(log.update(False, none, none), none)
 
 
-__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec"]
+__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec", "settle"]

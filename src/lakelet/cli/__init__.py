@@ -1,1 +1,1 @@
-"""The command line: arguments → facade → text. Layer 7, the only place that prints."""
+"""The command line: arguments → facade → text. The only place that prints."""

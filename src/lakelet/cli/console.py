@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.text import counted, printable, seconds_text, shortener
 from lakelet.cli.summary import Line, cells, summary
 from lakelet.cli.tally import ACTIVE, Tally
-from lakelet.errors import LakeletError
-from lakelet.eventlog.events import Event
-from lakelet.textual import counted, seconds_text, shortener
+from lakelet.storage.eventlog.events import Event
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -67,7 +67,7 @@ class PlainLines:
         self.tally.feed(event)
         text = self._text(event)
         if text:
-            self._stream.write(f"{self.tally.seconds:7.1f}s  {text}\n")
+            self._stream.write(f"{self.tally.seconds:7.1f}s  {printable(text)}\n")
             self._stream.flush()
 
     def _text(self, event: Event) -> str | None:
@@ -117,7 +117,7 @@ class LiveTable:
         with self._lock:
             self.tally.feed(event)
         if event.event_type == "schema_change" or (event.event_type == "update_progress" and event.level == "WARN"):
-            self._console.print(event.message, highlight=False, markup=False)
+            self._console.print(printable(event.message), highlight=False, markup=False)
 
     def close(self) -> None:
         self._live.stop()
@@ -184,8 +184,9 @@ def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
     """Write lines of prose, coloured when the stream is a terminal."""
     colour = stream.isatty()
     for line in lines:
+        text = printable(line.text)
         code = _COLOURS.get(line.style) if colour else None
-        stream.write((f"\x1b[{code}m{line.text}\x1b[0m" if code and line.text else line.text) + "\n")
+        stream.write((f"\x1b[{code}m{text}\x1b[0m" if code and text else text) + "\n")
     stream.flush()
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import platform
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from lakelet import __version__
+from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.redaction import redacted
+from lakelet.base.version import VERSION
 from lakelet.cli.console import error_lines, write_lines
 from lakelet.cli.summary import Line
-from lakelet.errors import ExitCode, LakeletError
-from lakelet.redaction import redacted
+from lakelet.files.durable import storage_failure
+
+PATIENCE = 5.0
+"""Seconds that the end of the process waits for threads of the pipeline's code."""
 
 
-def guarded(action: Callable[[], int], *, debug: bool) -> int:
-    """Do `action` and return its exit code; errors are told on stderr, with a traceback only when `debug`."""
+def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[], None] = lambda: None) -> int:
+    """Do `action` and return its exit code; errors are told on stderr, with a traceback only when `debug`.
+
+    `interrupted` is called first when Ctrl-C ended it.
+    """
     if not debug:
         logging.getLogger().addFilter(_not_from_py4j)
     try:
@@ -28,6 +38,7 @@ def guarded(action: Callable[[], int], *, debug: bool) -> int:
         write_lines(error_lines(error), sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
+        interrupted()
         write_lines([Line("Interrupted. What was finished is kept.", "warning")], sys.stderr)
         return int(ExitCode.INTERRUPTED)
     except BrokenPipeError:  # the reader of our output (head, less) went away
@@ -36,8 +47,29 @@ def guarded(action: Callable[[], int], *, debug: bool) -> int:
     except Exception as error:
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
-        write_lines(_internal(error, debug), sys.stderr)
-        return int(ExitCode.FAILED)
+        refused = storage_failure(error)
+        write_lines(error_lines(refused) if refused else _internal(error, debug), sys.stderr)
+        return int(refused.exit_code if refused else ExitCode.FAILED)
+
+
+def end_without_threads(code: int, *, patience: float = PATIENCE) -> None:
+    """Let the process end with `code` even if threads that the pipeline's code started go on: they are waited for only so long."""
+    left = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    if left:
+        threading.Thread(target=_end, args=(left, code, patience), name="lakelet-end", daemon=True).start()
+
+
+def _end(left: Sequence[threading.Thread], code: int, patience: float) -> None:
+    deadline = time.monotonic() + patience
+    for thread in left:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    alive = [thread.name for thread in left if thread.is_alive()]
+    if alive:
+        text = f"Threads of the pipeline's code are still running and end with the process: {', '.join(alive)}"
+        write_lines([Line(text, "warning")], sys.stderr)
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(code)
 
 
 def _not_from_py4j(record: logging.LogRecord) -> bool:
@@ -48,7 +80,7 @@ def _not_from_py4j(record: logging.LogRecord) -> bool:
 def _internal(error: Exception, debug: bool) -> list[Line]:
     first = str(error).strip().splitlines()[:1]
     what = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
-    versions = f"lakelet {__version__}, Python {platform.python_version()}"
+    versions = f"lakelet {VERSION}, Python {platform.python_version()}"
     how = "above" if debug else "of the same command with --debug"
     return [
         Line(f"[INTERNAL] This is a defect in Lakelet: {what}", "bad"),

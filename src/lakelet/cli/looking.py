@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line
-from lakelet.config import find_storage
-from lakelet.errors import LakeletError
-from lakelet.explain import kind_text
-from lakelet.places import Place
-from lakelet.textual import aligned, counted
+from lakelet.config.update_config import find_storage
+from lakelet.files.paths import Place
+from lakelet.plan.explanation import kind_text
 
 if TYPE_CHECKING:
-    from lakelet.inspect import Rows
+    from lakelet.inspection.inspector import Rows
 
 SHOWN_ROWS = 20
 WIDEST_CELL = 60
@@ -42,7 +42,7 @@ def show(
     as_json: o.AsJson = False,
 ) -> None:
     """List the stored datasets, or show the rows of one."""
-    from lakelet.inspect import list_tables, read_rows
+    from lakelet.inspection.inspector import list_tables, read_rows
 
     root = storage_root(storage)
     if name is not None:
@@ -55,7 +55,7 @@ def show(
     if not tables:
         _note(f"Nothing is stored in {root} yet.")
         return
-    rows = [(t.name, kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
+    rows = [(printable(t.name), kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
     for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
         _write(line)
 
@@ -76,7 +76,7 @@ def sql(
     as_json: o.AsJson = False,
 ) -> None:
     """Run a query over the stored tables. The event log is the table `event_log`."""
-    from lakelet.inspect import run_sql
+    from lakelet.inspection.inspector import run_sql
 
     _show_rows(run_sql(storage_root(storage), query), as_json, limit)
 
@@ -89,7 +89,7 @@ def events(
     as_json: o.AsJson = False,
 ) -> None:
     """Show the event log, in sequence order."""
-    from lakelet.inspect import read_events
+    from lakelet.inspection.inspector import read_events
 
     if update and every:
         raise LakeletError("USAGE", "--update and --all contradict each other")
@@ -101,7 +101,7 @@ def events(
         return
     if not found:
         _note(f"No events in {root}.")
-    rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], _one_line(e["message"] or "")) for e in found]
+    rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
     for line in aligned(rows):
         _write(line)
 
@@ -127,7 +127,7 @@ def _show_rows(found: Rows, as_json: bool, limit: int | None) -> None:
     shown = list(rows)
     cells = [[_cell(row.get(column)) for column in found.columns] for row in shown]
     numbers = [i for i, c in enumerate(found.columns) if shown and all(isinstance(r.get(c), (int, float, type(None))) for r in shown)]
-    for line in aligned(cells, header=found.columns, right=numbers):
+    for line in aligned(cells, header=[printable(column) for column in found.columns], right=numbers):
         _write(line)
     if limit is None and len(shown) == SHOWN_ROWS:
         _note(f"The first {counted(len(shown), 'row')}; more with --limit N.")
@@ -145,12 +145,8 @@ def _write_array(rows: Iterable[Mapping[str, Any]]) -> None:
 
 def _cell(value: Any) -> str:
     text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
-    text = _one_line(text)
+    text = printable(text)
     return text if len(text) <= WIDEST_CELL or not sys.stdout.isatty() else text[: WIDEST_CELL - 1] + "…"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split("\n")).replace("\t", " ")
 
 
 def _write(text: str) -> None:

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
+from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.text import aligned, counted
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.looking import storage_root
 from lakelet.cli.summary import Line
-from lakelet.errors import ExitCode, LakeletError
-from lakelet.textual import aligned, counted
 
 LATER = ("preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
 
@@ -52,7 +52,7 @@ def sample(
         raise LakeletError(
             "USAGE", f"missing: {', '.join(missing)}", todo="For example: lakelet sample --rows 100000 --seed 1 --out sample"
         )
-    from lakelet import samples
+    from lakelet.project import samples
 
     report = samples.generate(out, rows=rows, seed=seed, drops=drops, append=append, beyond_watermark=beyond_watermark)
     samples.write_expected(out)
@@ -69,8 +69,8 @@ def check_sample(
     storage: o.StorageDir = None,
 ) -> None:
     """Compare the stored tables with what the sample expects."""
-    from lakelet import samples
-    from lakelet.inspect import read_arrow
+    from lakelet.inspection.inspector import read_arrow
+    from lakelet.project import samples
 
     root = storage_root(storage)
 
@@ -93,14 +93,14 @@ def doctor(
 ) -> None:
     """Check what this machine needs to run pipelines."""
     if fetch_s3:
-        from lakelet.environment import ensure_s3_jars
+        from lakelet.spark.launch.environment import ensure_s3_jars
 
         ensure_s3_jars()
     if fetch:
-        from lakelet.environment import ensure_jars
+        from lakelet.spark.launch.environment import ensure_jars
 
         ensure_jars()
-    from lakelet import doctor as found
+    from lakelet.project import doctor as found
 
     checks = found.examine()
     width = max((len(check.name) for check in checks), default=0)

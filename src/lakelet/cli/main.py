@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from lakelet import __version__
+from lakelet.base.version import VERSION
 from lakelet.cli import looking, machine, schemas, starting, updates
-from lakelet.cli.failures import guarded
+from lakelet.cli.failures import end_without_threads, guarded
+from lakelet.update.stopping import end_at_next
 
 DEBUG = "--debug"
 
@@ -50,7 +51,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"lakelet {__version__}\n")
+        sys.stdout.write(f"lakelet {VERSION}\n")
         raise typer.Exit
 
 
@@ -66,8 +67,11 @@ for _module in (updates, looking, schemas, starting, machine):
     _module.register(app)
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run one command line (without the program's name) and return the exit code. Prints to stdout and stderr."""
+def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: None) -> int:
+    """Run one command line (without the program's name) and return the exit code. Prints to stdout and stderr.
+
+    `interrupted` is called first when Ctrl-C ended it.
+    """
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     debug = DEBUG in arguments[:end]
     kept = [a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
@@ -81,12 +85,14 @@ def main(arguments: Sequence[str]) -> int:
             raise passed.cause from None
         return 0
 
-    return guarded(call, debug=debug)
+    return guarded(call, debug=debug, interrupted=interrupted)
 
 
 def entry() -> None:
     """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:], interrupted=end_at_next)
+    end_without_threads(code)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

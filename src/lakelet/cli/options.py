@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SOURCE = "Project folder (default: this one), files, folders or globs of pipeline code, or the key of a pipeline of the bundle."
@@ -23,6 +23,9 @@ ResetCheckpoint = Annotated[
     list[str] | None, typer.Option("--reset-checkpoint", metavar="FLOW,...", help="These flows read their sources again; rows stay.")
 ]
 RefreshFailed = Annotated[bool, typer.Option("--refresh-failed", help="Refresh what the last update did not finish, and what is below.")]
+TakeOver = Annotated[
+    list[str] | None, typer.Option("--take-over", metavar="NAME,...", help="Make the tables of these pipelines in the storage its own.")
+]
 Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="Pipeline configuration; wins over the files.")]
 Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix in what the code reads or writes.")]
 Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a table's name.")]
@@ -73,6 +76,7 @@ class Asked:
     full_refresh_all: FullRefreshAll = False
     reset_checkpoint: ResetCheckpoint = None
     refresh_failed: RefreshFailed = False
+    take_over: TakeOver = None
     param: Params = None
     map: Map = None
     table: Table = None

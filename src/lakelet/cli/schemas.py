@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.text import aligned
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.looking import storage_root
 from lakelet.cli.summary import Line
-from lakelet.errors import LakeletError
-from lakelet.textual import aligned
 
 if TYPE_CHECKING:
-    from lakelet.schemahistory import Change, SourceHistory
+    from lakelet.inspection.schema_history import Change, SourceHistory
 
 _AFTER = (
     "Columns that the table has already stay in it, NULL in new rows. A file that brings them again evolves the schema again, or has them\n"
@@ -39,13 +39,13 @@ def schema(
     as_json: o.AsJson = False,
 ) -> None:
     """Show how the columns of a dataset's files changed, or go back to an earlier version of them."""
-    from lakelet import schemahistory
+    from lakelet.inspection import schema_history
 
     if diff is not None and rollback is not None:
         raise LakeletError("USAGE", "--diff and --rollback contradict each other")
     root = storage_root(storage)
     if rollback is not None:
-        done = schemahistory.roll_back(root, name, rollback, source=source)
+        done = schema_history.roll_back(root, name, rollback, source=source)
         if as_json:
             changes = [change.as_json() for change in done.changes]
             _dump({"source": done.source, "version": done.number, "equals": rollback, "changes": changes})
@@ -54,7 +54,7 @@ def schema(
         told = f"Version {done.number} of {done.source} equals version {rollback}; the next update starts with it."
         write_lines([Line(told, "good"), *(Line(line, "quiet") for line in _AFTER.format(name=name).splitlines())], sys.stderr)
     elif diff is not None:
-        changes_found = schemahistory.differences(root, name, *diff, source=source)
+        changes_found = schema_history.differences(root, name, *diff, source=source)
         if as_json:
             _dump([change.as_json() for change in changes_found])
         else:
@@ -62,7 +62,7 @@ def schema(
             if not changes_found:
                 write_lines([Line("No difference.", "quiet")], sys.stderr)
     else:
-        chosen = [h for h in schemahistory.read_history(root, name) if source in (None, h.source, h.source.rpartition("/")[2])]
+        chosen = [h for h in schema_history.read_history(root, name) if source in (None, h.source, h.source.rpartition("/")[2])]
         _show(chosen, name, as_json)
 
 

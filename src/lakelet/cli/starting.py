@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from lakelet.base.errors import LakeletError
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line, program
-from lakelet.errors import LakeletError
 
 
 def register(app: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def init(
     as_json: o.AsJson = False,
 ) -> None:
     """Report what a repository holds and needs, and write a starter databricks.yml."""
-    from lakelet import starter
+    from lakelet.project import init as starter
 
     done = starter.start(folder, write=not report, load=not static)
     if as_json:

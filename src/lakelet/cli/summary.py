@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.base.text import aligned, counted, listed, seconds_text, shortener
 from lakelet.cli.tally import STATES, DatasetTally, Tally
-from lakelet.errors import LakeletError
-from lakelet.names import Namespace
-from lakelet.textual import aligned, counted, listed, seconds_text, shortener
 
 _TOLD_ORDER = ("COMPLETED", "IDLE", "EXCLUDED", "SKIPPED", "STOPPED", "FAILED")
 SHOWN_DATASETS = 20

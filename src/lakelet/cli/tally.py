@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from lakelet.errors import LakeletError
-from lakelet.eventlog.events import Event
+from lakelet.base.errors import LakeletError
+from lakelet.storage.eventlog.events import Event
 
 STATES = ("FAILED", "RUNNING", "STARTING", "PLANNING", "QUEUED", "STOPPED", "SKIPPED", "COMPLETED", "IDLE", "EXCLUDED")
 """States of a flow; of several flows into one dataset the first in this order is shown."""

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lakelet.base.errors import ExitCode
+from lakelet.base.redaction import redacted
+from lakelet.base.text import counted
 from lakelet.cli import options as o
 from lakelet.cli.console import watcher, write_lines
 from lakelet.cli.summary import Line, summary
-from lakelet.config import PipelineConfig, load_config
-from lakelet.errors import ExitCode
-from lakelet.mapping import MAP_FORM, TABLE_FORM, pairs_of
-from lakelet.stopping import stoppable
-from lakelet.textual import counted
+from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
+from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
-    from lakelet.pipeline import Pipeline
-    from lakelet.select import Request
+    from lakelet.pipeline import Pipeline, UpdateResult
+    from lakelet.plan.selection import Request
 
 _EXITS = {"COMPLETED": ExitCode.COMPLETED, "CANCELED": ExitCode.INTERRUPTED}
 
@@ -65,7 +66,13 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     elapsed = time.time() - psutil.Process().create_time()
     lines = summary(tally, result.state, result.errors, elapsed=elapsed, **told)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
-    raise typer.Exit(int(_EXITS.get(result.state, ExitCode.FAILED)))
+    raise typer.Exit(int(_exit_code(result)))
+
+
+def _exit_code(result: UpdateResult) -> ExitCode:
+    """3 if every failure is the machine's, such as a full disk; else by the state."""
+    of_machine = bool(result.errors) and all(error.exit_code is ExitCode.ENVIRONMENT for error in result.errors)
+    return ExitCode.ENVIRONMENT if of_machine else _EXITS.get(result.state, ExitCode.FAILED)
 
 
 def validate(asked: o.Asked) -> None:
@@ -93,7 +100,7 @@ def plan(asked: o.Asked) -> None:
     pipeline, request = _pipeline(config, asked)
     with _stdout_for_data(asked):
         found = pipeline.plan(request)
-    from lakelet.explain import plan_json, plan_text
+    from lakelet.plan.explanation import plan_json, plan_text
 
     _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
 
@@ -104,7 +111,7 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
     pipeline, request = _pipeline(config, asked)
     with _stdout_for_data(asked):
         found = pipeline.validate(request)
-    from lakelet.explain import graph_json, graph_mermaid, graph_text
+    from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
 
     _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
 
@@ -121,12 +128,13 @@ def _config(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig
         maps=pairs_of(asked.map, "--map", **MAP_FORM),
         tables=pairs_of(asked.table, "--table", **TABLE_FORM),
         continuous=continuous,
+        take_over=o.names(asked.take_over),
     )
 
 
 def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request]:
     from lakelet.pipeline import Pipeline
-    from lakelet.select import Request
+    from lakelet.plan.selection import Request
 
     request = Request(
         o.names(asked.select),
@@ -148,5 +156,5 @@ def _dumped(value: Any) -> str:
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(redacted(text) + "\n")
     sys.stdout.flush()

@@ -1,1 +1,1 @@
-"""Running one flow: appending to a streaming table, replacing a materialized view. Layer 4."""
+"""Running one flow: appending to a streaming table, replacing a materialized view."""

@@ -1,4 +1,4 @@
-"""The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch. Layer 4.
+"""The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch.
 
 One micro-batch: judge the rows, write them, and commit files, counts and the mark "batch n is done" together (`tables`). A replayed batch
 that was committed before is recognised by its mark. A flow that meets new columns is built anew and goes on with the same checkpoint.
@@ -18,18 +18,17 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from lakelet import tables
 from lakelet.autoloader.spec import Pending, SourceSpec
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
 from lakelet.cdc.changes import Layout, layout
-from lakelet.clones import flow_session
-from lakelet.diagnosis import run_failure
-from lakelet.errors import LakeletError
-from lakelet.expectations.measure import Counts, counts, data_quality, judged, violation_error
-from lakelet.failpoints import reached
-from lakelet.flows.cleaning import clean_sources
+from lakelet.cdc.state import State
+from lakelet.flows.attempts import changed_files, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
-from lakelet.flows.measured import Totals, emit_batch, emit_change, emit_warnings, event_id
+from lakelet.flows.counted import of_views
+from lakelet.flows.mapping_notice import emit_mapping
+from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
     Checkpoint,
     files_position,
@@ -40,12 +39,16 @@ from lakelet.flows.positions import (
     unreadable_position,
 )
 from lakelet.flows.remedies import mode_of, stream_failure
-from lakelet.mistakes import user_error
-from lakelet.model import ChangeSpec
-from lakelet.plan import Decision, SourcePosition, Strategy, stream_decision
-from lakelet.reads import data_frame
-from lakelet.registry import reading
-from lakelet.storage import StoredFlow
+from lakelet.flows.source_cleanup import clean_sources
+from lakelet.language.model import ChangeSpec
+from lakelet.language.registry import reading
+from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
+from lakelet.spark.errors.diagnosis import run_failure
+from lakelet.spark.errors.user_errors import user_error
+from lakelet.spark.expectations.measure import Counts, counts, data_quality, judged, violation_error
+from lakelet.spark.names.reader import rows_of
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta import tables
 
 _MAX_RESTARTS = 10
 _MAX_SLOW_STARTS = 5
@@ -79,7 +82,7 @@ def _positions(
     files_only = sum(key is None for key, _ in leaves) == len(sources)
     if checkpoint.planned < 0 or len(leaves) != len(checkpoint.offsets) or not files_only:
         return [_file_position(run, n, spec, None, looked) for n, spec in enumerate(sources)] or list(unknown_position(1)), {}
-    known = run.environment.storage.registry().flows.get(run.name.lower(), StoredFlow(run.name))
+    known = run.environment.storage.registry().flow(run.dataset.name.key, run.name)
     usable = known.examined if known.filter == _filter_text(run) else {}
     found: list[SourcePosition] = []
     examined: dict[str, int] = {}
@@ -132,7 +135,7 @@ def _filter_text(run: FlowRun) -> str:
 
 
 def _remember_examined(run: FlowRun, examined: Mapping[str, int]) -> None:
-    known = run.environment.storage.registry().flows.get(run.name.lower(), StoredFlow(run.name))
+    known = run.environment.storage.registry().flow(run.dataset.name.key, run.name)
     run.environment.storage.note_flow(replace(known, filter=_filter_text(run), examined=dict(examined)))
 
 
@@ -180,6 +183,8 @@ class _Batches:
         session = batch.sparkSession
         whole, replayed = run.flow.complete, number == self.replay
         written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=replayed, whole=whole)
+        if written is not None and written.mapped:
+            emit_mapping(run, spec.schema)
         if written is not None and (written.version is not None or facts.get("anything")):
             self.totals.add(facts)
             emit_batch(run.environment.emit, facts)
@@ -192,7 +197,10 @@ class _Batches:
         run = self.run
         shape = layout(spec, rows)
         wanted = run.table_spec(shape.visible)
-        applied = writing.apply(spec, run.path(), rows, shape, wanted, app=app, measure=measure, replayed=app[1] == self.replay)
+        replayed, streamed, flows = app[1] == self.replay, run.is_streamed(), run.change_specs
+        applied = writing.apply(
+            spec, flows, run.path(), rows, shape, wanted, app=app, measure=measure, replayed=replayed, streamed=streamed
+        )
         if applied is not None and (applied.rewritten or facts.get("anything")):
             facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
             self.totals.add(facts)
@@ -206,16 +214,8 @@ class _Batches:
         self.started.wait()
         execution = self.query._jsq.streamingQuery().lastExecution()
         observed = _observed(execution)
-        quality = data_quality(str(run.dataset.name), run.dataset.expectations, found)
-        dropped = found.dropped
-        for watch in self.reader.watches:
-            if watch.name not in observed:
-                continue
-            seen = counts(watch.rules, observed[watch.name])
-            if seen.violation:
-                raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
-            quality += data_quality(str(watch.dataset), watch.rules, seen)
-            dropped += seen.dropped
+        of_view, dropped = of_views(run, self.reader.watches, observed.get)
+        quality = [*data_quality(str(run.dataset.name), run.dataset.expectations, found), *of_view]
         late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
         return {
             "event_id": event_id(run.path(), run.name, run.generation(), number),
@@ -224,7 +224,7 @@ class _Batches:
             "flow": run.name,
             "batch_id": number,
             "rows": found.kept,
-            "dropped": dropped,
+            "dropped": found.dropped + dropped,
             "expectations": quality,
             "late": late,
             "sources": seen_of_sources(self.reader, observed),
@@ -265,9 +265,12 @@ def run_append(run: FlowRun) -> Totals:
 
 
 def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
-    """Start the flow's query, and again whenever its sources got new columns, until it has processed what is there. Raises LakeletError."""
-    slow_starts = 0
-    for _ in range(_MAX_RESTARTS + 1):
+    """Start the flow's query, and again whenever its sources got new columns or its files changed, until it has processed what is there.
+
+    Raises LakeletError.
+    """
+    restarts = slow_starts = 0
+    while restarts <= _MAX_RESTARTS:
         with flow_session(run.environment.spark, run.conf) as spark:
             batches = start(spark)
             failure = _wait(batches)
@@ -275,7 +278,10 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
             return batches
         slow = _SLOW_START in str(failure)
         slow_starts += slow
-        if not (slow and slow_starts <= _MAX_SLOW_STARTS) and not _recovered(run, batches, failure):
+        if (slow and slow_starts <= _MAX_SLOW_STARTS) or changed_files(run, failure, read_checkpoint(run.checkpoint())):
+            continue
+        restarts += 1
+        if not _recovered(run, batches, failure):
             where, name = run.flow.flow.where, str(run.dataset.name)
             raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what="the flow failed while it ran")
     raise LakeletError(
@@ -291,17 +297,20 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     reader = run_reader(run, spark, batch_query=False)
     checkpoint = run.checkpoint()
     state = read_checkpoint(checkpoint)
+    prepare(run, reader, spark, state)
     try:
         with reading(reader):
-            frame = data_frame(run.flow.flow.query(), run.flow.flow)
+            frame = rows_of(run.flow.flow)
     except (LakeletError, AnalysisException):
         raise
     except Exception as problem:
         raise user_error(problem, run.dataset, run.flow.flow) from problem
     spec = run.flow.flow.changes
+    shape = layout(spec, frame) if spec is not None else None
+    run.table_spec(shape.visible if shape is not None else frame.schema)  # refuses new columns before a batch is planned
     if spec is not None:
         writing.catch_up(run.path())
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, layout(spec, frame) if spec is not None else None)
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, shape)
     mode = mode_of(run, checkpoint, started=state.planned >= 0)
     writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches).trigger(availableNow=True)
     batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
@@ -338,9 +347,9 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
     environment, path = run.environment, run.path()
     wanted = run.table_spec(run.analyzed.schema)
     if shape is not None and run.flow.flow.changes is not None:
-        writing.create_if_absent(environment.spark, path, writing.internal_spec(run.flow.flow.changes, shape, wanted))
-    else:
-        tables.create_if_absent(environment.spark, path, wanted, user_metadata={})
+        writing.create_if_absent(environment.spark, path, writing.internal_spec(shape, wanted, State.of(run.change_specs)))
+    elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):
+        emit_mapping(run, wanted.schema)
     with tables.lock_of(path).alone():  # another flow may be adding columns
         found = tables.stored_schema(environment.spark, path)
         columns, stored = found.json(), run.stored()

@@ -1,4 +1,4 @@
-"""Materialized views: decide whether anything changed, compute, replace in one commit. Layer 4."""
+"""Materialized views: decide whether anything changed, compute, replace in one commit."""
 
 from __future__ import annotations
 
@@ -10,39 +10,47 @@ from typing import Any
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
-from lakelet import namedreads, schemas, tables
-from lakelet.clones import flow_session
-from lakelet.diagnosis import run_failure
-from lakelet.errors import LakeletError
-from lakelet.expectations.measure import counts, data_quality, judged, violation_error
-from lakelet.failpoints import reached
-from lakelet.flows.context import FlowRun, RunReader, run_reader
-from lakelet.flows.measured import Totals, emit_batch
-from lakelet.mistakes import user_error
-from lakelet.named import mark
-from lakelet.plan import Decision, ViewState, view_decision
-from lakelet.reads import data_frame
-from lakelet.registry import reading
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.config.named_tables import mark
+from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.counted import counted_query, of_views
+from lakelet.flows.mapping_notice import emit_mapping
+from lakelet.flows.metrics import Totals, emit_batch
+from lakelet.plan.decisions import Decision, ViewState, view_decision
+from lakelet.spark.errors.diagnosis import run_failure
+from lakelet.spark.errors.user_errors import user_error
+from lakelet.spark.expectations.measure import counts, data_quality, judged, violation_error
+from lakelet.spark.expectations.observed import reported
+from lakelet.spark.names import named_tables
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta import schemas, tables
 
 
 def decide(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     """Whether the view must be computed. `inputs`: keys of the stored datasets it reads, views looked through."""
     stored = run.stored()
     table_exists = run.environment.log(run.path()).version() >= 0
-    return view_decision(stored.fingerprint if table_exists else None, stored.input_versions, _state(run, inputs, stored.input_versions))
+    state = _state(run, inputs, stored.input_versions, by_old_names=True)
+    return view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
 
 
-def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int]) -> ViewState:
+def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
     """The view's state now. An input's data version moves only when data files were added or removed.
 
-    That of a table from outside is another one whenever its files are.
+    Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). `by_old_names`: what an
+    older Lakelet stored without that is still good. That of a table from outside is another one whenever its files are.
     """
     environment = run.environment
     versions = {}
     for key in inputs:
-        log = environment.log(environment.storage.table_path(environment.catalog.datasets[key].name))
-        versions[key] = log.data_version(known.get(key, -1))
-    for table in filter(None, map(namedreads.named().by_key, run.flow.outside)):
+        path = environment.storage.table_path(environment.catalog.datasets[key].name)
+        log = environment.log(path)
+        name = f"{key}\n{path.name} {log.table_id()}"
+        if by_old_names and name not in known and known.get(key, log.version() + 1) <= log.version():
+            name = key
+        versions[name] = log.data_version(known.get(name, -1))
+    for table in filter(None, map(named_tables.named().by_key, run.flow.outside)):
         versions[f"{table.given} ({table.place})"] = mark(table) or -1
     return ViewState(run.flow.fingerprint, versions, run.flow.always)
 
@@ -55,20 +63,19 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         state = replace(state, fingerprint=environment.fingerprint(run.dataset.name.key) or state.fingerprint)
     totals = Totals()
     with flow_session(environment.spark, run.conf) as spark:
-        reader = run_reader(run, spark, batch_query=True)
+        observation = Observation(f"lakelet_{uuid.uuid4().hex}")
+        facts: dict[str, Any] = {}
         try:
-            with reading(reader):
-                frame = data_frame(run.flow.flow.query(), run.flow.flow)
-            observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-            rules = run.dataset.expectations
-            facts: dict[str, Any] = {}
+            with counted_query(run, spark) as (reader, frame):
 
-            def measure() -> tuple[Mapping[str, Any], bool]:
-                facts.update(facts_of(run, reader, observation), view={"fingerprint": state.fingerprint, "inputs": dict(state.inputs)})
-                return {"lakelet": facts}, True
+                def measure() -> tuple[Mapping[str, Any], bool]:
+                    facts.update(facts_of(run, reader, observation), view={"fingerprint": state.fingerprint, "inputs": dict(state.inputs)})
+                    return {"lakelet": facts}, True
 
-            spec = run.table_spec(frame.schema)
-            written = tables.overwrite(spark, run.path(), judged(frame, rules, observation), spec, measure=measure)
+                spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation)
+                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure)
+            if written.mapped:
+                emit_mapping(run, spec.schema)
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
             raise _failed(problem, run) from None
         except Exception as problem:
@@ -89,20 +96,11 @@ def _failed(problem: BaseException, run: FlowRun) -> LakeletError:
 
 def facts_of(run: FlowRun, reader: RunReader, observation: Observation) -> dict[str, Any]:
     """Everything measured while a batch query was written; same shape as a micro-batch. Raises for broken fail rules."""
-    found = counts(run.dataset.expectations, observation.get)
+    found = counts(run.dataset.expectations, reported(reader.spark, observation))
     if found.violation:
         raise violation_error(run.name, str(run.dataset.name), found, run.dataset.where)
-    quality = data_quality(str(run.dataset.name), run.dataset.expectations, found)
-    dropped = found.dropped
-    for watch in reader.watches:
-        values = _if_reported(reader, watch.name)
-        if values is None:
-            continue
-        seen = counts(watch.rules, values)
-        if seen.violation:
-            raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
-        quality += data_quality(str(watch.dataset), watch.rules, seen)
-        dropped += seen.dropped
+    of_view, dropped = of_views(run, reader.watches, lambda name: reported(reader.spark, reader.observations[name]))
+    quality = [*data_quality(str(run.dataset.name), run.dataset.expectations, found), *of_view]
     return {
         "event_id": str(uuid.uuid4()),
         "update_id": run.environment.update_id,
@@ -110,19 +108,8 @@ def facts_of(run: FlowRun, reader: RunReader, observation: Observation) -> dict[
         "flow": run.name,
         "batch_id": None,
         "rows": found.kept,
-        "dropped": dropped,
+        "dropped": found.dropped + dropped,
         "expectations": quality,
         "late": 0,
         "sources": [],
     }
-
-
-def _if_reported(reader: RunReader, name: str) -> Mapping[str, Any] | None:
-    """Metrics of a view inside a batch query; None if Spark found it did not need to read the view."""
-    spark: Any = reader.spark
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
-    observation: Any = reader.observations[name]
-    if observation._jo is None or not observation._jo.future().isCompleted():
-        return None
-    values: Mapping[str, Any] = observation.get
-    return values

@@ -1,35 +1,39 @@
-"""What every flow of an update is given, and the reader that opens stored tables. Layer 4."""
+"""What every flow of an update is given, and the reader that opens stored tables."""
 
 from __future__ import annotations
 
 import threading
+import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet import changefeed, schemas
-from lakelet.analysis import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.analyzer import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.sink_paths import sink_path
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, SourceSpec
-from lakelet.catalog import Catalog
-from lakelet.clones import UpdateSession
-from lakelet.errors import LakeletError
-from lakelet.filestates import STATES, dataset_states
-from lakelet.flows.measured import event_id
-from lakelet.flows.sinkplaces import sink_path
-from lakelet.model import Dataset, Flow
-from lakelet.names import TableName
-from lakelet.places import Place
-from lakelet.properties import TOMBSTONES, look_up
-from lakelet.reads import QueryReader
-from lakelet.registry import Notice
-from lakelet.storage import Storage, StoredDataset, new_table_path
-from lakelet.tables import CHANGE_FEED, EPOCH, TableLog, TableSpec, streams_from_log
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import TableName
+from lakelet.cdc import change_feed
+from lakelet.config.properties import TOMBSTONES, look_up
+from lakelet.files.paths import Place
+from lakelet.flows.metrics import event_id
+from lakelet.language.model import ChangeSpec, Dataset, Flow
+from lakelet.language.registry import Notice
+from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.file_states import STATES, dataset_states
+from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.session_clones import UpdateSession
+from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
+from lakelet.storage.delta.tables import TableLog, streams_from_log
+from lakelet.storage.root import Storage, StoredDataset, new_table_path
 
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -74,6 +78,10 @@ class Environment:
     """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
     analyze: Callable[[str], AnalyzedDataset] = _not_analysed
     """Analyses a dataset anew, on what is stored now. Raises LakeletError."""
+    unsteady: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By flow: a batch whose files changed while they were read, and how often (`attempts`)."""
+    mapped: list[str] = field(default_factory=list)
+    """Tables that got column mapping by themselves during this update."""
     widened: bool = False
     """Whether a table got columns during this update that its analysis did not know of."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -105,8 +113,8 @@ class Environment:
         path = sink_path(dataset, self.catalog) if dataset.sink is not None else None
         if found is not None:
             return replace(found, private=dataset.private, active=True, path=found.path if path is None else path)
-        path = new_table_path(dataset.name) if path is None else path
-        return StoredDataset(name=str(dataset.name), kind=kind, path=path, private=dataset.private)
+        path, owner = new_table_path(dataset.name) if path is None else path, self.storage.registry().owner
+        return StoredDataset(name=str(dataset.name), kind=kind, path=path, private=dataset.private, owner=owner)
 
     def open_source(self, flow: Flow, number: int, spec: SourceSpec, *, dry: bool) -> AutoLoaderSource:
         """A cloudFiles source of a flow with its state; with `dry` nothing is written.
@@ -140,6 +148,11 @@ class FlowRun:
         return self.flow.flow.name
 
     @property
+    def change_specs(self) -> tuple[ChangeSpec, ...]:
+        """Of all change flows into the dataset, in the order of their declaration."""
+        return tuple(found.flow.changes for found in self.analyzed.flows if found.flow.changes is not None)
+
+    @property
     def conf(self) -> Mapping[str, str]:
         """Settings of the dataset and of the flow, the flow's own last (dlt-semantics 1.2).
 
@@ -153,6 +166,10 @@ class FlowRun:
 
     def path(self) -> Place:
         return self.environment.storage.at(self.stored().path)
+
+    def is_streamed(self) -> bool:
+        """Whether a stream of the pipeline reads the rows of this change table."""
+        return self.dataset.name.key in self.environment.catalog.streamed
 
     def generation(self) -> str:
         """Names the flow's checkpoint: when it began anew and, once a table it streams from was reset, their epochs too.
@@ -179,34 +196,63 @@ class FlowRun:
         given = self.environment.spark.conf.get(TOMBSTONES, None)
         return {} if given is None else {TOMBSTONES: given}
 
+    def _columns(self, schema: StructType) -> StructType:
+        """The columns that the flow's rows need, and those of the table's other flows: which one writes first must not decide."""
+        result: StructType = schemas.storable(schema)
+        if len(self.analyzed.flows) == 1 or self.flow.flow.changes is not None:
+            return result
+        with suppress(schemas.Incompatible):  # what was analysed is not up to date
+            return schemas.common([self.analyzed.schema, schema], widen=schemas.widens(self.dataset.table_properties))
+        return result
+
     def table_spec(self, schema: StructType) -> TableSpec:
-        """How the table is made, with the columns `schema` has (or the declared ones)."""
+        """How the table is made, with the columns `schema` has (or the declared ones).
+
+        Raises SCHEMA_OUTGROWN where the table cannot take those: a column that is left out without a word is data lost.
+        """
         declared = self.analyzed.schema if self.dataset.schema is not None else None
+        outgrown = schemas.outgrown_error(declared, schema, dataset=str(self.dataset.name), where=self.dataset.where) if declared else None
+        if outgrown is not None:
+            raise outgrown
         epoch = self.stored().epoch
         feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
+        properties = {**self._retention(), **self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})}
+        if column_mapping.automatic(self.dataset, [self.flow.flow]):
+            properties = column_mapping.completed(schema, properties)
+        name, where = str(self.dataset.name), self.dataset.where
+        refused = column_mapping.refused(declared or schema, properties, code="SCHEMA_OUTGROWN", dataset=name, where=where)
+        if refused is not None:
+            raise refused
         return TableSpec(
-            schema=declared or schemas.storable(schema),
+            schema=declared or self._columns(schema),
             partition_cols=self.dataset.partition_cols,
             cluster_by=self.dataset.cluster_by,
-            properties={**self._retention(), **self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})},
+            properties=properties,
             comment=self.dataset.comment,
         )
 
 
 @dataclass
 class RunReader(QueryReader):
-    """Opens the stored tables. `observations`: the views' rules of a batch query, by name."""
+    """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
+
+    `settled`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
+    `judged`: the views with rules, as the query reads them.
+    """
 
     environment: Any = None
     flow: Flow | None = None
     batch_query: bool = False
     opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
+    settled: Sequence[str] = ()
+    changing: bool = False
+    judged: list[DataFrame] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         path = self.environment.storage.table_path(dataset.name)
         if feed:
-            changefeed.keep_feed(self.spark, path)
+            change_feed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
         return self.stored(str(path), streaming, jreader)
@@ -214,7 +260,13 @@ class RunReader(QueryReader):
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.open_source(self.flow, number, spec, dry=False)
         self.opened.append(source)
-        return source.read_stream(self.spark, name=f"lakelet_source_{number}")
+        settled = self.settled[number] if number < len(self.settled) else None
+        return source.read_stream(self.spark, name=f"lakelet_source_{number}", settled=settled, changing=self.changing)
+
+    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        found = super().judged_view(dataset, frame)
+        self.judged.append(found)
+        return found
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name).to_pylist(), STATES)
@@ -225,7 +277,7 @@ class RunReader(QueryReader):
     def observation(self, name: str) -> Observation | str:
         if not self.batch_query:
             return name
-        self.observations[name] = Observation(name)
+        self.observations[name] = Observation(f"{name}_{uuid.uuid4().hex}")  # no other flow's query finds rows that this one keeps
         return self.observations[name]
 
 

@@ -1,4 +1,4 @@
-"""Calls of the user's function that is a sink: `handler(df, batch_id)` (dlt-semantics 1.9). Layer 4.
+"""Calls of the user's function that is a sink: `handler(df, batch_id)` (dlt-semantics 1.9).
 
 The function runs in the session of its flow. It reads tables by the names that the pipeline knows; temporary views of its own come first.
 What it writes by name is a place of the user's (`--table`) or a Delta table below the storage; what it writes by path lies where that says.
@@ -7,7 +7,7 @@ What it writes by name is a place of the user's (`--table`) or a Delta table bel
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,20 +15,22 @@ from typing import Any, ClassVar
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
-from lakelet import namedreads
-from lakelet.catalog import Catalog
-from lakelet.clones import within
-from lakelet.diagnosis import essence
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
+from lakelet.base.names import TableName, split_name
+from lakelet.base.user_code import called, original
 from lakelet.flows.context import FlowRun, RunReader
-from lakelet.loader import innermost_location
-from lakelet.madetables import place_to_write, with_target
-from lakelet.model import SinkHandler
-from lakelet.names import TableName, split_name
-from lakelet.pathcalls import FILE_FORMATS, located, located_locations
-from lakelet.registry import caller_location, reading
-from lakelet.sqltext import quoted
-from lakelet.storage import new_table_path
+from lakelet.language.loader import innermost_location
+from lakelet.language.model import SinkHandler
+from lakelet.language.registry import reading
+from lakelet.language.sql_text.table_names import quoted
+from lakelet.spark.errors.diagnosis import essence
+from lakelet.spark.names import named_tables
+from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations
+from lakelet.spark.patches.made_tables import place_to_write, with_target
+from lakelet.spark.session_clones import within
+from lakelet.storage.root import new_table_path
 
 
 def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -> None:
@@ -39,20 +41,21 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
     reader = _Reader(session, catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=True)
     try:
         with within(environment.spark, jsession), reading(reader):
-            handler(batch, number)
+            called(handler, batch, number)
     except LakeletError as problem:
         problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
         raise
-    except Exception as problem:
-        text = essence(str(problem)) if isinstance(problem, PySparkException) else str(problem)
+    except Exception as raised:
+        cause = original(raised)
+        text = essence(str(cause)) if isinstance(cause, PySparkException) else str(cause)
         raise LakeletError(
             "SINK_HANDLER_FAILED",
-            f"its function raised {type(problem).__name__} in batch {number}",
-            where=innermost_location(problem, [Path(os.sep)]) or run.dataset.where,
+            f"its function raised {type(cause).__name__} in batch {number}",
+            where=innermost_location(cause, [Path(os.sep)]) or run.dataset.where,
             dataset=str(run.dataset.name),
             why=text or None,
             todo=f"Correct the function; the next update calls it with batch {number} again.",
-        ) from problem
+        ) from cause
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,8 @@ class _Reader(RunReader):
 
     takes_commands: ClassVar[bool] = True
 
-    def sql(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
-        return super().sql(with_target(located_locations(text), lambda name, creating: self.target_of(name)), run)
+    def sql(self, text: str, run: Callable[[str], DataFrame], args: Mapping[str, Any] | None = None) -> DataFrame:
+        return super().sql(with_target(located_locations(text), lambda name, creating: self.target_of(name)), run, args)
 
     def target_of(self, name: str) -> str | None:
         """SQL of the table that a command or call names; None for what Spark knows by itself. Raises TARGET_KIND for the pipeline's own."""
@@ -83,16 +86,17 @@ class _Reader(RunReader):
         full = self.catalog.find(parts)
         if full is None or full.catalog.lower() == "spark_catalog":
             return None
-        if full.key in self.catalog.datasets and not self.catalog.is_foreign(full):
+        own = self.catalog.dataset(parts)
+        if own is not None and not self.catalog.is_foreign(own.name):
             raise LakeletError(
                 "TARGET_KIND",
                 f"the sink's function writes to {full}, which belongs to this pipeline",
                 where=caller_location(),
                 todo="Let a flow write to it, or write to a table outside of the pipeline.",
             )
-        table = namedreads.named().by_key(full.key)
+        table = named_tables.named().by_key(full.key)
         if table is not None:
             return f"delta.{quoted(place_to_write(table))}"
-        made = namedreads.named().made.get(full.key)
+        made = named_tables.named().made.get(full.key)
         path = self.catalog.other_tables.get(full.key) or str(self.environment.storage.at(new_table_path(full)))
         return made or f"delta.{quoted(path)}"

@@ -1,4 +1,4 @@
-"""Flows that append a batch one time (dlt-semantics 5.6): in one commit with the mark that it is done. Layer 4.
+"""Flows that append a batch one time (dlt-semantics 5.6): in one commit with the mark that it is done.
 
 Done means done since the last reset, whatever became of the query meanwhile. The truth is the mark in the table's own log, which carries
 the reset epoch in its name; a note beside the flow's checkpoint spares the next updates the look into the log, and outlives the mark where
@@ -14,21 +14,22 @@ from typing import Any
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
-from lakelet import schemas, tables
-from lakelet.clones import flow_session
-from lakelet.diagnosis import run_failure
-from lakelet.errors import LakeletError
-from lakelet.expectations.measure import judged
-from lakelet.failpoints import reached
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
 from lakelet.flows import append
 from lakelet.flows.complete import facts_of
-from lakelet.flows.context import FlowRun, run_reader
-from lakelet.flows.measured import Totals, emit_batch, event_id
-from lakelet.flows.oncenotes import has_run, put_note
-from lakelet.mistakes import user_error
-from lakelet.plan import Decision, Strategy
-from lakelet.reads import data_frame
-from lakelet.registry import reading
+from lakelet.flows.context import FlowRun
+from lakelet.flows.counted import counted_query
+from lakelet.flows.mapping_notice import emit_mapping
+from lakelet.flows.metrics import Totals, emit_batch, event_id
+from lakelet.flows.once_marks import has_run, put_note
+from lakelet.plan.decisions import Decision, Strategy
+from lakelet.spark.errors.diagnosis import run_failure
+from lakelet.spark.errors.user_errors import user_error
+from lakelet.spark.expectations.measure import judged
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta.transaction import Transaction
 
 DONE = Decision(Strategy.SKIP, "it runs once, and has run")
 NOT_YET = Decision(Strategy.STREAM, "it has not run yet")
@@ -66,22 +67,22 @@ def _marked(run: FlowRun, app: tuple[str, int]) -> bool:
     """Whether the table's log says that the batch is in the table, or was, before others removed its rows."""
     if run.environment.log(run.path()).version() < 0:
         return False
-    return tables.Transaction(run.environment.spark, run.path()).done(*app)
+    return Transaction(run.environment.spark, run.path()).done(*app)
 
 
 def _append(run: FlowRun, spark: Any, app: tuple[str, int], totals: Totals) -> None:
-    reader = run_reader(run, spark, batch_query=True)
-    with reading(reader):
-        frame = data_frame(run.flow.flow.query(), run.flow.flow)
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     facts: dict[str, Any] = {}
+    with counted_query(run, spark) as (reader, frame):
 
-    def measure() -> tuple[Mapping[str, Any], bool]:
-        id = event_id(run.path(), run.name, run.generation(), "once")
-        facts.update({**facts_of(run, reader, observation), "event_id": id, "batch_id": 0})
-        return {"lakelet": facts}, True  # also without a row: the mark must be there
+        def measure() -> tuple[Mapping[str, Any], bool]:
+            id = event_id(run.path(), run.name, run.generation(), "once")
+            facts.update({**facts_of(run, reader, observation), "event_id": id, "batch_id": 0})
+            return {"lakelet": facts}, True  # also without a row: the mark must be there
 
-    rows = judged(frame, run.dataset.expectations, observation)
-    tables.append(spark, run.path(), rows, run.table_spec(frame.schema), app=app, measure=measure, replayed=False)
+        spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation)
+        written = tables.append(spark, run.path(), rows, spec, app=app, measure=measure, replayed=False)
+    if written is not None and written.mapped:
+        emit_mapping(run, spec.schema)
     totals.add(facts)
     emit_batch(run.environment.emit, facts)

@@ -1,4 +1,4 @@
-"""Where a streaming flow stands, read from its checkpoint and its sources' logs without starting a query. Layer 4; no Spark calls."""
+"""Where a streaming flow stands, read from its checkpoint and its sources' logs without starting a query. No Spark calls."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lakelet.errors import LakeletError
-from lakelet.places import Place, names_in
-from lakelet.plan import SourcePosition
-from lakelet.tables import TableLog
+from lakelet.base.errors import LakeletError
+from lakelet.files.paths import Place, names_in
+from lakelet.plan.decisions import SourcePosition
+from lakelet.storage.delta.tables import TableLog
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Why a streaming query cannot go on from where it was, in our words and with the command that helps (dlt-semantics 1.5, 5.7). Layer 4.
+"""Why a streaming query cannot go on from where it was, in our words and with the command that helps (dlt-semantics 1.5, 5.7).
 
 Spark and Delta notice most of it when the query runs; their messages are read here. No Spark calls.
 """
@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from lakelet.diagnosis import essence
-from lakelet.errors import LakeletError
+from lakelet.analysis.stream_sources import remedies
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.mirror import INTERNAL
+from lakelet.files.durable import write_atomically
+from lakelet.files.paths import Place
 from lakelet.flows.context import FlowRun
-from lakelet.places import Place
-from lakelet.storage import write_atomically
+from lakelet.spark.errors.diagnosis import essence
+from lakelet.storage.delta.tables import TableLog
 
 _ROWS_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _STATE_CHANGED = (
@@ -63,7 +66,7 @@ def mode_of(run: FlowRun, checkpoint: Place, *, started: bool) -> str:
         write_atomically(note, mode)
         return mode
     with suppress(FileNotFoundError):
-        if note.read_text() != mode:
+        if note.read_text() not in (mode, ""):  # empty: cut off while it was written
             came = "lost" if run.flow.complete else "got"
             what = f"its aggregate {came} its watermark, which its state was not made for"
             why = "with a watermark finished groups are appended and forgotten, without one all groups are kept and replace the table"
@@ -87,13 +90,20 @@ def _begin_anew(run: FlowRun) -> str:
 
 def _rows_changed(run: FlowRun, text: str) -> LakeletError:
     source, version = _source_name(run, text), _VERSION.search(text)
+    stored = run.environment.storage.registry().datasets.get(source.lower())
+    if stored is not None and TableLog(run.environment.storage.root / stored.path / INTERNAL).version() >= 0:
+        instead = f"{remedies(source.rpartition('.')[2])}."
+    else:
+        instead = (
+            'Read it with .option("skipChangeCommits", "true") to leave such versions out, its changes with '
+            '.option("readChangeFeed", "true"), or its rows as a batch (spark.read.table, dlt.read).'
+        )
     return _error(
         run,
         "STREAM_SOURCE_CHANGED",
         f"it streams from {source}, whose rows were updated or deleted",
         f"{f'version {version[1]}' if version else 'a version'} of {source} changed rows that were there; a stream reads added rows only",
-        'Read it with .option("skipChangeCommits", "true") to leave such versions out, its changes with .option("readChangeFeed", "true"), '
-        f"or its rows as a batch (spark.read.table, dlt.read).\nTo read all it holds now into an empty table: {_rebuild(run)}",
+        f"{instead}\nTo read all it holds now into an empty table: {_rebuild(run)}",
     )
 
 
@@ -133,6 +143,11 @@ def _sources_changed(run: FlowRun, text: str) -> LakeletError:
         why = "in the place of one of its sources there is another table, or one that was made anew"
     else:
         why = "one of its sources is of another kind now (table, files, …), or they come in another order"
+    return other_sources(run, why)
+
+
+def other_sources(run: FlowRun, why: str) -> LakeletError:
+    """The error of a flow whose sources are not those of its checkpoint."""
     return _error(
         run,
         "STREAM_SOURCES_CHANGED",
@@ -143,4 +158,4 @@ def _sources_changed(run: FlowRun, text: str) -> LakeletError:
     )
 
 
-__all__ = ["mode_of", "stream_failure"]
+__all__ = ["mode_of", "other_sources", "stream_failure"]

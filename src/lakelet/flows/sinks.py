@@ -1,4 +1,4 @@
-"""Flows into sinks: rows that leave the pipeline (dlt-semantics 1.9, decision 17). Layer 4.
+"""Flows into sinks: rows that leave the pipeline (dlt-semantics 1.9, decision 17).
 
 A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
 has. Handlers of the user's and all other formats get a batch again when the process died before Spark noted it. Nothing that was written is
@@ -19,26 +19,29 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from lakelet import tables
+from lakelet.analysis.sink_paths import located_folder
 from lakelet.autoloader.spec import SourceSpec
-from lakelet.clones import flow_session
-from lakelet.diagnosis import first_line, run_failure
-from lakelet.errors import LakeletError
-from lakelet.expectations.measure import enforced
-from lakelet.failpoints import reached
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.files.paths import Place
 from lakelet.flows import append, once
-from lakelet.flows.cleaning import clean_sources
+from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
-from lakelet.flows.measured import Totals, emit_batch, emit_warnings, event_id
-from lakelet.flows.oncenotes import has_run, noted, put_note
-from lakelet.flows.sinkplaces import located_folder
-from lakelet.mistakes import user_error
-from lakelet.model import Dataset, Sink
-from lakelet.places import Place
-from lakelet.plan import Decision
-from lakelet.reads import data_frame
-from lakelet.registry import reading
+from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
+from lakelet.flows.once_marks import has_run, noted, put_note
+from lakelet.flows.positions import read_checkpoint
+from lakelet.flows.source_cleanup import clean_sources
+from lakelet.language.model import Dataset, Sink
+from lakelet.language.registry import reading
+from lakelet.plan.decisions import Decision
+from lakelet.spark.errors.diagnosis import first_line, run_failure
+from lakelet.spark.errors.user_errors import user_error
+from lakelet.spark.expectations.measure import enforced
+from lakelet.spark.expectations.observed import reported
+from lakelet.spark.names.reader import rows_of
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta import tables
 
 _MISSING_FORMAT = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source", "Failed to find the data source")
 _PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
@@ -85,7 +88,7 @@ def _sink(run: FlowRun) -> Sink:
 def _frame(run: FlowRun, reader: RunReader) -> DataFrame:
     try:
         with reading(reader):
-            return data_frame(run.flow.flow.query(), run.flow.flow)
+            return rows_of(run.flow.flow)
     except (LakeletError, PySparkException):
         raise
     except Exception as problem:
@@ -126,6 +129,7 @@ class _Sending:
 
 def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sending:
     sink, reader = _sink(run), _reader(run, spark, batch_query=False)
+    prepare(run, reader, spark, read_checkpoint(run.checkpoint()))
     frame = _frame(run, reader)
     sending = _Sending(run, reader)
     started.append(sending)
@@ -218,12 +222,8 @@ def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None
     """Have a batch written, and count its rows on the way; None if they were not read."""
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     write(batch.observe(observation, F.count(F.lit(1)).alias("rows")))
-    spark: Any = batch.sparkSession
-    spark._jsc.sc().listenerBus().waitUntilEmpty()
-    known: Any = observation._jo
-    if known is None or not known.future().isCompleted():
-        return None
-    return int(observation.get["rows"])
+    seen = reported(batch.sparkSession, observation)
+    return None if seen is None else int(seen["rows"])
 
 
 def _tell(run: FlowRun, number: int, rows: int) -> None:

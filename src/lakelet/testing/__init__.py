@@ -1,4 +1,4 @@
-"""For tests of pipeline code: load one file, call its functions on small data frames. Layer 6; fixtures are in `plugin`."""
+"""For tests of pipeline code: load one file, call its functions on small data frames. Fixtures are in `plugin`."""
 
 from lakelet.testing.loading import PipelineFunctions, load_file
 

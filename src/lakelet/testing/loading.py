@@ -1,4 +1,4 @@
-"""Loads one pipeline file under a registry and answers its reads from given data frames. Layer 6.
+"""Loads one pipeline file under a registry and answers its reads from given data frames.
 
 What is put in place (the modules `dlt` and `pyspark.pipelines`, the import path, pyspark's reading methods) is there only while the file
 loads and while one of its functions runs.
@@ -16,15 +16,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from lakelet.dbutils import Injected
-from lakelet.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.loader import sql_into
-from lakelet.model import Dataset, Expectation
-from lakelet.names import Namespace
-from lakelet.notebook import Sources
-from lakelet.registry import Registry, caller_location, reading, recording
-from lakelet.shim import dlt_modules
-from lakelet.sqltext import RelationRef, quoted, rewrite
+from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
+from lakelet.base.locations import caller_location
+from lakelet.base.names import Namespace
+from lakelet.language.dbutils import Injected
+from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.loader import sql_into
+from lakelet.language.model import Dataset, Expectation
+from lakelet.language.notebook import Sources
+from lakelet.language.registry import Registry, reading, recording
+from lakelet.language.sql_text.table_names import RelationRef, quoted, rewrite
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

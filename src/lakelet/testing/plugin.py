@@ -40,7 +40,7 @@ def _session(request: pytest.FixtureRequest) -> SparkSession:
     except pytest.FixtureLookupError as missing:
         if missing.argname != "spark":
             raise
-        from lakelet.session import start_session
+        from lakelet.spark.launch.session import start_session
 
         session = start_session(app_name="pytest")
     return session

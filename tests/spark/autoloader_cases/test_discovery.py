@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from autoloading import INFER, Boom, Program, both
-from lakelet.errors import LakeletError
+from lakelet.base.errors import LakeletError
 
 from .conftest import Make
 

@@ -8,14 +8,14 @@ from functools import cache
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, UnknownFields, WiderType
 
 _MODULES = {
-    "avro": "avro_files.AvroFormat",
-    "binaryfile": "binary_files.BinaryFormat",
-    "csv": "csv_files.CsvFormat",
-    "json": "json_files.JsonFormat",
-    "orc": "orc_files.OrcFormat",
-    "parquet": "parquet_files.ParquetFormat",
-    "text": "text_files.TextFormat",
-    "xml": "xml_files.XmlFormat",
+    "avro": "typed.avro.AvroFormat",
+    "binaryfile": "binary.BinaryFormat",
+    "csv": "csv.format.CsvFormat",
+    "json": "json.format.JsonFormat",
+    "orc": "typed.orc.OrcFormat",
+    "parquet": "typed.parquet.ParquetFormat",
+    "text": "text.TextFormat",
+    "xml": "xml.format.XmlFormat",
 }
 NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
 
@@ -26,7 +26,7 @@ def format_of(name: str) -> Format | None:
     place = _MODULES.get(name.lower())
     if place is None:
         return None
-    module, _, kind = place.partition(".")
+    module, _, kind = place.rpartition(".")
     made: Format = getattr(importlib.import_module(f"lakelet.autoloader.formats.{module}"), kind)()
     return made
 

@@ -13,15 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from lakelet.autoloader.files import Files
-from lakelet.autoloader.formats.option import Option
-from lakelet.errors import Location
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.formats.options import Option
+from lakelet.base.errors import Location
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.autoloader.planning import FilePart
-    from lakelet.autoloader.spec import ReaderSpec
+    from lakelet.autoloader.spec import FilePart, ReaderSpec
 
 DataField = tuple[str, Any, Any]
 """(name, Spark type, Arrow type) of one data column."""

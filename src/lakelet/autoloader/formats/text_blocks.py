@@ -6,10 +6,10 @@ import codecs
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from lakelet.autoloader.files import Files
-from lakelet.autoloader.formats.option import Option
-from lakelet.autoloader.lines import BLOCK_BYTES, open_stream, read_blocks, splittable
-from lakelet.autoloader.unreadable import unreadable
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, read_blocks, splittable
+from lakelet.autoloader.formats.options import Option
 
 _UTF8 = "utf-8"
 

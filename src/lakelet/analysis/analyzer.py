@@ -1,0 +1,434 @@
+"""Finds out what the declared datasets are, before anything runs: kinds, columns, who reads whom, and every mistake.
+
+Each function is called once with stand-ins for the tables it reads. A mistake in a definition refuses the whole update; a failure that only
+the data or the user's code can explain (missing folder, exception in a function) is kept for the run, where it fails its own branch
+(dlt-semantics 9.14).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from lakelet.analysis import actions, checks
+from lakelet.analysis.placeholders import StandInReader
+from lakelet.analysis.plan_facts import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
+from lakelet.analysis.sink_paths import sink_path
+from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
+from lakelet.base.names import TableName
+from lakelet.base.user_code import called
+from lakelet.base.version import VERSION
+from lakelet.cdc import identity
+from lakelet.cdc.changes import END, START, layout
+from lakelet.cdc.checks import check as check_changes
+from lakelet.cdc.state import keeps_events
+from lakelet.cdc.versions import copy_of, sequence_of
+from lakelet.config.properties import TOMBSTONES, look_up
+from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
+from lakelet.language.registry import Notice, reading
+from lakelet.plan.graph import Graph, Node, topological
+from lakelet.spark import settings
+from lakelet.spark.errors.user_errors import coded
+from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.reader import data_frame, rows_of
+from lakelet.spark.session_clones import UpdateSession, flow_session
+from lakelet.storage.root import StoredDataset
+
+# Mistakes that may be none once there are rows to look at, and with them columns.
+_OF_COLUMNS = {
+    *("QUERY_FAILED_ANALYSIS", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE", "EXPECTATION_INVALID"),
+    *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED"),
+}
+
+OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
+"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
+
+OpenRows = Callable[[Dataset, Any], DataFrame | None]
+"""(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
+
+_BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
+
+
+@dataclass(frozen=True)
+class AnalyzedFlow:
+    """One flow: whether it is a stream, its columns, and what deciding about it needs. `complete`: a stream whose result is replaced."""
+
+    flow: Flow
+    streaming: bool
+    schema: StructType
+    stream: StreamPlan | None
+    fingerprint: str
+    always: str | None
+    complete: bool = False
+    outside: tuple[str, ...] = ()
+    """Keys of the tables from outside that a batch query reads as they are."""
+
+
+@dataclass(frozen=True)
+class AnalyzedDataset:
+    """One stored dataset: its kind as it turned out, and the columns its table will have."""
+
+    dataset: Dataset
+    kind: Kind
+    schema: StructType
+    flows: tuple[AnalyzedFlow, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each."""
+
+    graph: Graph
+    datasets: Mapping[str, AnalyzedDataset]
+    failures: Mapping[str, LakeletError]
+
+
+class _Unusable(Exception):
+    """A dataset that is read cannot be used. Its own error has been recorded, or is `failure`, to be reported by the run."""
+
+    def __init__(self, failure: LakeletError | None = None) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@dataclass
+class Analyzer:
+    """One analysis. `stored`: what the storage knows, by key."""
+
+    spark: UpdateSession
+    catalog: Catalog
+    stored: Mapping[str, StoredDataset]
+    parameters: Mapping[str, str]
+    open_source: OpenSource
+    errors: list[LakeletError] = field(default_factory=list)
+    notices: dict[str, list[Notice]] = field(default_factory=dict)
+    failures: dict[str, LakeletError] = field(default_factory=dict)
+    open_rows: OpenRows = lambda dataset, jreader: None
+    has_run: Callable[[Flow], bool] = lambda flow: False
+    ever_run: bool = False  # an update of this storage has begun before
+    made_with: Callable[[str], str | None] = lambda key: None
+
+    def __post_init__(self) -> None:
+        self.strict = actions.strict(self.parameters)
+        self.stubs = Stubs(self.spark)
+        self._done: dict[str, AnalyzedDataset | None] = {}
+        self._nodes: dict[str, Node] = {}
+        self._stack: list[Dataset] = []
+        self.uncertain: set[str] = set()  # datasets whose columns may be others once there are rows to look at, and what reads them
+        self._sound: set[str] = set()  # views that have been looked through
+        self._conf_depth = 0  # datasets with settings of their own that are being analysed
+
+    def run(self, found: Sequence[LakeletError] = (), *, complete: bool = True) -> Analysis:
+        """Analyse every dataset. Raises DefinitionErrors with all mistakes: those `found` before, and those of the queries.
+
+        Without `complete` a file did not load to its end; a table that seems to be missing may stand in its rest.
+        """
+        for dataset in self.catalog.datasets.values():
+            if dataset.kind is Kind.VIEW:
+                self._unused_view(dataset)
+            else:
+                self._analyzed(dataset)
+        errors = [*found, *(e for e in self.errors if complete or e.code != "UNKNOWN_DATASET")]
+        if errors:
+            raise DefinitionErrors(_distinct(errors))
+        inputs = {key: [n.key for n in node.inputs] for key, node in self._nodes.items()}
+        order = topological([k for k in self.catalog.datasets if k in self._nodes], inputs)
+        usable = {key: found for key, found in self._done.items() if found is not None}
+        return Analysis(Graph(tuple(self._nodes[key] for key in order)), usable, self.failures)
+
+    def dataset(self, key: str) -> AnalyzedDataset | None:
+        """Analyse one dataset and what it reads; None if that fails."""
+        return self._analyzed(self.catalog.datasets[key])
+
+    # ------------------------------------------------------------------------------------ called back by the reader
+
+    def usable(self, dataset: Dataset) -> AnalyzedDataset:
+        """A stored dataset that is read; analyses it first if need be."""
+        found = self._analyzed(dataset)
+        if dataset.name.key in self.uncertain:
+            self.uncertain |= {d.name.key for d in self._stack}
+        if found is None:
+            raise _Unusable
+        return found
+
+    @contextmanager
+    def entering(self, dataset: Dataset) -> Iterator[None]:
+        """Notices when resolving `dataset` leads back to itself."""
+        keys = [d.name.key for d in self._stack]
+        if dataset.name.key in keys:
+            circle = [*self._stack[keys.index(dataset.name.key) :], dataset]
+            self.errors.append(
+                LakeletError(
+                    "CYCLE",
+                    "datasets read each other in a circle: " + " → ".join(str(d.name) for d in circle),
+                    where=dataset.where,
+                    todo="Break the circle: one of them must not read the next.",
+                )
+            )
+            raise _Unusable
+        # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
+        if dataset.kind is Kind.VIEW:
+            self._stack.append(dataset)
+            try:
+                yield
+            except _Unusable:
+                raise
+            except Exception as error:
+                raise _Unusable(self._filed(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
+            finally:
+                self._stack.pop()
+        else:
+            yield
+
+    def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Record a view's node and check its rules the first time it is looked through."""
+        if dataset.name.key in self._sound:
+            return
+        before = len(self.errors)
+        self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
+        if len(self.errors) > before:
+            raise _Unusable
+        self._sound.add(dataset.name.key)
+        self._nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
+
+    # ------------------------------------------------------------------------------------------------------- inside
+
+    def _unused_view(self, dataset: Dataset) -> None:
+        if dataset.name.key in self._nodes:
+            return
+        flow = self.catalog.flows[dataset.name.key][0]
+        self._guarded(dataset, flow, lambda: self._look_through(self._reader(flow), dataset))
+        self._nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
+
+    def _look_through(self, reader: StandInReader, dataset: Dataset) -> None:
+        """A view that no sound flow reads; once more if its function asks for rows, as `_called`."""
+        with reading(reader), self.entering(dataset):
+            with suppress(actions.RowsAsked):
+                reader.look_through(dataset)
+                return
+            reader.begin_again()
+            reader.look_through(dataset)
+
+    def _analyzed(self, dataset: Dataset) -> AnalyzedDataset | None:
+        key = dataset.name.key
+        if key in self._done:
+            return self._done[key]
+        self._stack.append(dataset)
+        try:
+            flows = [self._flow(dataset, flow) for flow in self.catalog.flows[key]]
+        finally:
+            self._stack.pop()
+        usable = [f for f in flows if f is not None]
+        result = None
+        if len(usable) == len(flows) and usable:
+            result = self._guarded(dataset, usable[0].flow, lambda: self._dataset(dataset, usable))
+        self._done[key] = result
+        return result
+
+    def _dataset(self, dataset: Dataset, flows: list[AnalyzedFlow]) -> AnalyzedDataset:
+        kind = dataset.kind
+        if kind is Kind.TABLE:
+            own = next(f for f in flows if f.flow.default)
+            kind = Kind.STREAMING_TABLE if own.streaming else Kind.MATERIALIZED_VIEW
+        stored = self.stored.get(dataset.name.key)
+        checks.check_flows(dataset, kind, [f.flow for f in flows], stored)
+        node = self._nodes[dataset.name.key]
+        if dataset.sink is not None:
+            sink_path(dataset, self.catalog)
+            self._nodes[dataset.name.key] = replace(node, kind=kind, columns=())
+            return AnalyzedDataset(dataset, kind, StructType(), tuple(flows))
+        code, found = [f.flow for f in flows], [f.schema for f in flows]
+        schema = checks.table_schema(dataset, kind, code, found, stored, self.spark, has_run=self.ever_run)
+        columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
+        self._nodes[dataset.name.key] = Node(
+            node.name, kind, node.inputs, node.external, node.flows, columns, dataset.expectations, dataset.where
+        )
+        return AnalyzedDataset(dataset, kind, schema, tuple(flows))
+
+    def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
+        reader = self._reader(flow)
+        frames: list[DataFrame] = []
+        result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query_or_past(dataset, flow, reader, frames))
+        found = frames[0].schema if frames else StructType()
+        node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
+        before = self._nodes.get(dataset.name.key)
+        if before is not None:
+            node = Node(
+                node.name,
+                node.kind,
+                tuple(dict.fromkeys((*before.inputs, *node.inputs))),
+                tuple(dict.fromkeys((*before.external, *node.external))),
+                node.flows,
+                node.columns,
+                node.expectations,
+                node.where,
+            )
+        self._nodes[dataset.name.key] = node
+        return result
+
+    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
+        """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (dlt-semantics 5.6)."""
+        try:
+            return self._query(dataset, flow, reader, frames)
+        except Exception:
+            stored = self.stored.get(dataset.name.key)
+            runs_once = flow.once or (flow.changes is not None and flow.changes.once)
+            if stored is None or not runs_once or not self.has_run(flow):
+                raise
+            self.notices.setdefault(flow.name, []).append(Notice("it has run; a full refresh could not run it again as it is", flow.where))
+            frames.clear()
+            columns = StructType.fromJson(json.loads(stored.columns)) if stored.columns else StructType()
+            return AnalyzedFlow(flow, False, columns, None, "", None)
+
+    def _query(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
+        with reading(reader), self._configured(dataset, flow):
+            frame, changes = self._called(dataset, flow, reader)
+            self.notices.setdefault(flow.name, []).extend(reader.notices)
+            frames.append(frame)
+            checks.check_kind(dataset, flow, frame)
+            self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
+        columns = frame.schema
+        if changes is not None:
+            check_changes(changes, frame)
+            if dataset.cluster_by:
+                text = "cluster_by has no effect on a change table here: its rows lie as the changes leave them"
+                self.notices[flow.name].append(Notice(text, dataset.where))
+            if look_up(dataset.table_properties, TOMBSTONES) is not None and keeps_events(changes):
+                text = f"{TOMBSTONES} has no effect here: the table is computed from all events of a key, which are kept"
+                self.notices[flow.name].append(Notice(text, dataset.where))
+            shape = layout(changes, frame)
+            identity.check(changes, shape, self.made_with(dataset.name.key) if dataset.name.key in self.stored else None)
+            columns = shape.visible
+        if frame.isStreaming:
+            if dataset.sink is not None:
+                checks.check_sink_stream(self.stubs, dataset, flow, frame)
+                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
+            others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
+            complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
+            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)
+        always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
+        fingerprint, outside = self._fingerprint(dataset, frame), tuple(reader.outside)
+        return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside)
+
+    def _called(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> tuple[DataFrame, ChangeSpec | None]:
+        """`_rows`, once more if the function asks for rows (decision 0019)."""
+        found = None
+        with suppress(actions.RowsAsked):
+            found = self._rows(dataset, flow)
+        if found is not None and not reader.acts:
+            return found
+        reader.begin_again()
+        found = self._rows(dataset, flow)
+        if reader.blind:
+            reader.notices.append(Notice(_BLIND, flow.where))
+        return found
+
+    def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
+        """What a flow reads; of snapshots that a function gives, the first one, with its version in the place of the sequence.
+
+        Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
+        """
+        spec = flow.changes
+        if spec is None or not callable(spec.snapshots):
+            return rows_of(flow), spec
+        given = copy_of(called(spec.snapshots, None))
+        if given is not None:
+            return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))
+        stored = self.stored.get(dataset.name.key)
+        if stored is None or not stored.columns:
+            raise LakeletError(
+                "CDC_NO_SNAPSHOT",
+                "its function gave no snapshot yet, so its columns are not known",
+                where=flow.where,
+                todo="The next update asks again.",
+            )
+        columns = StructType.fromJson(json.loads(stored.columns))
+        known = {f.name: f for f in columns.fields}
+        fields = [f for name, f in known.items() if spec.scd_type == 1 or name not in (START, END)]
+        sequence = known[START].dataType if spec.scd_type == 2 and START in known else LongType()
+        return self.stubs.frame("", StructType(fields), streaming=False), replace(spec, sequence_by=F.lit(None).cast(sequence))
+
+    @contextmanager
+    def _configured(self, dataset: Dataset, flow: Flow) -> Iterator[None]:
+        """The settings of this dataset and flow; those of a reader of it, which is being analysed at the same time, do not count."""
+        conf = {**dataset.spark_conf, **flow.spark_conf}
+        if not conf and not self._conf_depth:
+            yield
+            return
+        self._conf_depth += 1
+        try:
+            with flow_session(self.spark, conf):
+                told = [Notice(text, flow.where) for text in settings.apply(self.spark.conf, conf)]
+                self.notices.setdefault(flow.name, []).extend(told)
+                yield
+        finally:
+            self._conf_depth -= 1
+
+    def _fingerprint(self, dataset: Dataset, frame: DataFrame) -> str:
+        rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
+        table = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
+        made = self.spark.settings_of_code()
+        conf = {**dataset.spark_conf, **({"": dict(made)} if made else {})}
+        parts = [plan_text(frame), rules, table, conf, dict(self.parameters), VERSION, self.spark.version]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+    def _reader(self, flow: Flow) -> StandInReader:
+        return StandInReader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
+
+    def _node(
+        self, dataset: Dataset, kind: Kind, schema: StructType, reads: Mapping[tuple[str, bool], TableName], external: Mapping[str, None]
+    ) -> Node:
+        return Node(
+            name=dataset.name,
+            kind=kind,
+            inputs=tuple(dict.fromkeys(reads.values())),
+            external=tuple(external),
+            flows=tuple(f.name for f in self.catalog.flows[dataset.name.key]),
+            columns=tuple((f.name, f.dataType.simpleString()) for f in schema.fields),
+            expectations=dataset.expectations,
+            where=dataset.where,
+        )
+
+    def _guarded(self, dataset: Dataset, flow: Flow, work: Callable[[], Any]) -> Any:
+        """Run `work`; its failure is a mistake of the definition, or is kept to be reported when the update runs."""
+        try:
+            return work()
+        except _Unusable as unusable:
+            failure = unusable.failure
+        except Exception as error:
+            failure = self._filed(error, dataset, flow)
+        if failure is not None:
+            self.failures.setdefault(dataset.name.key, failure)
+        return None
+
+    def _is_uncertain(self, dataset: Dataset) -> bool:
+        return not self.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._stack)})
+
+    def _raise_or_keep(self, dataset: Dataset, problems: list[LakeletError]) -> None:
+        """Keep the mistakes in the rules of a dataset; those in uncertain columns are a matter of the run."""
+        if problems and self._is_uncertain(dataset):
+            raise problems[0]
+        self.errors += problems
+
+    def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
+        """Record a mistake of the definition; give back what only the run is to report."""
+        problem = coded(error, dataset, flow)
+        if problem.code == "SCHEMA_OUTGROWN":
+            self.notices.setdefault(flow.name, []).append(Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
+        if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):
+            return problem
+        self.errors.append(problem)
+        return None
+
+
+def _distinct(errors: list[LakeletError]) -> list[LakeletError]:
+    """Each mistake once: one inside a view is met by every reader of the view."""
+    return list({(e.code, str(e.where), e.what, e.why): e for e in reversed(errors)}.values())[::-1]

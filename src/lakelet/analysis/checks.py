@@ -1,0 +1,294 @@
+"""What analysis checks of one dataset once its query is known: kind, columns, stream, rules.
+
+Each check raises or returns coded errors; `analysis` says when it is made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import BooleanType, NullType, StructType
+
+from lakelet.analysis.plan_facts import Stubs, aggregates_all
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.language.model import Dataset, Expectation, Flow, Kind
+from lakelet.language.registry import Notice
+from lakelet.spark.errors.diagnosis import first_line, unresolved_nearest, without_proposal
+from lakelet.spark.expectations.measure import judged
+from lakelet.spark.names.reader import ddl
+from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.root import StoredDataset
+
+# ---------------------------------------------------------------------------------------------------------------- kinds
+
+
+def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+    """Raise QUERY_KIND for a batch query where a stream is needed, and the other way round (dlt-semantics 1.6)."""
+    if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
+        return  # reads its source as a batch by itself
+    if flow.once:
+        if frame.isStreaming:
+            raise LakeletError(
+                "QUERY_KIND",
+                "a flow that runs once needs a batch query; this one is a stream",
+                where=flow.where,
+                dataset=str(dataset.name),
+                why="[INVALID_FLOW_QUERY_TYPE.STREAMING_RELATION_FOR_ONCE_FLOW]",
+                todo="Read with spark.read.table(...), or leave once out.",
+            )
+        return
+    must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
+    if must_stream and not frame.isStreaming:
+        target, way_out = ("sink", "write once=True") if dataset.sink is not None else ("streaming table", "declare a materialized view")
+        raise LakeletError(
+            "QUERY_KIND",
+            f"a {target} needs a streaming query; this one is a batch query",
+            where=flow.where,
+            dataset=str(dataset.name),
+            todo=f"Read with spark.readStream.table(...), or {way_out}.",
+        )
+    if dataset.kind is Kind.MATERIALIZED_VIEW and frame.isStreaming:
+        raise LakeletError(
+            "QUERY_KIND",
+            "a materialized view needs a batch query; this one is a stream",
+            where=flow.where,
+            dataset=str(dataset.name),
+            todo="Read with spark.read.table(...), or declare a streaming table.",
+        )
+
+
+def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: StoredDataset | None) -> None:
+    """Raise UNKNOWN_TARGET for flows beside the query of a materialized view, KIND_CHANGED for a table stored as another kind."""
+    foreign = [f for f in flows if not f.default]
+    if kind is Kind.MATERIALIZED_VIEW and foreign:
+        raise LakeletError(
+            "UNKNOWN_TARGET",
+            f"flow {foreign[0].name!r} writes to {dataset.name}, a materialized view",
+            where=foreign[0].where,
+            todo="Flows write to streaming tables only.",
+        )
+    if stored is not None and stored.kind != kind.value:
+        raise LakeletError(
+            "KIND_CHANGED",
+            f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            todo=f"Change it back, give it another name, or replace its rows: lakelet run --full-refresh {dataset.name}",
+        )
+
+
+def check_sink_stream(stubs: Stubs, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+    """Raise STREAM_QUERY_REFUSED for a query whose result cannot be sent to a sink row by row, or as updates where the flow says so."""
+    try:
+        stubs.check_sent(frame._jdf.queryExecution().analyzed(), update=flow.update)
+    except AnalysisException as problem:
+        mode = "update flow" if flow.update else "append flow"
+        raise LakeletError(
+            "STREAM_QUERY_REFUSED",
+            f"this streaming query cannot be sent to a sink by an {mode}",
+            where=flow.where,
+            dataset=str(dataset.name),
+            why=first_line(problem),
+            todo="Compute it in a table that the flow reads."
+            if flow.update
+            else "Add a watermark, or write an update flow: @dp.update_flow.",
+        ) from None
+
+
+def runs_complete(stubs: Stubs, dataset: Dataset, flow: Flow, others: Sequence[Flow], frame: DataFrame) -> bool:
+    """Whether a streaming query is maintained in complete mode: its whole result replaces the table in every micro-batch.
+
+    False for what can be appended. `others`: the further flows into the table. Raises STREAM_QUERY_REFUSED for what can be neither.
+    """
+    plan = frame._jdf.queryExecution().analyzed()
+    refused = _mode_problem(stubs, plan, complete=False)
+    if refused is None:
+        return False
+    problem = _complete_problem(stubs, plan, flow, others, refused)
+    if problem is None:
+        return True
+    what = "this streaming query can run neither by appending rows nor by replacing the table's content"
+    raise LakeletError("STREAM_QUERY_REFUSED", what, where=flow.where, dataset=str(dataset.name), why=problem[0], todo=problem[1])
+
+
+def _complete_problem(stubs: Stubs, plan: Any, flow: Flow, others: Sequence[Flow], refused: str) -> tuple[str, str] | None:
+    """Why a plan cannot run in complete mode, and the remedy. `refused`: why it cannot be appended."""
+    neither = _mode_problem(stubs, plan, complete=True)
+    if neither is not None and _NEEDS_OTHER_MODE not in refused:
+        return refused, "Compute this in a materialized view, which reads its inputs as batches."
+    if neither is not None:
+        return neither, "Add a watermark and group by a window of it (or its column), or compute the aggregate in a materialized view."
+    if not aggregates_all(plan):
+        why = "it puts aggregated rows beside rows that are not aggregated; the former replace the table, the latter are added to it"
+        return why, "Give each part a table of its own, and put them together in a view or a materialized view."
+    if flow.changes is not None:
+        return "change events are read one by one, an aggregate changes its rows", "Read the events themselves, not an aggregate of them."
+    if others:
+        why = f"it aggregates without a watermark, so its result replaces the table; {others[0].name} writes to the table too"
+        return why, "Give the aggregate a table of its own, or a watermark."
+    return None
+
+
+_NEEDS_OTHER_MODE = "STREAMING_OUTPUT_MODE"
+
+
+def _mode_problem(stubs: Stubs, plan: Any, *, complete: bool) -> str | None:
+    try:
+        stubs.check_mode(plan, complete=complete)
+    except AnalysisException as problem:
+        return first_line(problem)
+    return None
+
+
+# -------------------------------------------------------------------------------------------------------------- columns
+
+
+def table_schema(
+    dataset: Dataset,
+    kind: Kind,
+    flows: Sequence[Flow],
+    found: Sequence[StructType],
+    stored: StoredDataset | None,
+    spark: SparkSession,
+    *,
+    has_run: bool,
+) -> StructType:
+    """Columns of the table: declared, or stored ones merged with what the flows return (dlt-semantics 5.7).
+
+    Raises SCHEMA_MISMATCH, SCHEMA_INCOMPATIBLE or ARGUMENT_INVALID; SCHEMA_OUTGROWN for SCHEMA_MISMATCH in a pipeline that `has_run`:
+    then data can have brought the difference, and only the dataset's own branch fails.
+    """
+    declared = dataset.schema is not None
+    result = _declared_schema(dataset, found, spark, has_run) if declared else _merged_schema(dataset, kind, found, stored)
+    if not column_mapping.automatic(dataset, flows):
+        code = "SCHEMA_OUTGROWN" if has_run else "SCHEMA_MISMATCH"
+        refused = column_mapping.refused(result, dataset.table_properties, code=code, dataset=str(dataset.name), where=dataset.where)
+        if refused is not None:
+            raise refused
+    _check_columns(dataset, result)
+    return result
+
+
+def _merged_schema(dataset: Dataset, kind: Kind, found: Sequence[StructType], stored: StoredDataset | None) -> StructType:
+    name, widen = str(dataset.name), schemas.widens(dataset.table_properties)
+    try:
+        result = schemas.common(found, widen=widen)
+    except schemas.Incompatible as problem:
+        types = f"{problem.stored.simpleString()} and {problem.incoming.simpleString()}"
+        what = f"its flows give column {problem.path} the types {types}, which no column takes both"
+        todo = "Cast the column in one of the flows."
+        raise LakeletError("SCHEMA_INCOMPATIBLE", what, dataset=name, where=dataset.where, todo=todo) from None
+    if kind is not Kind.STREAMING_TABLE or stored is None or not stored.columns:
+        return result
+    try:
+        return schemas.merge(StructType.fromJson(json.loads(stored.columns)), result, widen=widen)
+    except schemas.Incompatible as problem:
+        raise schemas.incompatible_error(problem, dataset=name, where=dataset.where) from None
+
+
+def _declared_schema(dataset: Dataset, found: Sequence[StructType], spark: SparkSession, has_run: bool) -> StructType:
+    try:
+        declared = dataset.schema if isinstance(dataset.schema, StructType) else ddl(dataset.schema, spark)
+    except PySparkException as problem:
+        raise LakeletError(
+            "ARGUMENT_INVALID",
+            f"the schema does not parse: {dataset.schema}",
+            where=dataset.where,
+            why=first_line(problem),
+            todo="Write it like schema=\"id BIGINT NOT NULL, name STRING COMMENT 'who'\".",
+        ) from None
+    outgrown = [schemas.outgrown_error(declared, schema, dataset=str(dataset.name), where=dataset.where) for schema in found]
+    if has_run and any(outgrown):
+        raise next(filter(None, outgrown))
+    problems = [p for schema in found for p in schemas.same_types(declared, schema)]
+    if problems:
+        raise LakeletError(
+            "SCHEMA_MISMATCH",
+            "the query does not fit the declared schema",
+            where=dataset.where,
+            dataset=str(dataset.name),
+            why="\n".join(problems),
+            todo="Change the schema argument or the query.",
+        )
+    return declared
+
+
+def _check_columns(dataset: Dataset, schema: StructType) -> None:
+    names = [f.name for f in schema.fields]
+    problem = schemas.unstorable(schema, dataset.partition_cols)
+    if problem:
+        raise LakeletError("SCHEMA_MISMATCH", problem[0], where=dataset.where, dataset=str(dataset.name), todo=problem[1])
+    twice = schemas.duplicates(names)
+    unknown = [c for c in (*dataset.partition_cols, *dataset.cluster_by) if c.lower() not in {n.lower() for n in names}]
+    if twice or unknown:
+        what = f"the query returns {twice[0]!r} twice" if twice else f"partition or clustering column {unknown[0]!r} is not in the query"
+        raise LakeletError(
+            "SCHEMA_MISMATCH",
+            what,
+            where=dataset.where,
+            dataset=str(dataset.name),
+            nearest=() if twice else nearest_names(unknown[0], names),
+            todo="Column names of a table do not differ by case alone." if twice else None,
+        )
+
+
+def mapping_notices(tables: Sequence[tuple[Dataset, Sequence[Flow], StructType]]) -> list[Notice]:
+    """What Databricks needs for the tables that have column mapping, or get it, without declaring it."""
+    found = [(d, list(column_mapping.odd_names(schema))) for d, flows, schema in tables if column_mapping.automatic(d, flows)]
+    odd = {str(dataset.name): names for dataset, names in found if names}
+    first = next((dataset.where for dataset, names in found if names), None)
+    return [Notice(column_mapping.needed(odd), first)] if first is not None else []
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+
+
+def rule_problems(dataset: Dataset, frame: DataFrame) -> list[LakeletError]:
+    """What is wrong with the rules of a dataset. All are analysed at once; the guilty one is looked for only if that fails."""
+    rules = dataset.expectations
+    if not rules or _boolean(frame, rules) == [True] * len(rules):
+        return []
+    return [problem for rule in rules if (problem := _rule_problem(dataset, frame, rule)) is not None]
+
+
+def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
+    columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
+    why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
+    try:
+        found = frame.select(_constraint(rule)).schema.fields[0].dataType
+        if isinstance(found, BooleanType | NullType):
+            judged(frame, [rule], "lakelet_probe").schema  # noqa: B018 - analyses it as the run will
+            return None
+        problem = f"is {found.simpleString()}, not boolean"
+        nearest: tuple[str, ...] = ()
+        todo = "Write a condition, for example `amount > 0`."
+    except PySparkException as error:
+        problem, nearest = "does not analyse", unresolved_nearest(error, frame.columns)
+        why = without_proposal(first_line(error))
+    return LakeletError(
+        "EXPECTATION_INVALID",
+        f"expectation {rule.name!r} {problem}: {rule.text}",
+        where=rule.where,
+        dataset=str(dataset.name),
+        why=why,
+        nearest=nearest,
+        todo=todo,
+    )
+
+
+def _constraint(rule: Expectation) -> Any:
+    return F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint
+
+
+def _boolean(frame: DataFrame, rules: Sequence[Expectation]) -> list[bool]:
+    try:
+        found = frame.select(*(_constraint(r).alias(f"r{i}") for i, r in enumerate(rules))).schema.fields
+    except PySparkException:
+        return []
+    return [isinstance(f.dataType, BooleanType | NullType) for f in found]

@@ -1,0 +1,285 @@
+"""Facts read off Spark's analysed plans: streaming leaves with their filters, and what makes a batch query skippable."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+_AGGREGATES = {"Aggregate", "Distinct"}
+_TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
+_IDS = re.compile(r"#\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|(?<=UnionLoop )\d+|(?<=UnionLoopRef )\d+")
+_OBSERVED = re.compile(r"(CollectMetrics .*), \d+$", re.MULTILINE)
+_WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
+_EPOCH_DAY = datetime.date(1970, 1, 1)
+
+
+class Stubs:
+    """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming.
+
+    A pipeline may have hundreds of queries, and each word with Java costs a fraction of a millisecond: classes are looked up once, and a
+    table has one stand-in for all queries (a second one where a query reads it twice).
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        jvm: Any = spark._jvm
+        self._from_json = getattr(jvm, "org.apache.spark.sql.types.DataType").fromJson
+        self._attributes = getattr(jvm, "org.apache.spark.sql.catalyst.types.DataTypeUtils").toAttributes
+        self._relation = getattr(jvm, "org.apache.spark.sql.catalyst.plans.logical.LocalRelation")
+        self._of_rows = getattr(jvm, "org.apache.spark.sql.classic.Dataset").ofRows
+        self._no_rows = getattr(jvm, "org.apache.spark.api.python.PythonUtils").toSeq([])
+        self._none = getattr(jvm, "scala.Option").empty()
+        self._check = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming
+        modes = getattr(jvm, "org.apache.spark.sql.streaming.OutputMode")
+        self._modes = {False: modes.Append(), True: modes.Complete()}
+        self._update = modes.Update()
+        self._names: dict[int, str] = {}
+        self._versioned: set[int] = set()
+        self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
+        self._frames: dict[tuple[str, bool, int], tuple[Any, Any, DataFrame]] = {}
+        self._standing: set[int] = set()
+        self._aliases: dict[tuple[int, str], tuple[DataFrame, DataFrame]] = {}
+
+    def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
+        """An empty DataFrame with these columns that stands for the dataset `key`.
+
+        `copy`: how many times the same query has read the dataset before; each has columns of its own, as it will have in the run.
+        """
+        jsession = self._spark._jsparkSession
+        text = schema.json()
+        known = self._made.get((key, streaming, copy)) if key else None
+        if known is None or known[0] != text:
+            known = text, self._stand_in(key, text, streaming)
+            self._made[key, streaming, copy] = known
+        made = self._frames.get((key, streaming, copy))
+        if made is None or made[0] is not known[1] or made[1] is not jsession:
+            made = known[1], jsession, DataFrame(self._of_rows(jsession, known[1]), self._spark)
+            self._frames[key, streaming, copy] = made
+            self._standing.add(id(made[2]))
+        return made[2]
+
+    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
+        """`frame.alias(name)`, made once for a stand-in, which many queries read."""
+        if id(frame) not in self._standing:
+            return frame.alias(name)
+        known = self._aliases.get((id(frame), name))
+        if known is None or known[0] is not frame:
+            known = self._aliases[id(frame), name] = (frame, frame.alias(name))
+        return known[1]
+
+    def _stand_in(self, key: str, schema: str, streaming: bool) -> Any:
+        attributes = self._attributes(self._from_json(schema))
+        relation = self._relation(attributes, self._no_rows, streaming, self._none)
+        if key and attributes.size():
+            self._names[int(attributes.apply(0).exprId().id())] = key
+        return relation
+
+    def check_mode(self, plan: Any, *, complete: bool) -> None:
+        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `complete` mode."""
+        self._check(plan, self._modes[complete])
+
+    def check_sent(self, plan: Any, *, update: bool) -> None:
+        """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `update` mode."""
+        self._check(plan, self._update if update else self._modes[False])
+
+    def stands_in(self, frame: DataFrame) -> bool:
+        """Whether a query reads a stand-in."""
+        return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
+
+    def carries_version(self, frame: DataFrame) -> None:
+        """Note that somebody else looks whether the one relation that a frame reads has changed."""
+        leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+        if leaves.size() == 1 and leaves.apply(0).output().size():
+            self._versioned.add(int(leaves.apply(0).output().apply(0).exprId().id()))
+
+    def has_version(self, leaf: Any) -> bool:
+        """Whether a leaf of a plan is a dataset, or was noted by `carries_version`."""
+        return self.key_of(leaf) is not None or bool(leaf.output().size() and int(leaf.output().apply(0).exprId().id()) in self._versioned)
+
+    def key_of(self, leaf: Any) -> str | None:
+        """The dataset that a leaf of a plan stands for, or None."""
+        if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
+            return None
+        return self._names.get(int(leaf.output().apply(0).exprId().id()))
+
+
+@dataclass(frozen=True)
+class StreamPlan:
+    """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
+
+    `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
+
+    A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
+    count.
+    """
+
+    leaves: tuple[tuple[str | None, Mapping[str, frozenset[str]]], ...]
+    watermark: bool
+    processor: bool = False
+    aggregates: bool = False
+
+
+def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
+    """Walk the analysed plan of a streaming query."""
+    names: set[str] = set()
+    leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
+    processor = any(name.startswith("TransformWithState") for name in names)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES))
+
+
+def aggregates_all(node: Any) -> bool:
+    """Whether every streaming leaf of a plan is below an aggregate: only then its result at any time is made of all rows so far."""
+    if not node.isStreaming() or node.nodeName() in _AGGREGATES:
+        return True
+    children = node.children()
+    return children.size() > 0 and all(aggregates_all(children.apply(i)) for i in range(children.size()))
+
+
+def _walk(node: Any, filters: list[Any], stubs: Stubs, names: set[str]) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:
+    if not node.isStreaming():
+        return
+    name = node.nodeName()
+    names.add(name)
+    children = node.children()
+    if not children.size():
+        yield stubs.key_of(node), equality_filter(filters)
+    elif name == "Filter":
+        yield from _walk(children.apply(0), [*filters, node.condition()], stubs, names)
+    else:
+        for i in range(children.size()):
+            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], stubs, names)
+
+
+def equality_filter(conditions: Sequence[Any]) -> dict[str, frozenset[str]]:
+    """Columns that must equal one of some literals for all conditions to hold; `conditions` are Catalyst expressions.
+
+    Conditions of any other shape say nothing: on a nested field, on a computed or cast value, on text with a collation.
+    """
+    found: dict[str, frozenset[str]] = {}
+    for condition in conditions:
+        for column, values in _equalities(condition):
+            found[column] = found[column] & values if column in found else values
+    return found
+
+
+def _equalities(condition: Any) -> Iterator[tuple[str, frozenset[str]]]:
+    name = condition.nodeName()
+    if name == "And":
+        yield from _equalities(condition.left())
+        yield from _equalities(condition.right())
+    elif name in ("EqualTo", "EqualNullSafe", "In"):
+        operands = condition.children()
+        first, *others = (operands.apply(i) for i in range(operands.size()))
+        if name != "In" and first.nodeName() == "Literal":
+            first, others = others[0], [first]
+        values = [_partition_value(other) for other in others]
+        if first.nodeName() == "AttributeReference" and first.dataType().simpleString() == others[0].dataType().simpleString():
+            known = [value for value in values if value is not None]
+            if known and len(known) == len(values):
+                yield str(first.name()).lower(), frozenset(known)
+
+
+def _partition_value(expression: Any) -> str | None:
+    """A literal spelt as the partition values of a Delta log; None for any other expression, and for types of several spellings."""
+    value = expression.value() if expression.nodeName() == "Literal" else None
+    if value is None:
+        return None
+    kind = expression.dataType().simpleString()
+    if kind == "date":
+        return str(_EPOCH_DAY + datetime.timedelta(days=int(value)))
+    return str(value) if kind == "string" or kind in _WHOLE_NUMBERS else None
+
+
+# --------------------------------------------------------------------------------------------------- batch queries
+
+
+# The last two refer to other parts of the plan.
+_VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation", "CTERelationRef", "UnionLoopRef"}
+_SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
+_PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")
+
+
+@contextmanager
+def _whole_plans(spark: SparkSession) -> Iterator[None]:
+    """Plans name every column meanwhile, however many there are."""
+    before = spark.conf.get(_SHOWN_FIELDS, None)
+    spark.conf.set(_SHOWN_FIELDS, str(1 << 30))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_SHOWN_FIELDS)
+        else:
+            spark.conf.set(_SHOWN_FIELDS, before)
+
+
+def plan_text(frame: DataFrame) -> str:
+    """The analysed plan as text that is the same in every process: its ids are numbered in order of appearance.
+
+    An observation ends in the id of its data frame, which is another one each time; that is left out.
+    """
+    numbers: dict[str, str] = {}
+    with _whole_plans(frame.sparkSession):
+        text = _OBSERVED.sub(r"\1", str(frame._jdf.queryExecution().analyzed().toString()))
+    return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
+
+
+def spreads_by_range(frame: DataFrame) -> bool:
+    """Whether a query spreads rows by ranges of values, as global sorts do.
+
+    Spark then reads what is below twice, first to find the ranges.
+    """
+    return any(_by_range(node) for node in _nodes(frame._jdf.queryExecution().analyzed()))
+
+
+def _by_range(node: Any) -> bool:
+    if node.nodeName() == "Sort":
+        return bool(getattr(node, "global")())
+    if node.nodeName() != "RepartitionByExpression":
+        return False
+    expressions = node.partitionExpressions()
+    return any(expressions.apply(i).getClass().getSimpleName() == "SortOrder" for i in range(expressions.size()))
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    yield node
+    children = node.children()
+    for i in range(children.size()):
+        yield from _nodes(children.apply(i))
+
+
+def never_skippable(frame: DataFrame, stubs: Stubs) -> str | None:
+    """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
+    jvm: Any = frame.sparkSession._jvm
+    plan = frame._jdf.queryExecution().analyzed()
+    patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    if plan.containsPattern(patterns.CURRENT_LIKE()):
+        return "it uses the current time or user"
+    if plan.containsPattern(patterns.PYTHON_UDF()) or _PYTHON_NODES.search(plan.toString()):
+        return "it calls Python functions"
+    if not plan.deterministic():
+        return "it is not deterministic"
+    for leaf in _leaves(plan):
+        if not stubs.has_version(leaf) and (
+            leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size())
+        ):
+            return "it reads data that carries no version"
+    return None
+
+
+def _leaves(plan: Any) -> Iterator[Any]:
+    leaves = plan.collectLeaves()
+    for i in range(leaves.size()):
+        yield leaves.apply(i)
+    subqueries = plan.subqueriesAll()
+    for i in range(subqueries.size()):
+        inner = subqueries.apply(i).collectLeaves()
+        for j in range(inner.size()):
+            yield inner.apply(j)

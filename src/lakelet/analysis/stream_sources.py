@@ -1,0 +1,61 @@
+"""Which tables of a pipeline a stream can read: those whose commits only add rows (dlt-semantics 1.5, 1.6).
+
+What is known before anything runs is refused, or noted, here. What only the commits of a table tell is found when a flow runs (`flows`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.language.model import Dataset, Flow, Kind
+
+_SKIP = "skipchangecommits"
+_TAKES_CHANGES = {_SKIP, "ignorechanges"}
+_IN_A_VIEW = "as a batch, in a materialized view"
+
+
+def check_streamed(
+    dataset: Dataset, kind: Kind, flows: Sequence[Flow], options: Mapping[str, str], *, complete: bool, where: Location
+) -> str | None:
+    """What a stream over the rows of `dataset` is to be told, or None. `complete`: the table is replaced by each of its micro-batches.
+
+    Raises STREAM_SOURCE_UPDATED, at `where`, for a replaced table unless an option takes its changes, and for a change table if one does.
+    """
+    given = {key.lower() for key, value in options.items() if value.lower() == "true"}
+    changes = next((f for f in flows if f.changes is not None), None)
+    if changes is not None:
+        why = f"it is the target of {changes.name}, whose change events update and delete rows; a stream reads added rows only"
+        if given & _TAKES_CHANGES:
+            why += "\nthe options skipChangeCommits and ignoreChanges do not go with such a table"
+            raise _updated(dataset, where, why, "", batch=_IN_A_VIEW)
+        return (
+            f"{dataset.name} is the target of {changes.name}: the stream fails at the first commit that updates or deletes rows. "
+            + remedies(dataset.name.name, batch=_IN_A_VIEW)
+        )
+    if given & _TAKES_CHANGES:
+        text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
+        return text if complete and _SKIP in given else None
+    if complete:
+        why = "its query aggregates without a watermark, so every update replaces its rows; a stream reads added rows only"
+        raise _updated(dataset, where, why, ", or give its query a watermark, so that finished groups are added", batch="as a batch")
+    if kind is Kind.MATERIALIZED_VIEW:
+        text = f"{dataset.name} is a materialized view: the stream fails once it is computed again"
+        return f"{text}; with skipChangeCommits it goes on, without the new content"
+    return None
+
+
+def remedies(name: str, *, batch: str = _IN_A_VIEW) -> str:
+    """What to write instead of a stream over the rows of a table that are updated."""
+    feed = f'spark.readStream.option("readChangeFeed", "true").table("{name}")'
+    return f"Read its changes with {feed}, or its rows {batch} (spark.read.table, dlt.read)"
+
+
+def _updated(dataset: Dataset, where: Location, why: str, or_else: str, *, batch: str) -> LakeletError:
+    return LakeletError(
+        "STREAM_SOURCE_UPDATED",
+        f"it streams from {dataset.name}, whose rows are updated",
+        where=where,
+        why=why,
+        todo=f"{remedies(dataset.name.name, batch=batch)}{or_else}.",
+    )

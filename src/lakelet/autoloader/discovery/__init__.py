@@ -1,0 +1,1 @@
+"""Finding files: listings, patterns, partition folders, local and remote file systems."""

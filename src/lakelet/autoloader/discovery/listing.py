@@ -1,0 +1,176 @@
+"""Finding files: one complete listing as an Arrow table, in the order in which files are planned (spec 5.1, 5.3).
+
+A listing of a million files is a few Arrow arrays: names become Python objects some thousand at a time, and only while they are looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.discovery.files import Files, files_for
+from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, is_pattern, name_pattern
+from lakelet.autoloader.discovery.scan import Scan
+from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.base.errors import LakeletError
+
+LISTING = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modified", pa.int64())])
+HIDDEN = "^[._]"
+"""The default of `ignoredPathSegmentRegex`. Under it folders named like `_key=value` are visible, as they are to Spark."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """Which files below the source folder count."""
+
+    name_glob: str | None = None
+    hidden_segments: str = HIDDEN
+    modified_after: int | None = None
+    modified_before: int | None = None
+    strict_glob: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Files that pass the filters, and what looking for them took. `found`: in no order."""
+
+    found: Any
+    seconds: float
+
+    @cached_property
+    def table(self) -> Any:
+        """The files in the order in which they are planned."""
+        return in_plan_order(self.found)
+
+
+def in_plan_order(files: Any) -> Any:
+    """Files by modification time, then path."""
+    return files.sort_by([("modified", "ascending"), ("path", "ascending")])
+
+
+def list_files(root: str, filters: Filters, *, file_allowed: bool = False) -> Listing:
+    """List a source folder, pattern or (`file_allowed`, for batch reads) single file. A missing folder has no files.
+
+    Raises CF_PATH_IS_NOT_A_DIRECTORY, CF_USE_DELTA_FORMAT, and FAILED_READ_FILE for a folder that may not be read.
+    """
+    started = time.perf_counter()
+    files, path = source_folder(root, file_allowed=file_allowed)
+    single = files.status(path) if file_allowed and files.is_file(path) else None
+    if single is not None:
+        parts = [pa.table([[path], [single[0]], [single[1]]], schema=LISTING)]
+    else:
+        parts = [_table(files, folder, part) for folder, part in _Walk(files, path, filters).parts()]
+    table = pa.concat_tables([LISTING.empty_table(), *parts])
+    return Listing(_in_time(table, filters), time.perf_counter() - started)
+
+
+def source_folder(root: str, *, file_allowed: bool = False) -> tuple[Files, str]:
+    """The file system and folder (or pattern) of a source. Raises when the path is empty, a single file or a Delta table."""
+    if not root:
+        raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() was called without a path", todo="Give it the folder to read.")
+    files, path = files_for(root)
+    if files.is_file(path) and not file_allowed:
+        raise LakeletError(
+            "CF_PATH_IS_NOT_A_DIRECTORY", f"{root} is a file, and a stream needs a folder", todo=f"Load {os.path.dirname(path)} instead."
+        )
+    if files.is_folder(f"{path.rstrip('/')}/_delta_log"):
+        raise LakeletError("CF_USE_DELTA_FORMAT", f"{root} is a Delta table", todo='Read it with spark.readStream.format("delta").')
+    return files, path
+
+
+class _Walk:
+    """Goes through the folders of a source and takes the names that count."""
+
+    def __init__(self, files: Files, path: str, filters: Filters) -> None:
+        self._files = files
+        pattern = is_pattern(path) and not files.is_folder(path)
+        self._root = fixed_folder(path) if pattern else path
+        self._pattern = PathPattern(path, strict=filters.strict_glob) if pattern else None
+        self._hidden = re.compile(filters.hidden_segments)
+        self._default = filters.hidden_segments == HIDDEN
+        self._name = name_pattern(filters.name_glob) if filters.name_glob else None
+
+    def parts(self) -> Iterator[tuple[str, Scan]]:
+        """Folders with those of their files that count, large ones in several parts."""
+        folders = [self._root]
+        while folders:
+            folder = folders.pop()
+            below: list[str] = []
+            try:
+                for part in self._files.scan(folder):
+                    taken = self._taken(folder, part)
+                    if taken.names:
+                        yield folder, taken
+                    below += self._entered(folder, part)
+            except OSError as error:
+                raise unreadable(self._files.uri(folder), error) from error
+            folders += sorted(below, reverse=True)
+
+    def _taken(self, folder: str, part: Scan) -> Scan:
+        hidden, name, pattern = self._hidden.search, self._name, self._pattern
+        kept = [at for at, found in enumerate(part.names) if not hidden(found)]
+        if name is not None:
+            kept = [at for at in kept if name.fullmatch(part.names[at])]
+        if pattern is not None:
+            kept = [at for at in kept if pattern.takes(_joined(folder, part.names[at]))]
+        if len(kept) == len(part.names):
+            return part
+        return Scan([part.names[at] for at in kept], [part.sizes[at] for at in kept], [part.modified[at] for at in kept])
+
+    def _entered(self, folder: str, part: Scan) -> list[str]:
+        visible = [name for name in part.folders if not self._hidden.search(name) or (self._default and name[0] == "_" and "=" in name)]
+        paths = [_joined(folder, name) for name in visible if name not in part.links or not self._circular(folder, name)]
+        return [path for path in paths if self._pattern is None or self._pattern.may_hold(path)]
+
+    def _circular(self, folder: str, name: str) -> bool:
+        """Whether a link leads to a folder that it stands in."""
+        target = self._files.real(_joined(folder, name))
+        above = folder
+        while True:
+            if self._files.real(above) == target:
+                return True
+            if above in ("/", ""):
+                return False
+            above = os.path.dirname(above)
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder.rstrip('/')}/{name}"
+
+
+def _table(files: Files, folder: str, part: Scan) -> Any:
+    try:
+        names = pa.array(part.names, pa.string())
+    except UnicodeEncodeError:
+        bad = next(name for name in part.names if not _encodable(name))
+        raise LakeletError(
+            "FAILED_READ_FILE",
+            f"{files.uri(folder)} has a file whose name is not UTF-8: {bad!r}",
+            todo="Rename the file, or leave it out with pathGlobFilter.",
+        ) from None
+    paths = pc.binary_join_element_wise(_joined(folder, ""), names, "")
+    return pa.table([paths, pa.array(part.sizes, pa.int64()), pa.array(part.modified, pa.int64())], schema=LISTING)
+
+
+def _encodable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _in_time(table: Any, filters: Filters) -> Any:
+    if filters.modified_after is not None:
+        table = table.filter(pc.greater(table["modified"], filters.modified_after))
+    if filters.modified_before is not None:
+        table = table.filter(pc.less(table["modified"], filters.modified_before))
+    return table

@@ -1,0 +1,160 @@
+"""CSV: one record per line, or with `multiLine` records of several lines; each file is read by its own header (spec 1.4, 2.3, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
+from lakelet.autoloader.formats.csv.blocks import BlockSplitter, Texts
+from lakelet.autoloader.formats.csv.columns import ColumnReader
+from lakelet.autoloader.formats.csv.file_inference import CsvInference
+from lakelet.autoloader.formats.csv.head import Binding, bind
+from lakelet.autoloader.formats.csv.records import Record
+from lakelet.autoloader.formats.csv.rows import Row, RowConverter, quote
+from lakelet.autoloader.formats.csv.rules import OPTIONS, problem_of, rules_of
+from lakelet.autoloader.formats.csv.stream import CsvFile
+from lakelet.autoloader.formats.csv.values import supported
+from lakelet.autoloader.formats.text_blocks import can_split
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.autoloader.spec import FilePart, ReaderSpec
+
+_NEEDS_ESCAPE = r'["\\\x00-\x1f]'
+
+
+class CsvFormat(Format):
+    """`cloudFiles.format` csv."""
+
+    name = "csv"
+    options = OPTIONS
+
+    def check(self, options: Mapping[str, Any]) -> str | None:
+        return problem_of(options)
+
+    def splittable(self, spec: ReaderSpec, path: str) -> bool:
+        rules = rules_of(spec)
+        return not rules.multi_line and can_split(path, rules.encoding, rules.line_separator)
+
+    def supports(self, data_type: Any) -> bool:
+        return supported(data_type)
+
+    def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
+        inference = CsvInference(spec, files, known)
+        for path in paths:
+            inference.add_file(path)
+        return inference.result()
+
+    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
+        return CsvReader(spec, fields, files, ignored)
+
+
+class CsvReader(FormatReader):
+    """Blocks of records: as columns where they are clean, record by record elsewhere.
+
+    Args:
+        vectorised: False reads everything record by record (the reference for tests).
+    """
+
+    def __init__(
+        self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str], *, vectorised: bool = True
+    ) -> None:
+        super().__init__(spec, fields, files, ignored)
+        self._rules, self._vectorised = rules_of(spec), vectorised
+        self._columns = [ColumnReader(kind, arrow, self._rules) for _, kind, arrow in self.fields]
+        self._arrow = [arrow for _, _, arrow in self.fields]
+
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        file = CsvFile(self.files, part.path, self._rules)
+        if not file.head.names:
+            return
+        binding = bind(file.head, [name for name, _, _ in self.fields], self.spec, self._rules, self.ignored)
+        wanted = [at for at, target in enumerate(binding.targets) if target is not None or at in binding.rescued]
+        splitter = BlockSplitter(self._rules, len(binding.names), wanted, vectorised=self._vectorised)
+        converter = RowConverter(self.fields, self.spec, self._rules, binding)
+        for piece in file.pieces(splitter, part.start, part.length):
+            if piece.split.texts or piece.split.records:
+                binding.check(CsvFormat.conditions)
+            rows = [self._converted(converter, record, piece.lines) for record in piece.split.records]
+            for texts in piece.split.texts:
+                chunk, odd = self._clean(texts, binding, piece.lines)
+                rows += [self._converted(converter, record, piece.lines) for record in odd]
+                if chunk is not None:
+                    yield chunk
+            if rows:
+                yield self._of_rows(sorted(rows, key=lambda item: item[0]))
+
+    def _converted(self, converter: RowConverter, record: Record, before: int) -> tuple[int, Row]:
+        line = before + record.line + 1
+        return line, converter.row(record, line)
+
+    def _clean(self, texts: Texts, binding: Binding, before: int) -> tuple[Chunk | None, list[Record]]:
+        """The rows whose values all fit, and the records of the other ones."""
+        count = texts.count
+        arrays: list[Any] = [None] * len(self.fields)
+        odd: Any | None = None
+        for at, target in enumerate(binding.targets):
+            if target is not None:
+                arrays[target], bad = self._columns[target].convert(texts.columns[at])
+                odd = bad if odd is None else odd if bad is None else pc.or_(odd, bad)
+        arrays = [pa.nulls(count, kind) if array is None else array for array, kind in zip(arrays, self._arrow, strict=True)]
+        members, unsure = _members(texts, binding)
+        odd = unsure if odd is None else odd if unsure is None else pc.or_(odd, unsure)
+        if odd is None or not pc.any(odd).as_py():
+            return self._chunk(texts, arrays, members, None, before), []
+        rows = pc.indices_nonzero(pc.fill_null(odd, False)).to_pylist()
+        records = texts.records(rows, self._rules)
+        if len(rows) == count:
+            return None, records
+        keep = pc.invert(pc.fill_null(odd, False))
+        members = None if members is None else members.filter(keep)
+        return self._chunk(texts, [array.filter(keep) for array in arrays], members, keep, before), records
+
+    def _chunk(self, texts: Texts, arrays: list[Any], members: Any | None, keep: Any | None, before: int) -> Chunk:
+        if members is None or members.null_count == len(members):
+            return Chunk(arrays) if arrays else Chunk(arrays, marks=[None] * (_kept_rows(texts, keep)))
+        rows = range(len(members)) if keep is None else pc.indices_nonzero(keep).to_pylist()
+        rescued = members.to_pylist()
+        marks = [None if one is None else before + texts.line(row, self._rules) + 1 for one, row in zip(rescued, rows, strict=True)]
+        return Chunk(arrays, rescued, marks)
+
+    def _of_rows(self, found: list[tuple[int, Row]]) -> Chunk:
+        rows = [row for _, row in found]
+        columns = [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
+        marks = [-line if row.broken else line if row.rescued is not None else None for line, row in found]
+        raw = {at: row.text for at, row in enumerate(rows) if row.broken}
+        return Chunk(columns, [row.rescued for row in rows], marks, raw)
+
+
+def _kept_rows(texts: Texts, keep: Any | None) -> int:
+    return texts.count if keep is None else len(pc.indices_nonzero(keep))
+
+
+def _members(texts: Texts, binding: Binding) -> tuple[Any | None, Any | None]:
+    """The members of the rescued column, and the mask of rows for which they have to be made one by one."""
+    parts: list[Any] = []
+    unsure: Any | None = None
+    for at in sorted(binding.rescued):
+        column = texts.columns[at]
+        if column.null_count == len(column):
+            continue
+        odd = pc.match_substring_regex(column, _NEEDS_ESCAPE)
+        unsure = odd if unsure is None else pc.or_(pc.fill_null(unsure, False), pc.fill_null(odd, False))
+        name = quote(binding.names[at]) + ':"'
+        parts.append(pc.binary_join_element_wise(name, column, '"', ""))
+    if not parts:
+        return None, None
+    some = reduce(pc.or_, map(pc.is_valid, parts))
+    parts[0] = pc.if_else(some, parts[0], "")  # pyarrow leaves out the rows in which everything is NULL
+    joined = pc.binary_join_element_wise(*parts, ",", null_handling="skip")
+    return pc.if_else(some, joined, pa.scalar(None, pa.string())), pc.fill_null(unsure, False)
+
+
+__all__ = ["CsvFormat", "CsvReader"]

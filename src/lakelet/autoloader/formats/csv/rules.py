@@ -1,0 +1,166 @@
+"""The options of CSV (spec 1.4), and what they mean for the readers of one source."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelet.autoloader.formats.csv.split import AT_DELIMITER, BACK_TO_DELIMITER, HANDLINGS, LINE_ENDS, NONE, Dialect
+from lakelet.autoloader.formats.options import LOCALE, Option, char, date_pattern, flag, number, text, word
+from lakelet.autoloader.formats.text_blocks import encoding, line_separator
+
+if TYPE_CHECKING:
+    from lakelet.autoloader.spec import ReaderSpec
+
+_ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
+
+
+def _separator(name: str, default: str | None) -> Option:
+    def read(value: str) -> str:
+        if not value:
+            raise ValueError("must not be empty")
+        return _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else _NAMED.get(m[2], m[2]), value)
+
+    return Option(name, read, default)
+
+
+def _limit(name: str, default: int) -> Option:
+    return number(name, default, least=-1)
+
+
+def _maybe(option: Option) -> Option:
+    """The option without a default: whether it was given makes a difference."""
+    return Option(option.name, option.read, None, option.only, option.notice)
+
+
+OPTIONS = (
+    _maybe(flag("header", False)),
+    flag("enforceSchema", True),
+    flag("mergeSchema", True, notice="the columns of all sampled files are joined, and each file is read by its own header"),
+    flag("inferSchema", False, notice="cloudFiles.inferColumnTypes decides whether types are inferred"),
+    Option("samplingRatio", lambda value: value, None, notice="the whole sample is looked at"),
+    char("charToEscapeQuoteEscaping", None),
+    char("comment", NONE),
+    date_pattern("dateFormat"),
+    text("emptyValue", ""),
+    _maybe(encoding("encoding")),
+    _maybe(encoding("charset")),
+    char("escape", "\\"),
+    flag("failOnUnknownFields", False, only=False),
+    flag("failOnWidenedFields", False, only=False),
+    flag("ignoreLeadingWhiteSpace", False),
+    flag("ignoreTrailingWhiteSpace", False),
+    line_separator(),
+    LOCALE,
+    _limit("maxCharsPerColumn", -1),
+    number("maxColumns", 20480, least=1),
+    flag("multiLine", False),
+    text("nanValue", "NaN"),
+    text("negativeInf", "-Inf"),
+    text("positiveInf", "Inf"),
+    text("nullValue", ""),
+    _maybe(flag("parserCaseSensitive", True)),
+    flag("preferDate", True),
+    char("quote", '"'),
+    _separator("sep", None),
+    _separator("delimiter", None),
+    number("skipRows", 0),
+    date_pattern("timestampFormat"),
+    date_pattern("timestampNTZFormat"),
+    word("unescapedQuoteHandling", AT_DELIMITER, HANDLINGS),
+    text("singleVariantColumn", only=()),
+)
+
+
+@dataclass(frozen=True)
+class CsvRules:
+    """How the files of one source are read. `line_separator` None: LF, CRLF or CR. `by_position`: the columns of a file are those of the
+    schema, whatever a header says."""
+
+    dialect: Dialect
+    comment: str | None
+    line_separator: str | None
+    encoding: str
+    multi_line: bool
+    header: bool
+    skip_rows: int
+    by_position: bool
+    null_value: str
+    empty_value: str
+    nan: str
+    infinity: str
+    minus_infinity: str
+    date_format: str | None
+    timestamp_format: str | None
+    ntz_format: str | None
+    prefer_date: bool
+    max_columns: int
+    max_chars: int
+    case_sensitive: bool
+    zone: str
+
+    def value(self, token: str | None) -> str | None:
+        """The text of a value as it counts: None for what stands for NULL."""
+        if token is None:
+            return None
+        found = token or self.empty_value
+        return None if found == self.null_value else found
+
+
+def rules_of(spec: ReaderSpec) -> CsvRules:
+    """The rules of a source. A header is assumed where the schema is inferred and nothing else was said (spec 1.4)."""
+    given = spec.format_options
+    header = given["header"] if given["header"] is not None else not spec.explicit
+    quote, escape = given["quote"] or NONE, given["escape"] or NONE
+    second = given["chartoescapequoteescaping"]
+    line_end: str | None = given["linesep"]
+    multi = given["multiline"]
+    named = not spec.explicit or spec.rescued_column is not None or not given["enforceschema"]
+    return CsvRules(
+        dialect=Dialect(
+            separator=given["sep"] or given["delimiter"] or ",",
+            quote=quote,
+            escape=escape,
+            escape_of_escape=second if second is not None else (NONE if quote == escape else escape),
+            trim_left=given["ignoreleadingwhitespace"],
+            trim_right=given["ignoretrailingwhitespace"],
+            handling=given["unescapedquotehandling"],
+            line_ends=(LINE_ENDS if line_end is None else frozenset({line_end})) if multi else frozenset(),
+        ),
+        comment=given["comment"] if given["comment"] not in ("", NONE) else None,
+        line_separator=line_end,
+        encoding=given["encoding"] or given["charset"] or "utf-8",
+        multi_line=multi,
+        header=header,
+        skip_rows=given["skiprows"],
+        by_position=spec.explicit and not (header and named),
+        null_value=given["nullvalue"],
+        empty_value=given["emptyvalue"],
+        nan=given["nanvalue"],
+        infinity=given["positiveinf"],
+        minus_infinity=given["negativeinf"],
+        date_format=given["dateformat"],
+        timestamp_format=given["timestampformat"],
+        ntz_format=given["timestampntzformat"],
+        prefer_date=given["preferdate"],
+        max_columns=given["maxcolumns"],
+        max_chars=given["maxcharspercolumn"],
+        case_sensitive=spec.case_sensitive and given["parsercasesensitive"] is not False,
+        zone=spec.time_zone,
+    )
+
+
+def problem_of(options: Mapping[str, Any]) -> str | None:
+    """What is wrong with a combination of options, or None."""
+    separator = options["sep"] or options["delimiter"] or ","
+    quote = options["quote"] or NONE
+    if quote != NONE and quote in separator:
+        return f"option quote {quote!r} is part of the separator {separator!r}"
+    if set(separator) & {"\n", "\r"}:
+        return "option sep cannot hold a line end"
+    if options["multiline"] and options["unescapedquotehandling"] == BACK_TO_DELIMITER:
+        return f"option unescapedQuoteHandling {BACK_TO_DELIMITER} does not go with multiLine"
+    return None

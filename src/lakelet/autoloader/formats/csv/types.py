@@ -1,0 +1,183 @@
+"""Types of CSV texts by Spark's rules for inference (spec 2.2), one text at a time and column by column.
+
+A type is one of the words below or a `Decimal_`. The type of a column does not depend on the order of its values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.formats.csv.rules import CsvRules
+from lakelet.autoloader.formats.csv.split import BLANKS
+from lakelet.autoloader.formats.csv.values import date_reader, timestamp_reader
+from lakelet.autoloader.formats.json.inference import Decimal_
+from lakelet.autoloader.types.growth import wider
+
+INT, LONG, DOUBLE, DATE, TIMESTAMP, BOOLEAN, STRING = "int", "bigint", "double", "date", "timestamp", "boolean", "string"
+Type = str | Decimal_
+_INTEGER = re.compile(r"[+-]?0*(\d+)", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?|NaN|Infinity)", re.ASCII)
+_AS_DECIMAL = {INT: Decimal_(10, 0), LONG: Decimal_(20, 0)}
+_SHAPES: dict[Type, str] = {
+    INT: r"^[+-]?\d{1,9}$",
+    LONG: r"^-?\d{10,18}$",
+    DOUBLE: r"^[+-]?\d+\.\d+$",
+    DATE: r"^\d{4}-\d{2}-\d{2}$",
+    TIMESTAMP: r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-]\d{2}:\d{2})?$",
+    BOOLEAN: r"^(?:true|false|TRUE|FALSE|True|False)$",
+}
+
+
+class TypeFinder:
+    """Types of single texts. `decimals`: fractions are decimals, not doubles (spec 3.3)."""
+
+    def __init__(self, rules: CsvRules, *, decimals: bool) -> None:
+        self.decimals = decimals
+        self._date = date_reader(rules) if rules.prefer_date else None
+        self._timestamp = timestamp_reader(rules)
+        self._doubles = {rules.nan, rules.infinity, rules.minus_infinity}
+        self._plain_dates = rules.prefer_date and rules.date_format in (None, "yyyy-MM-dd")
+        self._plain_timestamps = rules.timestamp_format is None
+        self.of = lru_cache(maxsize=65536)(self._of)
+
+    def _of(self, text: str) -> Type:
+        """The type of a text that is not NULL."""
+        number = self._number(text)
+        if number is not None:
+            return number
+        if self._date is not None and self._date(text) is not None:
+            return DATE
+        if self._timestamp(text) is not None:
+            return TIMESTAMP
+        return BOOLEAN if text.lower() in ("true", "false") else STRING
+
+    def _number(self, text: str) -> Type | None:
+        match = _INTEGER.fullmatch(text)
+        if match is not None and len(match[1]) <= 19:
+            value = int(text)
+            if -(1 << 63) <= value < 1 << 63:
+                return INT if -(1 << 31) <= value < 1 << 31 else LONG
+        exact = _decimal(text.replace(",", ""), fractions=self.decimals)
+        if exact is not None:
+            return exact
+        return DOUBLE if text in self._doubles or _DOUBLE.fullmatch(text.strip(BLANKS)) else None
+
+    def sure(self) -> dict[Type, str]:
+        """Regular expressions of texts whose type is seen by their shape alone (dates and timestamps: if they exist)."""
+        shapes = dict(_SHAPES)
+        if self.decimals:
+            del shapes[DOUBLE]
+        if not self._plain_dates:
+            del shapes[DATE]
+        if not self._plain_timestamps:
+            del shapes[TIMESTAMP]
+        return shapes
+
+
+def _decimal(text: str, *, fractions: bool) -> Decimal_ | None:
+    match = _NUMBER.fullmatch(text)
+    if match is None or not (match[1] or match[2]):
+        return None
+    digits = (match[1] + (match[2] or "")).lstrip("0") or "0"
+    scale = len(match[2] or "") - int(match[3] or 0)
+    if scale < 0 or (scale > 0 and not fractions):
+        return None
+    precision = max(len(digits), scale)
+    return Decimal_(precision, scale) if precision <= 38 else None
+
+
+def merge(a: Type, b: Type) -> Type:
+    """The narrowest type for values of both; STRING where there is none."""
+    if a == b:
+        return a
+    if {a, b} == {INT, LONG}:
+        return LONG
+    if {a, b} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    left, right = (_AS_DECIMAL.get(kind, kind) if isinstance(kind, str) else kind for kind in (a, b))
+    if isinstance(left, Decimal_) and isinstance(right, Decimal_):
+        scale = max(left.scale, right.scale)
+        whole = max(left.precision - left.scale, right.precision - right.scale)
+        return Decimal_(whole + scale, scale) if whole + scale <= 38 else DOUBLE
+    return DOUBLE if all(kind == DOUBLE or isinstance(kind, Decimal_) for kind in (left, right)) else STRING
+
+
+class ColumnTypes:
+    """The types that the values of one column have."""
+
+    def __init__(self, finder: TypeFinder, *, every: bool) -> None:
+        self._finder, self._every = finder, every
+        self.found: set[Type] = set()
+
+    @property
+    def done(self) -> bool:
+        """Whether further values make no difference."""
+        return STRING in self.found and not self._every
+
+    def add_texts(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            if self.done:
+                return
+            self.found.add(self._finder.of(text))
+
+    def add_column(self, texts: Any) -> None:
+        """Take in a string array; NULL says nothing."""
+        left = texts.drop_null()
+        shapes = self._finder.sure()
+        for kind in sorted(shapes, key=lambda kind: kind not in self.found):
+            if not len(left) or self.done:
+                return
+            match = pc.match_substring_regex(left, shapes[kind])
+            if pc.any(match).as_py() and self._exist(left.filter(match), kind):
+                self.found |= _integers(left.filter(match)) if kind == LONG else {kind}
+                left = left.filter(pc.invert(match))
+        self.add_texts(left.unique().to_pylist())
+
+    def _exist(self, texts: Any, kind: Type) -> bool:
+        """Whether texts shaped like dates are dates of the calendar."""
+        if kind not in (DATE, TIMESTAMP):
+            return True
+        try:
+            pc.cast(pc.utf8_slice_codeunits(texts, 0, 10), pa.date32())
+            clock = pc.utf8_slice_codeunits(texts, 11, 19)
+            return kind == DATE or not pc.any(pc.match_substring_regex(clock, r"^(?:2[4-9]|[3-9])|:[6-9]")).as_py()
+        except pa.ArrowInvalid:
+            return False
+
+    def type(self) -> Type | None:
+        """The type of the column; None when it had no value."""
+        result: Type | None = None
+        for kind in sorted(self.found, key=str):
+            result = kind if result is None else merge(result, kind)
+        return result
+
+    def widened(self, known: Any) -> Any:
+        """`known`, widened by the values that it does not take (spec 3.3)."""
+        order = [INT, LONG, *sorted((k for k in self.found if isinstance(k, Decimal_)), key=lambda k: (k.scale, k.precision)), DOUBLE]
+        for kind in order:
+            if kind in self.found:
+                known = wider(known, to_spark(kind)) or known
+        return known
+
+
+def _integers(texts: Any) -> set[Type]:
+    bounds = pc.min_max(pc.cast(texts, pa.int64())).as_py()
+    low, high = -(1 << 31), (1 << 31) - 1
+    return {INT} if low <= bounds["min"] and bounds["max"] <= high else {LONG}
+
+
+def to_spark(kind: Type) -> Any:
+    """The Spark type."""
+    from pyspark.sql import types as t
+
+    if isinstance(kind, Decimal_):
+        return t.DecimalType(kind.precision, kind.scale)
+    plain = {INT: t.IntegerType, LONG: t.LongType, DOUBLE: t.DoubleType, DATE: t.DateType, TIMESTAMP: t.TimestampType}
+    return {**plain, BOOLEAN: t.BooleanType, STRING: t.StringType}[kind]()

@@ -1,0 +1,172 @@
+"""Vectorised reading of JSON lines: whole blocks through pyarrow, single lines through `json_rows`, with the same result (spec 4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
+from lakelet.autoloader.formats.json.values import MomentFormats
+from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
+
+_NESTED = re.compile(rb'":\s*[\[{]')
+_PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
+_MOMENTS = frozenset({"timestamp", "date"})
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Converted rows of one block. `columns`: clean rows, one array per data column (None: no clean row). `rows`: the other ones, each with
+    its line index inside the block."""
+
+    columns: list[Any] | None
+    rows: list[tuple[int, Row]]
+
+
+class UnknownInLine(Exception):
+    """`UnknownFields` with the line index inside the block."""
+
+    def __init__(self, blob: str, line: int, wider: bool = False) -> None:
+        super().__init__(blob, line, wider)
+        self.blob, self.line, self.wider = blob, line, wider
+
+
+class BlockReader:
+    """Reads blocks of lines into columns of the data schema.
+
+    Args:
+        fields: (name, Spark type, Arrow type) of the data columns.
+        rules: how rows are read.
+        corrupt_column: see `RowReader`.
+        vectorised: False reads everything row by row (the reference for tests).
+    """
+
+    def __init__(
+        self,
+        fields: Sequence[tuple[str, Any, Any]],
+        rules: RowRules,
+        corrupt_column: str | None = None,
+        *,
+        vectorised: bool = True,
+    ) -> None:
+        self._fields, self._rules = list(fields), rules
+        self._row_reader = RowReader([(name, kind) for name, kind, _ in fields], rules, corrupt_column)
+        # pyarrow takes NaN and infinities always
+        fast = vectorised and rules.syntax.non_numeric and all(_is_fast(kind) for _, kind, _ in fields) and bool(fields)
+        self._parser: BlockParser | None = None
+        if fast:
+            schema = pa.schema([pa.field(name, _parse_type(kind, arrow)) for name, kind, arrow in fields])
+            self._parser = BlockParser(schema, ignore_unknown=rules.unknown == IGNORE and rules.case_sensitive, ignored=rules.ignored)
+        self._arrow = [arrow for _, _, arrow in fields]
+
+    def read(self, block: bytes) -> Rows:
+        """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
+        if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
+            return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
+        parsed = self._parser.parse(block)
+        dirty = parsed.dirty
+        # first, so that an unknown field is found before work is done that is thrown away
+        rows = self.convert(dirty) if self._rules.unknown == RAISE else None
+        columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table)
+        if columns is not None and misfits is not None:
+            keep = pc.invert(misfits)
+            columns = [column.filter(keep) for column in columns]
+            lines, offset = parsed.lines(), 0 if parsed.numbers is not None else _leading_lines(block)
+            numbers = parsed.numbers if parsed.numbers is not None else range(offset, offset + len(lines))
+            more = [(numbers[i], lines[i]) for i in pc.indices_nonzero(misfits).to_pylist()]
+            extra = self.convert(more)
+            rows = sorted((rows if rows is not None else self.convert(dirty)) + extra, key=lambda item: item[0])
+        return Rows(columns if columns and len(columns[0]) else None, self.convert(dirty) if rows is None else rows)
+
+    def convert(self, lines: Dirty) -> list[tuple[int, Row]]:
+        """The rows of single records, each with its number. Raises UnknownInLine."""
+        rows: list[tuple[int, Row]] = []
+        for number, line in lines:
+            try:
+                rows.extend((number, row) for row in self._row_reader.rows(line))
+            except UnknownFields as error:
+                raise UnknownInLine(error.blob, number, error.wider) from None
+        return rows
+
+    def broken(self, record: bytes, *, rescue: bool) -> Row:
+        """See `RowReader.broken`."""
+        return self._row_reader.broken(record, rescue=rescue)
+
+    def arrays(self, rows: Sequence[Row]) -> list[Any]:
+        """Columns of rows that were converted one by one."""
+        return [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
+
+    def _finish(self, table: Any) -> tuple[list[Any], Any | None]:
+        columns: list[Any] = []
+        misfits: Any | None = None
+        for name, kind, arrow in self._fields:
+            column = table.column(name)
+            array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            array, bad = _convert_array(array, kind, arrow, self._rules.moments)
+            columns.append(array)
+            if bad is not None:
+                misfits = bad if misfits is None else pc.or_(misfits, bad)
+        return columns, misfits
+
+
+def _is_nested(block: bytes) -> bool:
+    """Whether about half of the lines or more hold objects or arrays, which pyarrow does not keep as source text."""
+    return 2 * len(_NESTED.findall(block)) > block.count(b"\n")
+
+
+def _leading_lines(block: bytes) -> int:
+    """How many line ends come before the first line that is not blank."""
+    return block[: len(block) - len(block.lstrip(b" \t\r\n"))].count(b"\n")
+
+
+def _is_fast(kind: Any, *, inside_array: bool = False) -> bool:
+    name = kind.typeName()
+    if name == "struct":
+        return bool(kind.fields) and all(_is_fast(f.dataType, inside_array=inside_array) for f in kind.fields)
+    if name == "array":
+        return _is_fast(kind.elementType, inside_array=True)
+    return name in _PLAIN or name == "decimal" or (name in _MOMENTS and not inside_array)
+
+
+def _parse_type(kind: Any, arrow: Any) -> Any:
+    """The Arrow type that pyarrow parses into: moments as text, everything else as it is."""
+    name = kind.typeName()
+    if name in _MOMENTS:
+        return pa.string()
+    if name == "struct":
+        return pa.struct([pa.field(f.name, _parse_type(f.dataType, arrow.field(i).type)) for i, f in enumerate(kind.fields)])
+    return arrow
+
+
+def _has_moment(kind: Any) -> bool:
+    name = kind.typeName()
+    return name in _MOMENTS or (name == "struct" and any(_has_moment(f.dataType) for f in kind.fields))
+
+
+def _convert_array(array: Any, kind: Any, arrow: Any, moments: MomentFormats) -> tuple[Any, Any | None]:
+    """An array as pyarrow parsed it in its final type, and the mask of rows that hold a text which is no moment."""
+    if not _has_moment(kind):
+        return array, None
+    name = kind.typeName()
+    if name == "timestamp":
+        if moments.timestamp is None:
+            return timestamp_column(array, moments.zone)
+        return parsed_column(array, lru_cache(maxsize=65536)(moments.timestamps()), pa.int64(), TIMESTAMP)
+    if name == "date":
+        return date_column(array) if moments.date is None else parsed_column(array, moments.dates(), pa.int32(), pa.date32())
+    children: list[Any] = []
+    misfits: Any | None = None
+    for i, field in enumerate(kind.fields):
+        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, moments)
+        children.append(child)
+        if bad is not None:
+            misfits = bad if misfits is None else pc.or_(misfits, bad)
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=[arrow.field(i) for i in range(arrow.num_fields)], mask=mask), misfits

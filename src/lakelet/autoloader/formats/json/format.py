@@ -1,0 +1,158 @@
+"""JSON: one record per line, or a whole file as one document (spec 1.4, 2.2, 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
+from lakelet.autoloader.formats.charsets import charset
+from lakelet.autoloader.formats.json.file_inference import FileInference
+from lakelet.autoloader.formats.json.inference import Typing
+from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
+from lakelet.autoloader.formats.json.records import Layout
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.formats.json.values import MomentFormats, supported
+from lakelet.autoloader.formats.json.variant import JsonVariantReader
+from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
+from lakelet.base.errors import LakeletError
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.autoloader.spec import FilePart, ReaderSpec
+
+
+def _separator(value: str) -> str:
+    if not value:
+        raise ValueError("must not be empty")
+    return value
+
+
+class JsonFormat(Format):
+    """`cloudFiles.format` json."""
+
+    name = "json"
+    conditions = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
+    options = (
+        flag("allowBackslashEscapingAnyCharacter", False),
+        flag("allowComments", False),
+        flag("allowNonNumericNumbers", True),
+        flag("allowNumericLeadingZeros", False),
+        flag("allowSingleQuotes", True),
+        flag("allowUnquotedControlChars", False),
+        flag("allowUnquotedFieldNames", False),
+        date_pattern("dateFormat"),
+        flag("dropFieldIfAllNull", False),
+        Option("encoding", charset),
+        Option("charset", charset),
+        flag("inferTimestamp", False),
+        Option("lineSep", _separator),
+        LOCALE,
+        flag("multiLine", False),
+        Option("prefersDecimal", flag("", False).read),
+        flag("primitivesAsString", False),
+        text("singleVariantColumn"),
+        date_pattern("timestampFormat"),
+        date_pattern("timestampNTZFormat"),
+        word("nestedText", "source", ("source", "compact")),
+        flag("rescueBrokenLines", True),
+    )
+
+    def check(self, options: Mapping[str, Any]) -> str | None:
+        encoding, charset_ = options["encoding"], options["charset"]
+        if encoding is not None and charset_ is not None and encoding != charset_:
+            return f"encoding {encoding} and charset {charset_} are two names of one option"
+        return None
+
+    def splittable(self, spec: ReaderSpec, path: str) -> bool:
+        return layout_of(spec).splittable(path)
+
+    def supports(self, data_type: Any) -> bool:
+        return supported(data_type)
+
+    def infer(self, spec: ReaderSpec, files: Files, paths: Sequence[str], known: StructType | None) -> StructType:
+        inference = FileInference(files, rules_of(spec), layout_of(spec), known=known)
+        for path in paths:
+            inference.add_file(path)
+        found: StructType = inference.result()
+        return found
+
+    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
+        return JsonReader(spec, fields, files, ignored)
+
+
+class JsonReader(FormatReader):
+    """Reads by the layout and the columns that the options ask for."""
+
+    def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
+        super().__init__(spec, fields, files, ignored)
+        rules, layout = rules_of(spec, ignored), layout_of(spec)
+        variant = spec.format_options.get("singlevariantcolumn")
+        self._inner: JsonVariantReader | JsonDocumentReader | JsonLinesReader
+        if variant and variant not in [name for name, _, _ in self.fields]:
+            what = f"singleVariantColumn {variant} is not a column of the given schema"
+            raise LakeletError("CF_INCONSISTENT_OPTIONS", what, todo=f"Declare it ({variant} VARIANT), or leave the schema out.")
+        if variant:
+            self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
+        elif layout.is_lines:
+            self._inner = JsonLinesReader(files, self.fields, rules, spec.corrupt_column)
+        else:
+            self._inner = JsonDocumentReader(files, self.fields, rules, layout, spec.corrupt_column)
+
+    def chunks(self, part: FilePart) -> Iterator[Chunk]:
+        return self._inner.chunks(part)
+
+
+def layout_of(spec: ReaderSpec) -> Layout:
+    """How the files of a source are cut into records."""
+    options = spec.format_options
+    codec = options.get("encoding") or options.get("charset") or "utf-8"
+    return Layout(bool(options.get("multiline")), codec, options.get("linesep"))
+
+
+def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
+    """The row rules of a source (spec 3.1: which mode does what with an unknown field)."""
+    options = spec.format_options
+    unknown = RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE
+    moments = MomentFormats(spec.time_zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
+    typing = Typing(
+        all_text=not spec.infer_types,
+        primitives_as_string=bool(options.get("primitivesasstring")),
+        prefers_decimal=bool(options.get("prefersdecimal")) or spec.widens,
+        decimal_texts=bool(options.get("prefersdecimal")),
+        moment=moments.timestamps() if options.get("infertimestamp") else None,
+        drop_all_null=bool(options.get("dropfieldifallnull")),
+    )
+    return RowRules(
+        unknown=unknown,
+        rescue=spec.rescued_column is not None,
+        case_sensitive=spec.case_sensitive,
+        moments=moments,
+        reserved=(spec.rescued_column,) if spec.rescued_column else (),
+        typing=typing,
+        ignored=ignored,
+        syntax=_syntax(options),
+        widens=spec.widens and spec.infer_types,
+        hinted=frozenset(spec.hinted),
+        source_text=options.get("nestedtext", "source") == "source",
+        rescue_broken=options.get("rescuebrokenlines", True),
+        cr_ends_line=options.get("linesep") is None and not options.get("multiline"),
+    )
+
+
+def _syntax(options: Mapping[str, Any]) -> Syntax:
+    return Syntax(
+        backslash_any=options.get("allowbackslashescapinganycharacter", False),
+        comments=options.get("allowcomments", False),
+        non_numeric=options.get("allownonnumericnumbers", True),
+        leading_zeros=options.get("allownumericleadingzeros", False),
+        single_quotes=options.get("allowsinglequotes", True),
+        control_chars=options.get("allowunquotedcontrolchars", False),
+        bare_names=options.get("allowunquotedfieldnames", False),
+    )
+
+
+__all__ = ["JsonFormat", "JsonReader", "layout_of", "rules_of"]

@@ -1,0 +1,190 @@
+"""Where the records of a JSON file begin and end: lines, other separators, other charsets, whole documents (spec 1.4, 4.1).
+
+A document that is an array gives one record per element, as it streams by: only one element at a time is held. Several documents in one
+file are read one after the other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from json.decoder import JSONDecodeError
+from typing import Any
+
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.discovery.unreadable import unreadable
+from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks
+from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
+from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, splittable
+
+_scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).scan_once  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is cut into records. `separator` None: at line ends."""
+
+    multi_line: bool = False
+    codec: str = "utf-8"
+    separator: str | None = None
+
+    @property
+    def is_lines(self) -> bool:
+        """Whether a file is lines of UTF-8, which the vectorised path reads block by block and parts of which can be read alone."""
+        return not self.multi_line and is_utf8(self.codec) and self.separator in (None, "\n")
+
+    def splittable(self, path: str) -> bool:
+        return self.is_lines and splittable(path)
+
+
+@dataclass(frozen=True)
+class Record:
+    """The text of one record of a document; `rest`: no record, but all that is left behind a place that is no JSON."""
+
+    text: bytes
+    rest: bool = False
+
+
+def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
+    """The records of a file that is not read as a document, as UTF-8, many at a time. Raises FAILED_READ_FILE."""
+    separator = (layout.separator or "\n").encode()
+    waiting: list[bytes] = []
+    size = 0
+    with open_stream(files, path) as stream:
+        try:
+            for chunk in utf8_chunks(stream, layout.codec):
+                waiting.append(chunk)
+                size += len(chunk)
+                if size < BLOCK_BYTES or (separator not in chunk and len(separator) == 1):
+                    continue
+                *whole, rest = b"".join(waiting).split(separator)
+                yield whole
+                waiting, size = [rest], 0
+        except OSError as error:
+            raise unreadable(files.uri(path), error) from error
+    yield b"".join(waiting).split(separator)
+
+
+def documents(files: Files, path: str, layout: Layout, syntax: Syntax) -> Iterator[Record]:
+    """The records of a file read as a whole (`multiLine`). Raises FAILED_READ_FILE."""
+    with open_stream(files, path) as stream:
+        try:
+            yield from records_in(text_chunks(stream, layout.codec), syntax)
+        except OSError as error:
+            raise unreadable(files.uri(path), error) from error
+
+
+def records_in(chunks: Iterator[str], syntax: Syntax) -> Iterator[Record]:
+    """The records of documents whose text arrives in pieces."""
+    window = _Window(chunks, syntax)
+    while first := window.peek():
+        found = _elements(window) if first == "[" else _one(window)
+        for text in found:
+            if text is None:
+                yield Record(window.rest(), rest=True)
+                return
+            yield Record(text)
+
+
+def _one(window: _Window) -> Iterator[bytes | None]:
+    yield window.value()
+
+
+def _elements(window: _Window) -> Iterator[bytes | None]:
+    """The elements of an array; None where it is no JSON, with the window before that place."""
+    window.step()
+    if window.peek() == "]":
+        window.step()
+        return
+    while True:
+        element = window.value()
+        yield element
+        if element is None:
+            return
+        after = window.peek()
+        if after not in (",", "]"):
+            yield None
+            return
+        window.step()
+        if after == "]":
+            return
+
+
+class _Window:
+    """The part of a long text that is being looked at."""
+
+    def __init__(self, chunks: Iterator[str], syntax: Syntax) -> None:
+        self._chunks, self._syntax = chunks, syntax
+        self._text, self._at, self._done = "", 0, False
+
+    def peek(self) -> str:
+        """The next character that is no blank and in no comment; empty at the end."""
+        while True:
+            at = Scanner(self._text, self._syntax).skip(self._at)
+            half_comment = self._syntax.comments and self._text.startswith("/", at)
+            if not half_comment and at < len(self._text):
+                self._at = at
+                return self._text[at]
+            if not self._fill():
+                self._at = at
+                return self._text[at : at + 1]
+
+    def step(self) -> None:
+        """Pass one character."""
+        self._at += 1
+
+    def value(self) -> bytes | None:
+        """The text of the value that comes next; None, and nothing passed, when it is no JSON."""
+        self.peek()
+        while (end := self._end()) is None:
+            if not self._fill():
+                return None
+        found = self._text[self._at : end]
+        self._at = end
+        return found.encode("utf-8", "surrogatepass")
+
+    def _end(self) -> int | None:
+        """Where the value ends; None when that is not known yet, or never."""
+        try:
+            end: int = _scan(self._text, self._at)[1]
+        except (StopIteration, JSONDecodeError, RecursionError):
+            if not self._done:
+                return None
+            try:
+                return parse_prefix(self._text, self._at, syntax=self._syntax)[1]
+            except BrokenText:
+                return None
+        return end if self._done or end < len(self._text) else None
+
+    def rest(self) -> bytes:
+        """All that is left."""
+        while self._fill():
+            pass
+        left = self._text[self._at :]
+        self._at = len(self._text)
+        return left.encode("utf-8", "surrogatepass")
+
+    def _fill(self) -> bool:
+        """Take in about as much again as is held; False at the end of the text."""
+        wanted = len(self._text) - self._at
+        parts = [self._text[self._at :]]
+        taken = 0
+        while not self._done and taken <= wanted:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._done = True
+            else:
+                parts.append(chunk)
+                taken += len(chunk)
+        self._text, self._at = "".join(parts), 0
+        return taken > 0 or self._just_done(wanted)
+
+    def _just_done(self, wanted: int) -> bool:
+        """The end of the text is news once: a number at its end is complete now, and tolerance is tried."""
+        if self._ended:
+            return False
+        self._ended = True
+        return wanted > 0
+
+    _ended = False

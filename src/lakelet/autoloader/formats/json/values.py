@@ -1,0 +1,178 @@
+"""Scalar JSON values as values of a Spark type; None for what does not fit (spec 4.1).
+
+A literal that overflows DOUBLE, or does not fit a DECIMAL without rounding, is a mismatch, not a changed value.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from lakelet.autoloader.formats.json.text import Node, Num
+from lakelet.autoloader.formats.values import as_float
+from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
+from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
+
+Read = Callable[[Node], Any]
+
+
+@dataclass(frozen=True)
+class MomentFormats:
+    """How texts become moments: the zone of texts without one, and Java patterns (None: Spark's own rules)."""
+
+    zone: str = "UTC"
+    timestamp: str | None = None
+    timestamp_ntz: str | None = None
+    date: str | None = None
+
+    @property
+    def is_default(self) -> bool:
+        return self.timestamp is None and self.timestamp_ntz is None and self.date is None
+
+    def timestamps(self) -> Callable[[str], int | None]:
+        """Text → microseconds since 1970-01-01 UTC."""
+        if self.timestamp is not None:
+            return compile_pattern(self.timestamp, self.zone, TIMESTAMP)
+        return lambda text: timestamp_micros(text, self.zone)
+
+    def local_timestamps(self) -> Callable[[str], int | None]:
+        """Text → local microseconds."""
+        return timestamp_ntz_micros if self.timestamp_ntz is None else compile_pattern(self.timestamp_ntz, self.zone, TIMESTAMP_NTZ)
+
+    def dates(self) -> Callable[[str], int | None]:
+        """Text → days since 1970-01-01."""
+        return date_days if self.date is None else compile_pattern(self.date, self.zone, DATE)
+
+
+def scalar(data_type: Any, moments: MomentFormats) -> Read:
+    """The reading of one scalar type. Raises KeyError for a type that JSON cannot be read as here."""
+    kind = data_type.typeName()
+    if kind.startswith("decimal"):
+        return lambda value: _decimal(value, data_type.precision, data_type.scale)
+    if kind == "timestamp":
+        return _timestamp(moments.timestamps())
+    if kind == "timestamp_ntz":
+        return _plain_text(moments.local_timestamps())
+    if kind == "date":
+        return _plain_text(moments.dates())
+    return _SCALARS[kind]
+
+
+def supported(data_type: Any, *, top: bool = True) -> bool:
+    """Whether values of this type can be read from JSON here; VARIANT only as the type of a whole column (`top`)."""
+    kind = data_type.typeName()
+    if kind == "struct":
+        return all(supported(f.dataType, top=False) for f in data_type.fields)
+    if kind == "array":
+        return supported(data_type.elementType, top=False)
+    if kind == "map":
+        key = data_type.keyType.typeName()
+        if key in ("struct", "array", "map"):
+            return False
+        return supported(data_type.keyType, top=False) and supported(data_type.valueType, top=False)
+    if kind == "variant":
+        return top
+    return kind in _SCALARS or kind in _OTHERS or kind.startswith("decimal")
+
+
+def readable(data_type: Any) -> Any:
+    """What a stream of JSON makes of a declared type: everything may be NULL, CHAR and VARCHAR are STRING, as in Spark."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructField, StructType
+
+    if isinstance(data_type, StructType):
+        return StructType([StructField(f.name, readable(f.dataType), True, f.metadata) for f in data_type.fields])
+    if isinstance(data_type, ArrayType):
+        return ArrayType(readable(data_type.elementType), True)
+    if isinstance(data_type, MapType):
+        return MapType(data_type.keyType, readable(data_type.valueType), True)
+    return StringType() if data_type.typeName() in ("char", "varchar") else data_type
+
+
+_INTEGER = re.compile(r"-?\d{1,19}")
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_SPECIAL = {"NaN": math.nan, "INF": math.inf, "Infinity": math.inf}
+_SPECIAL |= {"+INF": math.inf, "+Infinity": math.inf, "-INF": -math.inf, "-Infinity": -math.inf}
+_MAX_SECONDS = 9_223_372_036_854
+
+
+def _integer(bits: int) -> Callable[[Node], int | None]:
+    low, high = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+    def read(value: Node) -> int | None:
+        if isinstance(value, Num) and _INTEGER.fullmatch(value):
+            number = int(value)
+            return number if low <= number <= high else None
+        return None
+
+    return read
+
+
+def _double(value: Node) -> float | None:
+    if isinstance(value, Num):
+        number = float(value)
+        return None if math.isinf(number) and value[-1].isdigit() else number
+    return _SPECIAL.get(value) if isinstance(value, str) else None
+
+
+def _float(value: Node) -> float | None:
+    return as_float(_double(value))
+
+
+def _decimal(value: Node, precision: int, scale: int) -> Decimal | None:
+    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
+        return None
+    try:
+        number = Decimal(value)
+        if number and number.adjusted() >= precision - scale:
+            return None
+        fitted = number.quantize(Decimal(1).scaleb(-scale)) if abs(number.adjusted()) < 60 else number
+    except InvalidOperation:
+        return None
+    return fitted if fitted == number and -int(fitted.as_tuple().exponent) == scale else None
+
+
+def _timestamp(parse: Callable[[str], int | None]) -> Read:
+    def read(value: Node) -> int | None:
+        if isinstance(value, Num):
+            return int(value) * 1_000_000 if _INTEGER.fullmatch(value) and abs(int(value)) <= _MAX_SECONDS else None
+        return _in_int64(parse(value)) if isinstance(value, str) else None
+
+    return read
+
+
+def _in_int64(micros: int | None) -> int | None:
+    return micros if micros is not None and -(1 << 63) <= micros < 1 << 63 else None
+
+
+def _plain_text(read: Callable[[str], int | None]) -> Read:
+    return lambda value: _in_int64(read(value)) if type(value) is str else None
+
+
+def _bytes(value: Node) -> bytes | None:
+    try:
+        return base64.b64decode(value, validate=True) if type(value) is str else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+_SCALARS: Mapping[str, Callable[[Node], Any]] = {
+    "byte": _integer(8),
+    "tinyint": _integer(8),
+    "short": _integer(16),
+    "smallint": _integer(16),
+    "integer": _integer(32),
+    "int": _integer(32),
+    "long": _integer(64),
+    "bigint": _integer(64),
+    "double": _double,
+    "float": _float,
+    "boolean": lambda value: value if value is True or value is False else None,
+    "binary": _bytes,
+}
+_OTHERS = frozenset({"string", "char", "varchar", "timestamp", "timestamp_ntz", "date"})

@@ -1,0 +1,1 @@
+"""Files that carry a schema: Avro, ORC, Parquet."""

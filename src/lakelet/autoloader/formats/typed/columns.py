@@ -1,0 +1,283 @@
+"""Bringing the columns of a file that carries its own types to the source's columns (spec 2.4, 3.1, 3.3, 4, 4.2).
+
+Before a file is read, its own schema is compared with the wanted columns, and for every column, field, element and map value one thing is
+decided: the type is the same (read as whole arrays), narrower and allowed (cast), or different (NULL, and the value goes to the rescued
+column with the type it has in the file). So nothing is ever cast that could change a value.
+
+Rules of our own where the spec is silent, as for JSON: an array with an element that does not fit is rescued whole and keeps the elements
+that fit; NULLs are never rescued; inside maps nothing makes the schema grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from lakelet.autoloader.formats.base import DataField
+from lakelet.autoloader.formats.typed.arrow_json import Texts, json_texts, quoted
+from lakelet.autoloader.formats.typed.leaves import taken, takes_whole
+from lakelet.autoloader.formats.typed.nested import entries_of, items_of, list_of, map_of, plain, plain_type, struct_of
+from lakelet.autoloader.formats.typed.schema import spark_type
+from lakelet.autoloader.types.growth import is_hinted, wider
+
+RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
+FileField = tuple[str, Any]
+"""(name, Arrow type) of one column of a file."""
+
+
+@dataclass(frozen=True)
+class TypedRules:
+    """How a file's columns are compared with the wanted ones."""
+
+    unknown: str = RESCUE
+    rescue: bool = True  # a rescued column exists
+    case_sensitive: bool = True
+    upcast: bool = False  # read narrower types into wider columns where no value changes (10.6)
+    widen: bool = False  # wider types make the schema grow (3.3)
+    hinted: frozenset[str] = frozenset()  # lower-case paths whose types do not grow
+    reserved: frozenset[str] = frozenset()  # lower-case names that never become columns
+    ignored: frozenset[str] = frozenset()  # lower-case names whose values come from folder names
+
+
+@dataclass
+class Findings:
+    """What a file has beyond the wanted columns: paths of new fields, and of fields with wider types."""
+
+    unknown: list[str] = field(default_factory=list)
+    wider: list[str] = field(default_factory=list)
+
+
+class _Node(Protocol):
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        """Values in the wanted type, and per row the JSON text of what was rescued."""
+
+
+class Record:
+    """The fields of a record: the file's columns, or those of a struct.
+
+    Args:
+        file: the file's fields, in order.
+        wanted: the fields to fill.
+        findings: gets what is unknown or wider.
+        path: dotted, of the struct; empty for the record itself.
+        closed: inside a map, where nothing makes the schema grow.
+    """
+
+    def __init__(
+        self,
+        file: Sequence[FileField],
+        wanted: Sequence[DataField],
+        rules: TypedRules,
+        findings: Findings,
+        *,
+        path: str = "",
+        closed: bool = False,
+    ) -> None:
+        self._wanted, self._rules, self._findings = wanted, rules, findings
+        self._names = [name for name, _ in file]
+        self._nodes: dict[int, _Node] = {}  # by position in the file
+        self._rescued: list[int] = []
+        self._sources = self._matches(file)
+        by_file = {at: number for number, at in self._sources.items()}
+        for at, (name, kind) in enumerate(file):
+            inner = f"{path}.{name}" if path else name
+            if at in by_file:
+                _, data_type, arrow = wanted[by_file[at]]
+                self._nodes[at] = _node(kind, data_type, arrow, rules, findings, inner, closed)
+            elif not pa.types.is_null(kind):
+                self._beyond(at, name, kind, inner, closed)
+
+    def _matches(self, file: Sequence[FileField]) -> dict[int, int]:
+        """Wanted field → position in the file. Of several columns that match, one with the same spelling, else the last."""
+        fold = not self._rules.case_sensitive
+        found: dict[int, int] = {}
+        for number, (name, _, _) in enumerate(self._wanted):
+            exact = [at for at, (other, _) in enumerate(file) if other == name]
+            close = [at for at, (other, _) in enumerate(file) if other.lower() == name.lower()] if fold and not exact else []
+            if exact or close:
+                found[number] = (exact or close)[-1]
+        return found
+
+    def _beyond(self, at: int, name: str, kind: Any, path: str, closed: bool) -> None:
+        """A column that fills none of the wanted ones."""
+        rules, lower, top = self._rules, name.lower(), path == name
+        if top and lower in rules.ignored:
+            return
+        variant = lower in {wanted.lower() for wanted, _, _ in self._wanted} or (top and lower in rules.reserved) or not name
+        if rules.unknown == RAISE and not variant and not closed and spark_type(kind) is not None:
+            self._findings.unknown.append(path)
+        elif rules.rescue:
+            self._rescued.append(at)
+
+    @property
+    def needed(self) -> list[int]:
+        """Positions of the file's columns that are read at all."""
+        return sorted({*self._nodes, *self._rescued})
+
+    def convert(self, columns: Sequence[Any], count: int) -> tuple[list[Any], Texts | None]:
+        """The wanted columns, and per row the rescued members without braces.
+
+        `columns`: one per column of the file; those that are not needed may be None.
+        """
+        arrays = [pa.nulls(count, arrow) if number not in self._sources else None for number, (_, _, arrow) in enumerate(self._wanted)]
+        parts: list[tuple[str, Texts]] = []
+        by_file = {at: number for number, at in self._sources.items()}
+        for at in self.needed:
+            if at in self._nodes:
+                arrays[by_file[at]], texts = self._nodes[at].convert(columns[at])
+            else:
+                texts = json_texts(columns[at])
+            if texts is not None and any(text is not None for text in texts):
+                parts.append((self._names[at], texts))
+        return arrays, _members(parts, count) if parts else None
+
+
+def _members(parts: Sequence[tuple[str, Texts]], count: int) -> Texts:
+    """Rescued members per row; several values under one name become an array."""
+    names = [name for name, _ in parts]
+    if len(set(names)) < len(names):
+        return [_grouped([(name, texts[row]) for name, texts in parts]) for row in range(count)]
+    columns = []
+    for name, texts in parts:
+        prefix = quoted(name) + ":"
+        columns.append([None if text is None else prefix + text for text in texts])
+    return [",".join([text for text in row if text is not None]) or None for row in zip(*columns, strict=True)]
+
+
+def _grouped(row: list[tuple[str, str | None]]) -> str | None:
+    together: dict[str, list[str]] = {}
+    for name, text in row:
+        if text is not None:
+            together.setdefault(name, []).append(text)
+    found = (f"{quoted(name)}:{texts[0] if len(texts) == 1 else '[' + ','.join(texts) + ']'}" for name, texts in together.items())
+    return ",".join(found) or None
+
+
+def _node(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Findings, path: str, closed: bool) -> _Node:
+    """How values of the file's type `kind` fill a column of `data_type`."""
+    if pa.types.is_null(kind):
+        return _Mismatch(arrow, rescue=False)
+    simple = plain_type(kind)
+    if isinstance(data_type, StructType) and pa.types.is_struct(simple):
+        wanted = [(f.name, f.dataType, arrow.field(at).type) for at, f in enumerate(data_type.fields)]
+        file = [(simple.field(at).name, simple.field(at).type) for at in range(simple.num_fields)]
+        return _Struct(Record(file, wanted, rules, findings, path=path, closed=closed), arrow, rules.rescue)
+    if isinstance(data_type, ArrayType) and pa.types.is_list(simple):
+        element = _node(simple.value_type, data_type.elementType, arrow.value_type, rules, findings, f"{path}.element", closed)
+        return _same(kind, arrow, element) or _List(element, arrow)
+    if isinstance(data_type, MapType) and pa.types.is_map(simple):
+        key = _node(simple.key_type, data_type.keyType, arrow.key_type, rules, findings, f"{path}.key", True)
+        value = _node(simple.item_type, data_type.valueType, arrow.item_type, rules, findings, f"{path}.value", True)
+        return _Map(key, value, arrow) if isinstance(key, _Take) else _Mismatch(arrow, rules.rescue)
+    return _leaf(kind, data_type, arrow, rules, findings, path, closed)
+
+
+def _leaf(kind: Any, data_type: Any, arrow: Any, rules: TypedRules, findings: Findings, path: str, closed: bool) -> _Node:
+    found = spark_type(kind)
+    if found is None:
+        return _Mismatch(arrow, rules.rescue)
+    if found == data_type:
+        return _Take(kind, arrow, rules.rescue)
+    wide = wider(data_type, found)
+    midnight = found.typeName() == "date" and data_type.typeName() == "timestamp_ntz"
+    if rules.upcast and (wide == data_type or midnight):
+        return _Take(kind, arrow, rules.rescue)
+    if rules.widen and wide not in (None, data_type) and not closed and not is_hinted(path.lower(), rules.hinted):
+        findings.wider.append(path)
+    return _Mismatch(arrow, rules.rescue)
+
+
+def _same(kind: Any, arrow: Any, element: _Node) -> _Node | None:
+    """Whole lists as they are, where their elements are."""
+    return _Take(kind, arrow, False) if isinstance(element, _Take) and element.whole and pa.types.is_list(kind) else None
+
+
+@dataclass(frozen=True)
+class _Mismatch:
+    """No value fits."""
+
+    arrow: Any
+    rescue: bool
+
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        return pa.nulls(len(array), self.arrow), json_texts(array) if self.rescue else None
+
+
+@dataclass(frozen=True)
+class _Take:
+    """Values of the same type, or of one that fits into it; single ones may not (`typed_leaves`)."""
+
+    kind: Any
+    arrow: Any
+    rescue: bool
+
+    @property
+    def whole(self) -> bool:
+        return takes_whole(self.kind)
+
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        values, misfits = taken(array, self.arrow)
+        return values, None if misfits is None or not self.rescue else _only(json_texts(array), misfits)
+
+
+def _only(texts: Texts, misfits: Any) -> Texts:
+    return [text if misfit else None for text, misfit in zip(texts, misfits.to_pylist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class _Struct:
+    record: Record
+    arrow: Any
+    rescue: bool
+
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        array = plain(array)
+        columns, members = self.record.convert(array.flatten(), len(array))
+        texts = None if members is None else [None if text is None else "{" + text + "}" for text in members]
+        return struct_of(array, columns, self.arrow), texts
+
+
+@dataclass(frozen=True)
+class _List:
+    element: _Node
+    arrow: Any
+
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        array = plain(array)
+        offsets, items = items_of(array)
+        values, texts = self.element.convert(items)
+        whole = list_of(array, offsets, values, self.arrow)
+        if texts is None:
+            return whole, None
+        hit = [any(text is not None for text in texts[offsets[at] : offsets[at + 1]]) for at in range(len(array))]
+        return whole, _only(json_texts(array), pa.array(hit, pa.bool_())) if any(hit) else None
+
+
+@dataclass(frozen=True)
+class _Map:
+    key: _Node
+    value: _Node
+    arrow: Any
+
+    def convert(self, array: Any) -> tuple[Any, Texts | None]:
+        array = plain(array)
+        offsets, keys, values = entries_of(array)
+        new_keys, odd_keys = self.key.convert(keys)
+        if odd_keys is not None or new_keys.null_count:  # a key that does not fit cannot be NULL: the maps are rescued whole
+            return pa.nulls(len(array), self.arrow), json_texts(array)
+        new_values, texts = self.value.convert(values)
+        whole = map_of(array, offsets, new_keys, new_values, self.arrow)
+        if texts is None:
+            return whole, None
+        names = json_texts(keys)
+        entries = [None if text is None else f"{_name(names[at])}:{text}" for at, text in enumerate(texts)]
+        rows = [",".join(e for e in entries[offsets[at] : offsets[at + 1]] if e is not None) for at in range(len(array))]
+        return whole, ["{" + row + "}" if row else None for row in rows]
+
+
+def _name(text: str | None) -> str:
+    return text if text is not None and text.startswith('"') else quoted(text or "null")

@@ -1,0 +1,77 @@
+"""ORC, through pyarrow; the columns have to be declared (spec 1.1, 2.2).
+
+An ORC timestamp is stored as a wall clock with the zone of its writer, which makes it a moment: it fills TIMESTAMP. Spark stores
+TIMESTAMP_NTZ as whole numbers with a note. Java's writers use the old calendar for dates before 1582-10-15, the C++ one does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import orc
+
+from lakelet.autoloader.discovery.files import Files
+from lakelet.autoloader.formats.base import DataField, FormatReader
+from lakelet.autoloader.formats.options import flag
+from lakelet.autoloader.formats.typed.nested import with_leaves
+from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
+from lakelet.autoloader.formats.typed.rebase import CORRECTED, LEGACY
+
+if TYPE_CHECKING:
+    from lakelet.autoloader.spec import FilePart, ReaderSpec
+
+
+class OrcFormat(TypedFormat):
+    """`cloudFiles.format` orc."""
+
+    name = "orc"
+    infers = False
+    options = (flag("mergeSchema", False, notice="the columns of orc files are declared, not inferred"), UPCAST)
+
+    def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
+        with files.open(path) as stream:
+            return schema_of_file(orc.ORCFile(stream)) if stream.read(1) else None
+
+    def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
+        return OrcReader(spec, fields, files, ignored)
+
+
+class OrcReader(TypedReader):
+    """Reads stripe after stripe."""
+
+    def open(self, part: FilePart) -> OpenFile | None:
+        stream = self.files.open(part.path)
+        if not stream.read(1):
+            stream.close()
+            return None
+        stream.seek(0)
+        file = orc.ORCFile(stream)
+        schema = schema_of_file(file)
+
+        def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            before = 0
+            wanted = pa.schema([schema.field(at) for at in positions])
+            with stream:
+                for stripe in range(file.nstripes):
+                    batch = file.read_stripe(stripe).select(list(positions))
+                    yield before, batch.cast(wanted)
+                    before += batch.num_rows
+
+        return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
+
+
+def schema_of_file(file: Any) -> Any:
+    """The Arrow schema of a file: timestamps as moments, what Spark noted as TIMESTAMP_NTZ as timestamps without a zone."""
+    return pa.schema([pa.field(field.name, with_leaves(field, _leaf)) for field in file.schema])
+
+
+def _leaf(field: Any) -> Any:
+    if pa.types.is_timestamp(field.type):
+        return pa.timestamp(field.type.unit, "UTC")
+    noted = (field.metadata or {}).get(b"spark.sql.catalyst.type") == b"timestamp_ntz"
+    return pa.timestamp("us") if noted and pa.types.is_int64(field.type) else field.type
+
+
+__all__ = ["OrcFormat", "OrcReader"]

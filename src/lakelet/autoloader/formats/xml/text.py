@@ -1,0 +1,188 @@
+"""XML rows: the elements named by `rowTag`, cut out of a text that streams by, and their trees (spec 1.4).
+
+Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
+nothing can be expanded without bounds, and one broken row does not end a file. A tree is that of `json_text`: an element with attributes or
+children is an `Obj` with a pair per attribute, child and piece of text, repeated names included; any other element is its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.parsers import expat
+
+from lakelet.autoloader.formats.json.text import BrokenText, Node, Obj
+
+_ENDS = {"<!--": "-->", "<![CDATA[": "]]>", "<?": "?>"}
+_TAG_END = re.compile(r"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+MAX_DEPTH = 200
+
+
+@dataclass(frozen=True)
+class XmlRules:
+    """What of an element becomes a field, and under which name."""
+
+    row_tag: str
+    attribute_prefix: str = "_"
+    value_tag: str = "_VALUE"
+    exclude_attributes: bool = False
+    trim: bool = True
+    ignore_namespace: bool = False
+    null_value: str | None = None
+
+    def name(self, tag: str) -> str:
+        """The field name of a tag or attribute."""
+        return tag.rpartition(":")[2] if self.ignore_namespace else tag
+
+
+class _Cutter:
+    """Finds row elements in a text that arrives in pieces."""
+
+    def __init__(self, chunks: Iterator[str], rules: XmlRules) -> None:
+        tag = rf"(?:[\w.-]+:)?{re.escape(rules.row_tag)}" if rules.ignore_namespace else re.escape(rules.row_tag)
+        self._outside = re.compile(rf"<!--|<!\[CDATA\[|<\?|<{tag}(?=[\s/>])")
+        self._inside = re.compile(rf"<!--|<!\[CDATA\[|<\?|<{tag}(?=[\s/>])|</{tag}\s*>")
+        self._chunks = chunks
+        self._text, self._done = "", False
+
+    def rows(self) -> Iterator[str]:
+        at = 0
+        while True:
+            found = self._outside.search(self._text, at)
+            if found is None:
+                if not self._fill(max(at, self._text.rfind("<", at)) if "<" in self._text[at:] else len(self._text)):
+                    return
+                at = 0
+                continue
+            start = found.start()
+            other = _ENDS.get(found[0])
+            end = self._after(other, found.end()) if other else self._row_end(start)
+            if end is not None:
+                if not other:
+                    yield self._text[start:end]
+                at = end
+            elif self._fill(start):
+                at = 0
+            else:
+                if not other:
+                    yield self._text  # the file ends inside a row
+                return
+
+    def _after(self, mark: str, at: int) -> int | None:
+        found = self._text.find(mark, at)
+        return None if found < 0 else found + len(mark)
+
+    def _row_end(self, at: int) -> int | None:
+        """Where the row that begins at `at` ends; rows inside it are a part of it."""
+        depth = 0
+        while (found := self._inside.search(self._text, at)) is not None:
+            other = _ENDS.get(found[0])
+            if other:
+                end = self._after(other, found.end())
+            elif found[0].startswith("</"):
+                depth, end = depth - 1, found.end()
+            else:
+                tag = _TAG_END.match(self._text, found.end())
+                end = tag.end() if tag else None
+                depth += 0 if tag is None or tag[0].endswith("/>") else 1
+            if end is None or depth == 0:
+                return end
+            at = end
+        return None
+
+    def _fill(self, keep: int) -> bool:
+        """Drop the text before `keep` and take in about as much again as is left; False at the end."""
+        parts = [self._text[keep:]]
+        wanted, taken = len(parts[0]), 0
+        while not self._done and taken <= wanted:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._done = True
+            else:
+                parts.append(chunk)
+                taken += len(chunk)
+        self._text = "".join(parts)
+        return taken > 0
+
+
+def rows_of(chunks: Iterator[str], rules: XmlRules) -> Iterator[str]:
+    """The texts of the row elements of a file. A file that is no XML at all is one text."""
+    first = ""
+    for chunk in chunks:
+        first += chunk
+        if first.strip():
+            break
+    if first.strip() and not first.lstrip().startswith("<"):
+        yield first + "".join(chunks)
+        return
+
+    def again() -> Iterator[str]:
+        yield first
+        yield from chunks
+
+    yield from _Cutter(again(), rules).rows()
+
+
+def tree_of(text: str, rules: XmlRules) -> Obj:
+    """The tree of one row element. Raises BrokenText."""
+    builder = _Builder(rules)
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.ordered_attributes = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.text
+    try:
+        parser.Parse(text, True)
+    except (expat.ExpatError, UnicodeEncodeError) as error:
+        raise BrokenText(str(error)) from None
+    node = builder.root
+    return node if isinstance(node, Obj) else Obj([(rules.value_tag, node)] if node else [])
+
+
+class _Builder:
+    """Makes the tree from what the parser reports."""
+
+    def __init__(self, rules: XmlRules) -> None:
+        self._rules = rules
+        self._open: list[tuple[str, Obj]] = []
+        self._texts: list[str] = []
+        self.root: Node = None
+
+    def start(self, tag: str, attributes: list[str]) -> None:
+        if self._open:
+            self._take_text(self._open[-1][1])
+        if len(self._open) >= MAX_DEPTH:
+            raise BrokenText("too deep")
+        node, rules = Obj(), self._rules
+        if not rules.exclude_attributes:
+            pairs = zip(attributes[::2], attributes[1::2], strict=True)
+            node.extend((rules.attribute_prefix + rules.name(name), self._value(value)) for name, value in pairs)
+        self._open.append((rules.name(tag), node))
+
+    def text(self, text: str) -> None:
+        self._texts.append(text)
+
+    def end(self, tag: str) -> None:
+        name, node = self._open.pop()
+        done: Node = node
+        if node:
+            self._take_text(node)
+        else:
+            done = self._value("".join(self._texts))
+            self._texts.clear()
+        if self._open:
+            self._open[-1][1].append((name, done))
+        else:
+            self.root = done
+
+    def _take_text(self, node: Obj) -> None:
+        text = "".join(self._texts)
+        self._texts.clear()
+        if text.strip():
+            node.append((self._rules.value_tag, self._value(text)))
+
+    def _value(self, text: str) -> str | None:
+        text = text.strip() if self._rules.trim else text
+        return None if text == self._rules.null_value else text

@@ -1,0 +1,41 @@
+"""Making `format("cloudFiles")` known to a session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+# Where a stream starts, Spark puts these into the environment of the registered source, one Java map for all streams, while a task of
+# another stream may be serializing it, which fails when the map grows (Spark 4.2.0). With the keys there it never grows; each start
+# replaces the values.
+_PUT_BY_SPARK = {
+    "SPARK_LOCAL_DIRS": "",
+    "SPARK_AUTH_SOCKET_TIMEOUT": "15",
+    "SPARK_BUFFER_SIZE": "65536",
+    "SPARK_PYTHON_RUNTIME": "PYTHON_WORKER",
+}
+
+
+def register(spark: SparkSession, *, wrap: bool = True) -> None:
+    """Make `format("cloudFiles")` known to a session, also of an application that Lakelet does not run.
+
+    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too. May be called
+    any number of times.
+    """
+    from lakelet.autoloader.source import CloudFilesDataSource
+
+    environment = spark.sparkContext.environment
+    added = {key: value for key, value in _PUT_BY_SPARK.items() if key not in environment}
+    environment.update(added)
+    try:
+        spark.dataSource.register(CloudFilesDataSource)
+    finally:
+        for key in added:
+            environment.pop(key, None)
+    if wrap:
+        from lakelet.autoloader.loading import wrap_loading
+
+        wrap_loading()

@@ -1,0 +1,252 @@
+"""`cloudFiles.schemaHints`: a list of `name type` that overrides inference (spec 2.4).
+
+Spark's own parser refuses dotted names and needs a JVM, so names and types are read here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError, Location
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[^\s<>(),:]+|[<>(),:])")
+_NAME = re.compile(r"\s*((?:`(?:[^`]|``)*`|[^\s`.,<>():]+)(?:\.(?:`(?:[^`]|``)*`|[^\s`.,<>():]+))*)\s*:?\s+(.+)", re.DOTALL)
+
+
+def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
+    """Path → Spark data type, in the order written.
+
+    A path is a column name, or a dotted one of a field inside it; segments that hold dots themselves keep their backticks. Raises
+    CF_INVALID_SCHEMA_HINTS_OPTION for what does not parse, CF_INVALID_SCHEMA_HINT_COLUMN for hints that contradict each other.
+    """
+    hints: dict[str, Any] = {}
+    tree = _Tree()
+    for item in _split(text):
+        match = _NAME.fullmatch(item)
+        if match is None:
+            raise _bad(f"schema hint {item.strip()!r} is not a name and a type", where)
+        segments = segments_of(match[1])
+        kind = _Types(match[2], item, where).whole()
+        problem = tree.add(segments, kind)
+        if problem:
+            raise LakeletError("CF_INVALID_SCHEMA_HINT_COLUMN", f"the schema hint {item.strip()!r} {problem}", where=where)
+        hints[".".join(_quoted(segment) if "." in segment else segment for segment in segments)] = kind
+    return hints
+
+
+def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
+    """The schema with hinted types and spellings; hinted columns that it does not have come last (spec 2.4, 11.5)."""
+    tree = _Tree()
+    for path, kind in hints.items():
+        tree.add(segments_of(path), kind)
+    return _hinted_struct(schema.fields, tree)
+
+
+def hinted_columns(text: str, where: Location | None = None) -> StructType:
+    """The columns that hints alone describe. Raises as `parse_hints`."""
+    from pyspark.sql.types import StructType
+
+    return apply_hints(StructType([]), parse_hints(text, where))
+
+
+def segments_of(path: str) -> list[str]:
+    """The names in a dotted path, without backticks."""
+    return [_unquote(segment) for segment in re.findall(r"`(?:[^`]|``)*`|[^.`]+", path)]
+
+
+class _Tree:
+    """Hints by path: a node has a type, or children by their names in lower case (with the spelling of the hint)."""
+
+    def __init__(self) -> None:
+        self.kind: Any | None = None
+        self.children: dict[str, tuple[str, _Tree]] = {}
+
+    def add(self, segments: Sequence[str], kind: Any) -> str | None:
+        """Take in one hint; what is wrong with it, None if nothing is."""
+        if not segments:
+            if self.kind is not None or self.children:
+                return "hints a column twice" if self.kind is not None else "contradicts a hint for a field inside it"
+            self.kind = kind
+            return None
+        if self.kind is not None:
+            return "contradicts the hint for what it is inside of"
+        name, *below = segments
+        child = self.children.setdefault(name.lower(), (name, _Tree()))[1]
+        if "element" in self.children and len(self.children) > 1:
+            return "takes for a struct what another hint takes for an array"
+        return child.add(below, kind)
+
+
+def _hinted(known: Any | None, tree: _Tree) -> Any:
+    """The type of a column or field under its hints; `known`: what was inferred, None when it is absent."""
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if tree.kind is not None:
+        return tree.kind
+    names = set(tree.children)
+    fields = known.fields if isinstance(known, StructType) else []
+    has_them = bool(names & {field.name.lower() for field in fields})
+    if names == {"element"} and not has_them:
+        return ArrayType(_hinted(known.elementType if isinstance(known, ArrayType) else None, tree.children["element"][1]), True)
+    if names <= {"key", "value"} and not has_them:
+        key, value = (known.keyType, known.valueType) if isinstance(known, MapType) else (StringType(), _common(fields))
+        key = _hinted(key, tree.children["key"][1]) if "key" in names else key
+        value = _hinted(value, tree.children["value"][1]) if "value" in names else value
+        return MapType(key, value, True)
+    return _hinted_struct(fields, tree)
+
+
+def _hinted_struct(known: Sequence[Any], tree: _Tree) -> StructType:
+    from pyspark.sql.types import StructField, StructType
+
+    left = dict(tree.children)
+    fields = []
+    for field in known:
+        found = left.pop(field.name.lower(), None)
+        fields.append(field if found is None else StructField(found[0], _hinted(field.dataType, found[1]), True))
+    return StructType(fields + [StructField(name, _hinted(None, child), True) for name, child in left.values()])
+
+
+def _common(fields: Sequence[Any]) -> Any:
+    """The type of the values of a map that was inferred as a struct: that of all its fields, else STRING."""
+    from pyspark.sql.types import StringType
+
+    kinds = [field.dataType for field in fields]
+    return kinds[0] if kinds and all(kind == kinds[0] for kind in kinds) else StringType()
+
+
+def _split(text: str) -> list[str]:
+    """The parts between top-level commas."""
+    parts, depth, quoted = [""], 0, False
+    for char in text:
+        quoted ^= char == "`"
+        depth += 0 if quoted else (char in "<(") - (char in ">)")
+        if char == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts if len(parts) > 1 or parts[0].strip() else []
+
+
+def _unquote(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _bad(what: str, where: Location | None) -> LakeletError:
+    return LakeletError("CF_INVALID_SCHEMA_HINTS_OPTION", what, where=where, todo="Write hints like: id BIGINT, tags ARRAY<STRING>.")
+
+
+class _Types:
+    """Recursive descent over the type of one hint."""
+
+    def __init__(self, text: str, item: str, where: Location | None) -> None:
+        self._tokens = _TOKEN.findall(text)
+        self._at, self._item, self._where = 0, item.strip(), where
+
+    def whole(self) -> Any:
+        kind = self._type()
+        if self._at != len(self._tokens):
+            raise self._error()
+        return kind
+
+    def _error(self) -> LakeletError:
+        return _bad(f"the type in schema hint {self._item!r} is not understood", self._where)
+
+    def _peek(self) -> str:
+        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+
+    def _next(self, wanted: str | None = None) -> str:
+        token = self._peek()
+        if not token or (wanted is not None and token != wanted):
+            raise self._error()
+        self._at += 1
+        return str(token)
+
+    def _type(self) -> Any:
+        from pyspark.sql import types as t
+
+        word = self._next().lower()
+        if word == "array":
+            self._next("<")
+            element = self._type()
+            self._next(">")
+            return t.ArrayType(element, True)
+        if word == "map":
+            self._next("<")
+            key = self._type()
+            self._next(",")
+            value = self._type()
+            self._next(">")
+            return t.MapType(key, value, True)
+        if word == "struct":
+            return self._struct()
+        numbers = self._numbers()
+        if word in ("decimal", "dec", "numeric") and len(numbers) <= 2:
+            return t.DecimalType(*(numbers or [10, 0]))
+        if word in ("char", "varchar") and len(numbers) == 1:
+            return t.StringType()
+        simple = _SIMPLE.get(word)
+        if simple is None or numbers:
+            raise self._error()
+        return getattr(t, simple)()
+
+    def _numbers(self) -> list[int]:
+        if self._peek() != "(":
+            return []
+        self._next("(")
+        numbers = []
+        while self._peek() != ")":
+            token = self._next()
+            if token.isdigit():
+                numbers.append(int(token))
+            elif token != ",":
+                raise self._error()
+        self._next(")")
+        return numbers
+
+    def _struct(self) -> Any:
+        from pyspark.sql import types as t
+
+        self._next("<")
+        fields: list[Any] = []
+        while self._peek() != ">":
+            if fields:
+                self._next(",")
+            name = _unquote(self._next())
+            if self._peek() == ":":
+                self._next(":")
+            fields.append(t.StructField(name, self._type(), True))
+        self._next(">")
+        return t.StructType(fields)
+
+
+_SIMPLE = {
+    "string": "StringType",
+    "boolean": "BooleanType",
+    "tinyint": "ByteType",
+    "byte": "ByteType",
+    "smallint": "ShortType",
+    "short": "ShortType",
+    "int": "IntegerType",
+    "integer": "IntegerType",
+    "bigint": "LongType",
+    "long": "LongType",
+    "float": "FloatType",
+    "real": "FloatType",
+    "double": "DoubleType",
+    "date": "DateType",
+    "timestamp": "TimestampType",
+    "timestamp_ltz": "TimestampType",
+    "timestamp_ntz": "TimestampNTZType",
+    "binary": "BinaryType",
+    "variant": "VariantType",
+}

@@ -1,0 +1,226 @@
+"""Which files were planned in which batch: survives a crash between plan and commit (spec 5.1).
+
+A batch is one Arrow file, written atomically before Spark hears of its offset. Spark logs the offset; a batch number above the offset that
+Spark starts from was never logged and may be planned anew. Older batches are compacted into one file now and then. The files are read piece
+by piece and never as one Python object per path, so that a million entries cost little memory. `commit()` of the source is not needed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.state.ledger_files import ENTRIES, pieces, to_bytes
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+
+_BATCH_FILE = re.compile(r"(\d{10})\.arrow")
+_COMPACT_FILE = re.compile(r"compact-(\d{10})\.arrow")
+_MARK_FILE = re.compile(r"committed-(\d{10})")
+_ARCHIVE_FILE = re.compile(r"archived-\d{10}\.arrow")
+_COMPACT_EVERY = 32
+_COMPARED_ROWS = 1 << 19
+SKIPPED = -1  # the batch number of files that were there before the first start and are not to be read
+
+
+def now() -> int:
+    """Microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one batch takes: files is a hard cap, bytes a soft one (the file that crosses it is included; spec 5.2)."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
+class Ledger:
+    """The planned batches of one source under `<state>/ledger`."""
+
+    def __init__(self, state: str, clock: Callable[[], int] = now) -> None:
+        self.files, root = files_for(state)
+        self.folder = root.rstrip("/") + "/ledger"
+        self._clock = clock
+
+    def exists(self) -> bool:
+        """Whether anything was ever recorded."""
+        return any(_BATCH_FILE.fullmatch(name) or _COMPACT_FILE.fullmatch(name) for name in self.files.names(self.folder))
+
+    def skip_existing(self, listing: Any) -> None:
+        """Record files as seen before the first batch (`includeExistingFiles=false`); only the first call of a source counts."""
+        self.files.create(self._compact_path(0), to_bytes([self._entries_of(listing, SKIPPED, None)]))
+
+    def unseen(self, listing: Any, up_to: int, *, by_time: bool = False) -> Any:
+        """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
+        waiting = listing.append_column("identity", _identity(listing)) if by_time else listing
+        values = (_identity(piece) if by_time else piece["path"] for piece in self.entries(up_to))
+        return without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
+
+    def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
+        """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: the moment of the listing."""
+        self.files.write(self._batch_path(batch), to_bytes([self._entries_of(rows, batch, discovered)]))
+        reached("ledger.planned")
+        if batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
+            self._compact(up_to=batch - 1)
+
+    def replan(self, batch: int, rows: Any) -> None:
+        """Replace the entries of a batch that was never committed: `rows`."""
+        self.files.write(self._batch_path(batch), to_bytes([rows]))
+        reached("ledger.replanned")
+
+    def planned(self, after: int, up_to: int) -> Any:
+        """The entries of batches `after`+1 … `up_to`, in plan order. Raises CF_STATE_DAMAGED when one is missing."""
+        parts: list[Any] = []
+        compacted = self._compacted()
+        for batch in range(after + 1, up_to + 1):
+            try:
+                parts += pieces(self.files.read(self._batch_path(batch)), self.folder)
+            except FileNotFoundError:
+                if batch >= compacted:
+                    what = f"batch {batch} of the ledger {self.folder} is missing"
+                    raise LakeletError("CF_STATE_DAMAGED", what, todo="Do a full refresh of the dataset.") from None
+                parts += [piece.filter(pc.equal(piece["batch"], batch)) for piece in self._pieces(self._compact_path(compacted))]
+        return pa.Table.from_batches(parts, ENTRIES)
+
+    def entries(self, up_to: int) -> Iterator[Any]:
+        """Record batches with all entries of batches up to and including `up_to`, and of the skipped files."""
+        names = self.files.names(self.folder)
+        compacted = self._compacted(names)
+        batches = sorted(int(m[1]) for m in map(_BATCH_FILE.fullmatch, names) if m)
+        paths = [self._compact_path(compacted)] if compacted >= 0 else []
+        for path in paths + [self._batch_path(b) for b in batches if compacted <= b <= up_to]:
+            for piece in self._pieces(path):
+                yield piece if (pc.max(piece["batch"]).as_py() or 0) <= up_to else piece.filter(pc.less_equal(piece["batch"], up_to))
+
+    def mark_committed(self, batch: int) -> None:
+        """Remember that everything up to `batch` is committed by now; the first mark of a batch counts."""
+        if batch >= 0 and batch > max(self._marks(), default=-1):
+            self.files.create(f"{self.folder}/committed-{batch:010d}", str(self._clock()).encode())
+
+    def commits(self, up_to: int) -> dict[int, int]:
+        """Batch → the earliest moment at which it is known to have been committed, for the batches up to `up_to`.
+
+        That is when a run ended after it, or when the next batch was planned. Batches of which neither is known are left out.
+        """
+        planned: dict[int, int | None] = {}
+        found: dict[int, int] = {}
+        for piece in self.entries(up_to + 1):
+            table = pa.Table.from_batches([piece]).group_by("batch").aggregate([("planned", "min"), ("committed", "min")])
+            for batch, moment, known in zip(*(table[n].to_pylist() for n in ("batch", "planned_min", "committed_min")), strict=True):
+                planned[batch] = moment
+                found.update({batch: known} if known is not None else {})
+        marks = sorted(self._marks().items())
+        for batch in planned:
+            moments = [planned.get(batch + 1), *(moment for mark, moment in marks if mark >= batch)]
+            known = [moment for moment in moments if moment is not None]
+            if known:
+                found.setdefault(batch, min(known))
+        return {batch: moment for batch, moment in found.items() if 0 <= batch <= up_to}
+
+    def restart(self) -> None:
+        """Forget the batches of an abandoned checkpoint: Spark starts from the beginning, so none of them counts (D16)."""
+        skipped = [piece.filter(pc.equal(piece["batch"], SKIPPED)) for piece in self.entries(SKIPPED)]
+        for name in self.files.names(self.folder):
+            ours = any(kind.fullmatch(name) for kind in (_BATCH_FILE, _COMPACT_FILE, _MARK_FILE, _ARCHIVE_FILE))
+            if ours and f"{self.folder}/{name}" != self._compact_path(0):
+                self.files.remove(f"{self.folder}/{name}")
+        if sum(map(len, skipped)):
+            self.files.write(self._compact_path(0), to_bytes(skipped))
+
+    def _compact(self, up_to: int) -> None:
+        """Merge everything up to `up_to` into one file, then remove the parts. Dying in between leaves both, which say the same."""
+        commits = self.commits(up_to)
+        merged = to_bytes(_with_commits(piece, commits) for piece in self.entries(up_to))
+        self.files.write(self._compact_path(up_to + 1), merged)
+        for name in self.files.names(self.folder):
+            batch, compact, mark = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name), _MARK_FILE.fullmatch(name)
+            covered = (batch or mark) and int((batch or mark)[1]) <= up_to  # type: ignore[index]
+            if covered or (compact and int(compact[1]) <= up_to):
+                self.files.remove(f"{self.folder}/{name}")
+
+    def _entries_of(self, listing: Any, batch: int, discovered: int | None) -> Any:
+        moment = self._clock()
+        values = {"batch": batch, "discovered": moment if discovered is None else discovered, "planned": moment}
+        columns = [
+            listing[f.name]
+            if f.name in listing.column_names
+            else pa.nulls(len(listing), f.type)
+            if f.name not in values
+            else pa.repeat(pa.scalar(values[f.name], f.type), len(listing))
+            for f in ENTRIES
+        ]
+        return pa.table(columns, schema=ENTRIES)
+
+    def _pieces(self, path: str) -> Iterator[Any]:
+        try:
+            content = self.files.read(path)
+        except FileNotFoundError:
+            return  # compacted by another process between listing and reading; its rows are in the newer file
+        yield from pieces(content, self.folder)
+
+    def _compacted(self, names: list[str] | None = None) -> int:
+        """How many batches the newest compacted file covers; -1 when there is none."""
+        found = self.files.names(self.folder) if names is None else names
+        return max((int(m[1]) for m in map(_COMPACT_FILE.fullmatch, found) if m), default=-1)
+
+    def _marks(self) -> dict[int, int]:
+        found = [m for m in map(_MARK_FILE.fullmatch, self.files.names(self.folder)) if m]
+        return {int(m[1]): int(self.files.read(f"{self.folder}/{m[0]}")) for m in found}
+
+    def _batch_path(self, batch: int) -> str:
+        return f"{self.folder}/{batch:010d}.arrow"
+
+    def _compact_path(self, batches: int) -> str:
+        return f"{self.folder}/compact-{batches:010d}.arrow"
+
+
+def _with_commits(piece: Any, commits: dict[int, int]) -> Any:
+    moments = pa.array([commits.get(batch) for batch in piece["batch"].to_pylist()], pa.int64())
+    at = piece.schema.names.index("committed")
+    return piece.set_column(at, piece.schema.field(at), pc.coalesce(piece["committed"], moments))
+
+
+def _identity(rows: Any) -> Any:
+    return pc.binary_join_element_wise(rows["path"], rows["modified"].cast(pa.string()), "\n")
+
+
+def without(rows: Any, column: str, values: Iterator[Any]) -> Any:
+    """The rows whose `column` is none of the values, which come in arrays."""
+    for some in _in_portions(values):
+        if not len(rows):
+            break
+        known = pc.is_in(rows[column], value_set=some)
+        if pc.any(known).as_py():
+            rows = rows.filter(pc.invert(known))
+    return rows
+
+
+def _in_portions(arrays: Iterator[Any]) -> Iterator[Any]:
+    """Arrays put together until they are worth a look-up table of their own."""
+    held: list[Any] = []
+    for array in arrays:
+        held.append(array)
+        if sum(map(len, held)) >= _COMPARED_ROWS:
+            yield pa.chunked_array(held)
+            held = []
+    if held:
+        yield pa.chunked_array(held)
+
+
+def take(rows: Any, limits: Limits) -> Any:
+    """The first rows of a listing that fit into one batch; at least one."""
+    count = len(rows) if limits.files is None else min(limits.files, len(rows))
+    if limits.bytes is not None and count:
+        sums = pc.cumulative_sum(rows["size"].slice(0, count))
+        below = pc.sum(pc.less(sums, limits.bytes)).as_py() or 0
+        count = min(count, below + 1)
+    return rows.slice(0, count)

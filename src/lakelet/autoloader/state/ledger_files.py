@@ -1,0 +1,61 @@
+"""The Arrow files of a ledger: their columns, versions and how they are read in pieces (spec 5.1, 5.7)."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.autoloader.discovery.listing import LISTING
+from lakelet.base.errors import LakeletError
+
+FORMAT = 2
+"""1: batch, path, size, modified. 2: also discovered, planned, committed; compressed."""
+_FORMAT_KEY = b"lakelet.ledger.format"
+_PIECE_ROWS = 1 << 16
+ENTRIES = pa.schema(
+    [
+        ("batch", pa.int64()),
+        *LISTING,
+        ("discovered", pa.int64()),  # moments in microseconds since 1970: when a listing found the file,
+        ("planned", pa.int64()),  # when its batch was planned,
+        ("committed", pa.int64()),  # a moment at which that batch is known to have been committed
+    ]
+)
+
+
+def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES) -> bytes:
+    """Tables or record batches as one file."""
+    marked = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, marked, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for part in parts:
+            table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+            writer.write_table(table.cast(marked), max_chunksize=_PIECE_ROWS)
+    return sink.getvalue()
+
+
+def pieces(content: bytes, folder: str, schema: Any = ENTRIES) -> Iterator[Any]:
+    """The record batches of a file, whatever version wrote it. Raises CF_STATE_DAMAGED, FORMAT_NEWER."""
+    try:
+        with pa.ipc.open_file(pa.BufferReader(content)) as reader:
+            found = int((reader.schema.metadata or {}).get(_FORMAT_KEY, b"0"))
+            if not 1 <= found <= FORMAT:
+                raise _unknown(found, folder)
+            for number in range(reader.num_record_batches):
+                yield _upgraded(reader.get_batch(number), schema)
+    except (pa.ArrowInvalid, OSError, KeyError) as error:
+        raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
+
+
+def _upgraded(piece: Any, schema: Any) -> Any:
+    names = set(piece.schema.names)
+    columns = [piece.column(f.name) if f.name in names or f.name in LISTING.names else pa.nulls(len(piece), f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _unknown(found: int, folder: str) -> LakeletError:
+    code = "FORMAT_NEWER" if found > FORMAT else "CF_STATE_DAMAGED"
+    return LakeletError(code, f"the ledger {folder} has format {found}, this Lakelet reads {FORMAT}", todo="Update Lakelet.")

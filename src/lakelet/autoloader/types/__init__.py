@@ -1,0 +1,1 @@
+"""Values and types: timestamps, date patterns, growth of schemas."""

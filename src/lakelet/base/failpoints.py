@@ -1,0 +1,67 @@
+"""Named places at which a test can end the process, to prove that the next update repairs what was left.
+
+`LAKELET_FAILPOINT=name` kills the whole process group (driver, JVM, workers) the first time the point is reached,
+`name@N` the N-th time. `name:ENOSPC` lets the step fail instead, that time only, as the system does with this error.
+Costs a dictionary look-up when unset.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+from collections import Counter
+
+FAILPOINTS: tuple[str, ...] = (
+    "lease.acquired",
+    "update.repaired",
+    "registry.written",
+    "reset.recorded",
+    "schema_log.before",
+    "schema_log.written",
+    "files.written",
+    "ledger.planned",
+    "ledger.replanned",
+    "batch.started",
+    "table.prepared",
+    "batch.files_written",
+    "batch.committed",
+    "changes.prepared",
+    "changes.converted",
+    "changes.merged",
+    "changes.mirrored",
+    "changes.taken",
+    "changes.adopted",
+    "changes.settled",
+    "flow.drained",
+    "flow.finished",
+    "view.files_written",
+    "view.committed",
+    "view.recorded",
+    "events.before_flush",
+    "events.flushed",
+    "events.compacted",
+    "events.compaction_committed",
+    "update.before_terminal",
+)
+
+_hits: Counter[str] = Counter()
+
+
+def reached(name: str) -> None:
+    """Mark that execution is at the point `name`; ends the process group if the environment asks for it."""
+    wanted = os.environ.get("LAKELET_FAILPOINT")
+    if not wanted:
+        return
+    wanted, _, error = wanted.partition(":")
+    point, _, nth = wanted.partition("@")
+    if point != name:
+        return
+    _hits[name] += 1
+    if error and _hits[name] == int(nth or 1):
+        number = getattr(errno, error)
+        raise OSError(number, os.strerror(number))
+    if not error and _hits[name] >= int(nth or 1):
+        # Set by the driver: a data source's Python process lives in a process group of its own.
+        os.killpg(int(os.environ.get("LAKELET_FAILPOINT_GROUP", os.getpgid(0))), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)

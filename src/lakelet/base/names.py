@@ -1,0 +1,68 @@
+"""Table names: one to three parts in user code, always three inside."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """The full name of a dataset. Compares without case through `key`."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+    @property
+    def key(self) -> str:
+        """Lower-case text under which the name is looked up: names do not differ by case alone."""
+        return str(self).lower()
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """Where names with fewer than three parts live."""
+
+    catalog: str = "main"
+    schema: str = "default"
+
+    def resolve(self, text: str) -> TableName:
+        """The full name meant by one-, two- or three-part `text`; a leading `LIVE.` is dropped (dlt-semantics 1.5).
+
+        Raises ValueError if the text is no name or has more than three parts.
+        """
+        parts = split_name(text)
+        if len(parts) > 1 and parts[0].lower() == "live":
+            parts = parts[1:]
+        if not 1 <= len(parts) <= 3:
+            raise ValueError(f"{text!r} has {len(parts)} parts; a table name has one to three")
+        catalog, schema, name = (self.catalog, self.schema)[: 3 - len(parts)] + parts
+        return TableName(catalog, schema, name)
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Parts of a dotted name; back quotes protect dots. Raises ValueError if `text` is no name."""
+    parts: list[str] = []
+    position = 0
+    stripped = text.strip()
+    while True:
+        match = _PART.match(stripped, position)
+        if not match:
+            raise ValueError(f"{text!r} is no table name")
+        quoted, plain = match.groups()
+        parts.append(quoted.replace("``", "`") if quoted is not None else plain.strip())
+        position = match.end()
+        if position == len(stripped):
+            break
+        if stripped[position] != ".":
+            raise ValueError(f"{text!r} is no table name")
+        position += 1
+    if not all(parts):
+        raise ValueError(f"{text!r} is no table name")
+    return tuple(parts)

@@ -1,0 +1,64 @@
+"""Secret values that must not appear in messages.
+
+Whoever hands a secret to user code remembers it here; the text of every error and event is passed through `redacted`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_SECRET_KEY = re.compile(
+    r"secret|password|passwd|passphrase|pwd|token|jaas|credential|(access|account|private|api|sas)[._-]?key|signature|connection[._-]?string",
+    re.IGNORECASE,
+)
+_ABOUT_SECRETS = re.compile(
+    r"[._-](scope|name|column|col|table|schema|provider|type|file|path|url|endpoint|ttl|timeout|seconds|enabled)$", re.IGNORECASE
+)
+
+REDACTED = "[REDACTED]"
+_SHORTEST = 4  # blotting out every "a" or "12" would tell more than it hides
+
+_values: set[str] = set()
+
+
+def remember(value: str) -> None:
+    """Blot out this value in messages from now on, for the life of the process."""
+    if len(value) >= _SHORTEST:
+        _values.add(value)
+
+
+def shown_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Options as they may be shown: without remembered values, and without the values of keys that sound like secrets."""
+    return {key: REDACTED if is_secret(key) else redacted(value) for key, value in options.items()}
+
+
+def is_secret(key: str) -> bool:
+    """Whether a key sounds like that of a secret; `db_password` does, `secret_scope` and `token_url` are only about one."""
+    return bool(_SECRET_KEY.search(key)) and not _ABOUT_SECRETS.search(key)
+
+
+def remember_secrets(settings: Mapping[str, str]) -> None:
+    """Blot out the values of the settings whose keys sound like secrets."""
+    for key, value in settings.items():
+        if is_secret(key) and value.lower() not in ("true", "false"):
+            remember(value)
+
+
+def redacted_values(value: Any) -> Any:
+    """A JSON value whose texts are without remembered values; keys stay."""
+    if isinstance(value, str):
+        return redacted(value)
+    if isinstance(value, Mapping):
+        return {key: redacted_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [redacted_values(item) for item in value]
+    return value
+
+
+def redacted(text: str) -> str:
+    """The text without remembered values."""
+    for value in sorted(_values, key=len, reverse=True):
+        text = text.replace(value, REDACTED)
+    return text

@@ -1,0 +1,62 @@
+"""Small helpers for plain text: aligned columns, counts, short names. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+_CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]")
+"""Control characters, and those that turn the direction of a line, hide, or cannot be encoded."""
+
+
+def aligned(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right: Iterable[int] = (), indent: str = "") -> list[str]:
+    """The rows as lines with columns two spaces apart; columns listed in `right` are flush right."""
+    table = [list(header), *map(list, rows)] if header else [list(row) for row in rows]
+    if not table:
+        return []
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    flush = set(right)
+    return [
+        (indent + "  ".join(c.rjust(w) if i in flush else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))).rstrip()
+        for row in table
+    ]
+
+
+def printable(text: str) -> str:
+    """The text with control characters written as escapes: data must not steer a terminal. Line ends and tabs become blanks."""
+    return _CONTROL.sub(lambda found: _escape(found[0]), " ".join(text.split("\n")).replace("\t", " "))
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    """`1 row`, `1,234 rows`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def seconds_text(seconds: float) -> str:
+    """`3.2 s` below a minute, `4 min 05 s` above."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+
+
+def shortener(names: Iterable[str]) -> Callable[[str], str]:
+    """A function that cuts what all `names` have in common: the schema, else the catalog. Other names pass unchanged."""
+    parts = [name.split(".") for name in names]
+    full = [p for p in parts if len(p) == 3]
+    prefix = ""
+    if full and len({p[0] for p in full}) == 1:
+        prefix = full[0][0] + "."
+        if len({p[1] for p in full}) == 1:
+            prefix += full[0][1] + "."
+    return lambda name: name[len(prefix) :] if prefix and name.startswith(prefix) else name
+
+
+def listed(items: Sequence[str], limit: int) -> str:
+    """The first `limit` items joined by commas, and how many more there are."""
+    more = len(items) - limit
+    return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")

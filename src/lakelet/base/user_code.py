@@ -1,0 +1,86 @@
+"""Calls of user code: whatever it raises is its own failure, never the end of the process.
+
+`sys.exit()` raises SystemExit, which is no Exception: it passes all handlers, and a process that ends with code 0 looks like success.
+GeneratorExit, asyncio.CancelledError and a KeyboardInterrupt that no user sent pass them too.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TypeVar
+
+from lakelet.base.locations import PACKAGE
+
+Result = TypeVar("Result")
+_RAISES = dis.opmap["RAISE_VARARGS"]
+
+
+class Passing(BaseException):
+    """What Lakelet itself sends through user code, whose handlers of Exception must not catch it."""
+
+
+class Escaped(Exception):
+    """Raised in the place of a BaseException that user code raised; `original` says which."""
+
+    def __init__(self, original: BaseException) -> None:
+        super().__init__(str(original))
+        self.original = original
+
+
+def called(function: Callable[..., Result], *arguments: object) -> Result:
+    """The result of a function of the user's. Raises Escaped for what it raises that is no Exception."""
+    with contained():
+        return function(*arguments)
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Let user code in the block raise Exceptions only: Escaped for all else but Ctrl-C and the signals of Lakelet itself."""
+    try:
+        yield
+    except (Exception, Passing):
+        raise
+    except BaseException as raised:
+        if isinstance(raised, KeyboardInterrupt) and _sent(raised):
+            raise
+        raise Escaped(raised) from raised
+
+
+def original(error: BaseException) -> BaseException:
+    """What user code raised."""
+    return error.original if isinstance(error, Escaped) else error
+
+
+def said(error: BaseException, text: str) -> str:
+    """An error's class, and `text` if it says something."""
+    name = type(error).__name__
+    return f"{name}: {text}" if text else name
+
+
+def is_library(filename: str) -> bool:
+    """Whether a file of a traceback belongs to Python, a package or to us, and not to the user."""
+    return "site-packages" in filename or f"{os.sep}lib{os.sep}python3" in filename or filename.startswith((PACKAGE, "<"))
+
+
+def _sent(interrupt: KeyboardInterrupt) -> bool:
+    """Whether a signal raised it: it comes in the main thread, between two instructions or in a library's handler, not by `raise`."""
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    last = _innermost(interrupt.__traceback__)
+    if last is None or is_library(last.tb_frame.f_code.co_filename):
+        return True
+    return last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISES
+
+
+def _innermost(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback
+
+
+__all__ = ["Escaped", "Passing", "called", "contained", "is_library", "original", "said"]

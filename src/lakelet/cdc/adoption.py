@@ -1,0 +1,293 @@
+"""Commits of others in the log of a change table (docs/decisions/0023-foreign-commits.md).
+
+Rows that were changed by hand are taken over into the internal table, in one commit that notes up to which version of the target it did
+so. Then one commit gives the target the files of the internal table again, so that the next changes can be mirrored. Maintenance (OPTIMIZE,
+VACUUM, RESTORE, properties) needs the second step only. Each step can be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.cdc import hand_made_rows, latest
+from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
+from lakelet.cdc.counts import complete, kept_by
+from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
+from lakelet.cdc.mirror import INTERNAL, MIRRORED, PART, Position, commit_text, position, without_hidden
+from lakelet.cdc.retention import Retention
+from lakelet.cdc.state import PROPERTY, State
+from lakelet.files.paths import Place
+from lakelet.storage.delta.tables import TableLog, aligned, lock_of
+
+ADOPTED = "lakelet.adopted"
+"""Application id in the internal log; its version is the version of the target whose changes by others it holds."""
+
+_FACTS = "lakelet_adopted"
+_SMALL = 32 << 20  # bytes; an internal table up to this size is written anew as a whole
+_REFUSED = (
+    "delta.constraints.",
+    "delta.columnmapping.mode",
+    "delta.enablerowtracking",
+    "delta.enableincommittimestamps",
+    "delta.appendonly",
+)
+_OURS = ("lakelet.", "delta.enableexpiredlogcleanup", "delta.columnmapping.", "delta.rowtracking", "delta.incommittimestamp")
+
+
+@dataclass(frozen=True)
+class _Foreign:
+    """Commits of others since the last one of ours.
+
+    base: the version of the target that rows changed by hand are found against; None for the internal table's.
+    by_hand: rows may have been changed by hand since then. restored: an older version of the table was restored.
+    """
+
+    base: int | None
+    by_hand: bool
+    restored: bool
+
+
+@dataclass(frozen=True)
+class Adopting:
+    """What rows changed by hand are taken over with: the table's state, its columns, how long tombstones count (None: for ever)."""
+
+    state: State
+    shape: Layout
+    retention: Retention | None
+
+
+def settle(session: SparkSession, target: Place, adopting: Adopting | None) -> None:
+    """Take over what others committed to the target, so that its log can follow the internal one again.
+
+    `adopting` None: rows changed by hand go, as in a full refresh.
+
+    Raises CDC_TABLE_ALTERED, CDC_FILES_GONE, CDC_ROW_BY_HAND; then nothing was written.
+    """
+    if not position(target).foreign:
+        return
+    inner = target / INTERNAL
+    with lock_of(inner).alone():
+        public = FileTransaction(session, target)
+        now = position(target, public.read_version)
+        internal = FileTransaction(session, inner)
+        found, same = _look(public, now, inner), True
+        if adopting is not None:
+            _check_description(public, internal)
+            _check_files(public, internal)
+            if _carry_properties(public, internal, found):
+                internal = FileTransaction(session, inner)
+            same = not found.restored and _unshown(inner, now) is None
+            if found.by_hand and _adopt(public, internal, now, found, adopting):
+                reached("changes.adopted")
+                internal = FileTransaction(session, inner)
+            same = same and _adopted_upto(inner, now)[1]
+        _give_back(public, internal, now, data_change=not same or adopting is None)
+    reached("changes.settled")
+
+
+# ------------------------------------------------------------------------------------------------- what others committed
+
+
+def _look(public: FileTransaction, now: Position, inner: Place) -> _Foreign:
+    """What the commits of others did, from their log files."""
+    log = TableLog(public.path)
+    start, _ = _adopted_upto(inner, now)
+    bases: dict[int, int | None] = {now.public: None, start: None if start == now.public else start}
+    by_hand = restored = False
+    for version in now.foreign:
+        if version <= start:
+            continue
+        try:
+            actions = log.actions(version)
+        except FileNotFoundError:  # cleaned up
+            actions = [{"add": {}}]
+        if any(a.get("commitInfo", {}).get("operation") == "RESTORE" for a in actions):
+            bases[version] = _restored_to(public, bases, version)
+            continue
+        bases[version] = bases[version - 1]
+        by_hand |= any(a[kind].get("dataChange", True) for a in actions for kind in ("add", "remove") if kind in a)
+    base = bases[now.newest]
+    restored = base is not None and base > start
+    return _Foreign(base, by_hand, restored)
+
+
+def _restored_to(public: FileTransaction, bases: Mapping[int, int | None], version: int) -> int | None:
+    """The base after a RESTORE: that of the version whose files came back; the RESTORE itself where that is older than what we know."""
+    files = public.file_ids(version)
+    for earlier in sorted(bases, reverse=True):
+        if earlier >= 0 and public.file_ids(earlier) == files:
+            return bases[earlier]
+    return version
+
+
+def _adopted_upto(inner: Place, now: Position) -> tuple[int, bool]:
+    """The version of the target up to which changes by hand are in the internal log, and whether its rows were the same after that."""
+    log = TableLog(inner)
+    commits = [log.commit(version) for version in range(now.internal + 1, log.version() + 1)]
+    found = [facts for commit in commits if commit and (facts := (commit.user_metadata or {}).get(_FACTS))]
+    return max([now.public, *(int(facts["version"]) for facts in found)]), all(facts["same"] for facts in found)
+
+
+def _check_description(public: FileTransaction, internal: FileTransaction) -> None:
+    """Raise CDC_TABLE_ALTERED for columns or properties that changes cannot be applied with."""
+    known = {f.name: f.dataType for f in internal.schema.fields}
+    wrong = [f"column {f.name} {f.dataType.simpleString()}" for f in public.schema.fields if known.get(f.name) != f.dataType]
+    mine = public.metadata()["partitionColumns"]
+    if [PART, *mine] != internal.metadata()["partitionColumns"]:
+        wrong.append(f"partition columns ({', '.join(mine)})")
+    own = internal.properties
+    wrong += [f"property {k} = {v}" for k, v in public.properties.items() if k.lower().startswith(_REFUSED) and own.get(k) != v]
+    if wrong:
+        raise LakeletError(
+            "CDC_TABLE_ALTERED",
+            f"the table was altered by hand: {'; '.join(wrong)}",
+            why="columns, constraints and such properties of a streaming table come from its definition",
+            todo="Take it back (ALTER TABLE … DROP CONSTRAINT, UNSET TBLPROPERTIES; for columns RESTORE TABLE … TO VERSION AS OF …) and "
+            "declare it in the pipeline; or do a full refresh of the table.",
+        )
+
+
+def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
+    """Raise CDC_FILES_GONE if a file that the target does not show any more was deleted too: the rows' sequences were in it."""
+    theirs = by_id(public.files())
+    for id, (_, body) in visible_by_id(internal.files(), HIDDEN).items():
+        if id not in theirs and not (public.path / unquote(body["path"])).exists():
+            raise LakeletError(
+                "CDC_FILES_GONE",
+                f"{body['path']} was deleted from {public.path}, with the state of the rows in it",
+                why="OPTIMIZE or a statement put other files in its place, and VACUUM … LITE deleted it before the next update",
+                todo="Put the file back, or do a full refresh of the table.",
+            )
+
+
+def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _Foreign) -> bool:
+    """Give the internal table the properties that were set on the target, so that they stay; those declared win with the next changes."""
+    own = internal.properties
+    new = {k: v for k, v in public.properties.items() if own.get(k) != v and not k.lower().startswith((*_REFUSED, *_OURS))}
+    if found.restored or not new:
+        return False
+    stored = internal.spec()
+    internal.describe(replace(stored, properties={**(stored.properties or {}), **new}), replace=False)
+    internal.commit([], user_metadata={})
+    return True
+
+
+def _unshown(inner: Place, now: Position) -> Mapping[str, Any] | None:
+    """What the newest micro-batch in the internal log that the target does not show keeps in its commit; None if there is none."""
+    for version in range(TableLog(inner).version(), now.internal, -1):
+        for line in commit_text(inner, version).splitlines():
+            kept = kept_by(complete(json.loads(line)["commitInfo"])) if line.startswith('{"commitInfo"') else None
+            if kept is not None:
+                return {"lakelet": kept}
+    return None
+
+
+# --------------------------------------------------------------------------------------------- changes made by hand
+
+
+def _adopt(
+    public: FileTransaction,
+    internal: FileTransaction,
+    now: Position,
+    found: _Foreign,
+    adopting: Adopting,
+) -> bool:
+    """Commit rows changed by hand to the internal table; False if there are none. Raises CDC_ROW_BY_HAND."""
+    shape, state = stored_layout(adopting.shape, internal.schema), adopting.state
+    columns = shape.visible.fieldNames()
+    current = now.internal == internal.read_version
+    if found.base is None and current:
+        ours, theirs = _only_different(public, internal)
+    else:
+        ours = public.rows_at(found.base) if found.base is not None else _visible(internal.rows_at(now.internal))
+        theirs = public.rows_at(now.newest)
+    changes = hand_made_rows.differences(ours, theirs, columns).localCheckpoint()
+    if changes.isEmpty():
+        return False
+    hand_made_rows.check(changes, shape)
+    inner = internal.rows()
+    seen = internal.rows_at(now.internal) if found.base is None and not current else None
+    truncate = latest.last_truncate(inner, shape, None)[0] if state.truncates else None
+    before = hand_made_rows.Before(inner, seen, found.base is None, truncate, adopting.retention)
+    after = hand_made_rows.state(state, changes, before, shape).localCheckpoint()
+    touched = hand_made_rows.keys_of(changes, shape)
+    shown = public.rows_at(now.newest).join(touched, list(shape.keys), "left_semi")
+    same = hand_made_rows.differences(shown, _visible(after), columns).isEmpty()
+    if PROPERTY in internal.properties and not state.deletes:
+        stored = internal.spec()
+        buries = {PROPERTY: replace(state, deletes=True).to_json()}
+        internal.describe(replace(stored, properties={**(stored.properties or {}), **buries}), replace=False)
+    _replace(internal, touched, after, shape, {_FACTS: {"version": now.newest, "same": same}}, (ADOPTED, now.newest))
+    return True
+
+
+def _visible(rows: DataFrame) -> DataFrame:
+    return rows.where(F.col(PART) == "rows")
+
+
+def _only_different(public: FileTransaction, internal: FileTransaction) -> tuple[DataFrame, DataFrame]:
+    """The rows of the files that only one of the two tables has."""
+    theirs, ours = by_id(public.files()), visible_by_id(internal.files(), HIDDEN)
+    return (
+        internal.rows_of([file for id, (file, _) in ours.items() if id not in theirs]),
+        public.rows_of([file for id, file in theirs.items() if id not in ours]),
+    )
+
+
+def _replace(
+    internal: FileTransaction, touched: DataFrame, state: DataFrame, shape: Layout, kept: Mapping[str, Any], app: tuple[str, int]
+) -> None:
+    """Write the files that hold some keys anew, with the new state of these keys."""
+    files, keys = internal.files(), list(shape.keys)
+    if internal.size > _SMALL:
+        named = internal.rows().select(*map(col, keys), F.col("_metadata.file_name").alias("__file"))
+        names = {row[0] for row in named.join(touched, keys, "left_semi").select("__file").distinct().collect()}
+        files = [file for file in files if str(file.path()).rpartition("/")[2] in names]
+    rest = internal.rows_of(files).join(touched, keys, "left_anti")
+    schema = internal.schema
+    written = internal.write(aligned(rest.unionByName(state, allowMissingColumns=True), schema))
+    reached("changes.taken")
+    internal.commit([*(file.remove() for file in files), *written], user_metadata=kept, app=app)
+
+
+# ------------------------------------------------------------------------------------------------ the target's log again
+
+
+def _give_back(public: FileTransaction, internal: FileTransaction, now: Position, *, data_change: bool) -> None:
+    """One commit after which the target shows the newest internal version, with its files.
+
+    `data_change`: rows differ from those before it, for readers of the target as a stream.
+    """
+    theirs, ours = by_id(public.files()), visible_by_id(internal.files(), HIDDEN)
+    actions = [removal(file, data_change=data_change) for id, file in theirs.items() if id not in ours]
+    for id, (_, body) in ours.items():
+        if id not in theirs:
+            actions.append(public.action({"add": {**body, "dataChange": data_change}}))
+    kept = _unshown(internal.path, now) or {}
+    actions += public.protocol_with(internal)
+    actions += _description(public, internal)
+    public.commit(actions, user_metadata=kept, app=(MIRRORED, internal.read_version))
+
+
+def _description(public: FileTransaction, internal: FileTransaction) -> list[Any]:
+    """The action that describes the target as the internal table is described; none if it is."""
+    theirs, ours = public.metadata(), internal.metadata()
+    without_hidden(ours, HIDDEN)
+    properties = {**theirs["configuration"], **ours["configuration"]}
+    if public.schema == T.StructType.fromJson(json.loads(ours["schemaString"])) and properties == theirs["configuration"]:
+        return []
+    comment = ours.get("description") or theirs.get("description")
+    return [public.action({"metaData": {**ours, "configuration": properties, **({"description": comment} if comment else {})}})]
+
+
+__all__ = ["Adopting", "settle"]

@@ -1,0 +1,52 @@
+"""What a change table was made with, found in analysis: keys, SCD type, type of the sequence. No Spark.
+
+Its state cannot be carried over when they change, so the update is refused before anything runs.
+"""
+
+from __future__ import annotations
+
+import json
+
+from deltalake.exceptions import TableNotFoundError
+
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.changes import Layout
+from lakelet.cdc.mirror import INTERNAL
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.language.model import ChangeSpec
+from lakelet.storage.delta.table_spec import EPOCH
+from lakelet.storage.root import Storage
+
+MADE_WITH = "lakelet.changes"
+"""Table property that `writing` sets: keys in lower case, SCD type, type of the sequence, as JSON."""
+
+
+def made_with(storage: Storage, key: str) -> str | None:
+    """Return what a change table of the storage was made with; None while it has no rows that count."""
+    known = storage.registry().datasets.get(key)
+    if known is None:
+        return None
+    inner = storage.at(known.path) / INTERNAL
+    if not (inner / "_delta_log").is_dir():
+        return None
+    try:
+        properties = open_table(inner).metadata().configuration
+    except TableNotFoundError:
+        return None
+    return properties.get(MADE_WITH) if int(properties.get(EPOCH, "0")) >= known.epoch else None
+
+
+def check(spec: ChangeSpec, shape: Layout, stored: str | None) -> None:
+    """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored."""
+    if stored is None:
+        return
+    keys, scd_type, sequence = json.loads(stored)
+    now = [key.lower() for key in shape.keys], 2 if shape.history else 1, shape.sequence.simpleString()
+    # The versions of snapshots that a function gives are not known before it is called with the last one.
+    compared = slice(0, 2) if callable(spec.snapshots) else slice(0, 3)
+    if (keys, scd_type, sequence)[compared] != now[compared]:
+        raise LakeletError(
+            "CDC_STATE_CHANGED",
+            f"the table was made with [keys, SCD type, type of the sequence] {stored}, the flow now has {json.dumps(now)}",
+            todo="Change it back, or do a full refresh of the table: its state cannot be carried over.",
+        )

@@ -1,0 +1,141 @@
+"""What the state of a change table holds, kept in a property of its internal table so that flows with other options can go on.
+
+A flow can change the lists of `ignore_null_updates`, or two flows of one table can differ in them. Each stored event keeps the number of
+the rule that it came with, so that the same events give the same table whichever flow applied them, and whichever flow reads them again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lakelet.language.model import ChangeSpec, ColumnPath, NullUpdates
+
+PROPERTY = "lakelet.changes.state"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class NullRule:
+    """Of which leaves the nulls of an upsert say nothing. `columns`, in lower case, belong to ON and EXCEPT."""
+
+    nulls: NullUpdates = NullUpdates.NONE
+    columns: tuple[ColumnPath, ...] = ()
+
+    @classmethod
+    def of(cls, spec: ChangeSpec) -> NullRule:
+        """The rule of a flow."""
+        return cls(spec.ignore_null_updates, tuple(sorted(_lower(path) for path in spec.ignore_null_columns)))
+
+    def ignores(self, leaf: Sequence[str]) -> bool:
+        """Whether a null in a leaf says nothing."""
+        if self.nulls in (NullUpdates.NONE, NullUpdates.ALL):
+            return self.nulls is NullUpdates.ALL
+        listed = any(_lower(leaf)[: len(path)] == path for path in self.columns)
+        return listed is (self.nulls is NullUpdates.ON)
+
+
+AUTHORS_ALL = NullRule()
+
+
+@dataclass(frozen=True)
+class State:
+    """What is stored beside the visible rows.
+
+    events: every event is stored, rather than the latest of each key. named: some events name the leaves that they set.
+    deletes, truncates: there may be tombstones, and the mark of a truncate.
+    tracked: for type 2, whose changes open a version; None for all columns.
+    rules: those that stored events came with; an event has the number of its rule. before: the number for events that have none.
+    """
+
+    events: bool
+    named: bool = False
+    deletes: bool = False
+    truncates: bool = False
+    tracked: tuple[str, tuple[str, ...]] | None = None
+    rules: tuple[NullRule, ...] = (AUTHORS_ALL,)
+    before: int = 0
+
+    @classmethod
+    def of(cls, specs: Iterable[ChangeSpec]) -> State:
+        """What the flows of one target need."""
+        given = tuple(specs)
+        rules = dict.fromkeys([AUTHORS_ALL, *map(NullRule.of, given)])
+        return cls(
+            events=any(keeps_events(spec) for spec in given),
+            named=any(spec.columns_to_update is not None for spec in given),
+            deletes=any(spec.apply_as_deletes is not None or spec.snapshots is not None for spec in given),
+            truncates=any(spec.apply_as_truncates is not None for spec in given),
+            tracked=_tracked(given[0]),
+            rules=tuple(rules),
+        )
+
+    @classmethod
+    def before_it_was_kept(cls, flows: Sequence[ChangeSpec], *, events: bool, named: bool) -> State:
+        """The state of a table made before states were described.
+
+        Its events are taken to have come with the nulls ignored that a flow of the target ignores now, the first one if they differ.
+        """
+        ruled = (NullRule.of(spec) for spec in flows if events and spec.ignore_null_updates is not NullUpdates.NONE)
+        rules = tuple(dict.fromkeys([AUTHORS_ALL, next(ruled, AUTHORS_ALL)]))
+        truncates = flows[0].scd_type == 1
+        return cls(events, named, True, truncates, _tracked(flows[0]), rules, len(rules) - 1)
+
+    def joined(self, wanted: State) -> State:
+        """This state as it goes on with flows that need `wanted`: what it has stays, only the tracked columns are replaced."""
+        return replace(
+            self,
+            events=self.events or wanted.events,
+            named=self.named or wanted.named,
+            deletes=self.deletes or wanted.deletes,
+            truncates=self.truncates or wanted.truncates,
+            tracked=wanted.tracked,
+            rules=tuple(dict.fromkeys([*self.rules, *wanted.rules])),
+        )
+
+    @property
+    def ruled(self) -> bool:
+        """Whether events have the number of a rule."""
+        return len(self.rules) > 1
+
+    def number(self, spec: ChangeSpec) -> int:
+        """The number of a flow's rule."""
+        return self.rules.index(NullRule.of(spec))
+
+    def ignoring(self, leaf: Sequence[str]) -> list[int]:
+        """Numbers of the rules by which a null in a leaf says nothing."""
+        return [number for number, rule in enumerate(self.rules) if rule.ignores(leaf)]
+
+    def to_json(self) -> str:
+        """The property's value."""
+        rules = [[rule.nulls.value, *map(list, rule.columns)] for rule in self.rules]
+        return json.dumps({"format": _FORMAT, **vars(self), "rules": rules})
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> State | None:
+        """The state of a table; None for a table made before it was kept."""
+        if PROPERTY not in properties:
+            return None
+        found: dict[str, Any] = json.loads(properties[PROPERTY])
+        rules = tuple(NullRule(NullUpdates(nulls), tuple(map(tuple, columns))) for nulls, *columns in found.pop("rules"))
+        tracked = found.pop("tracked")
+        found.pop("format")
+        return cls(**found, rules=rules, tracked=None if tracked is None else (tracked[0], tuple(tracked[1])))
+
+
+def keeps_events(spec: ChangeSpec) -> bool:
+    """Whether a flow's target is computed from all events of a key, rather than from the latest one."""
+    return spec.scd_type == 2 or spec.ignore_null_updates is not NullUpdates.NONE or spec.columns_to_update is not None
+
+
+def _tracked(spec: ChangeSpec) -> tuple[str, tuple[str, ...]] | None:
+    if spec.track_history_column_list is not None:
+        return "on", tuple(sorted(path[0].lower() for path in spec.track_history_column_list))
+    left_out = spec.track_history_except_column_list
+    return None if not left_out else ("except", tuple(sorted(path[0].lower() for path in left_out)))
+
+
+def _lower(path: Iterable[str]) -> ColumnPath:
+    return tuple(part.lower() for part in path)

@@ -1,0 +1,384 @@
+"""Bundle files (`databricks.yml` and what it includes) as a tree that remembers where each value was written.
+
+Only what a local run needs is interpreted: included files, the deployment target, variables, pipelines. Relative paths stay
+relative to the file they are written in, so every node carries its file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+
+if TYPE_CHECKING:
+    import yaml
+
+BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_TOP_KEYS = _words(
+    "artifacts bundle definitions environments experimental include permissions presets python resources run_as scripts sync targets"
+    " variables workspace"
+)
+_TARGET_KEYS = (_TOP_KEYS - {"definitions", "environments", "include", "python", "scripts", "targets"}) | {
+    *("cluster_id", "compute_id", "default", "git", "mode", "variables")
+}
+_MODES = ("development", "production")
+_VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
+PIPELINE_KEYS = _words(
+    "allow_duplicate_names budget_policy_id cascade_on_destroy catalog channel clusters configuration continuous deployment"
+    " development dry_run edition environment event_log filters gateway_definition id ingestion_definition libraries lifecycle name"
+    " notifications parameters parent_path permissions photon restart_window root_path run_as schema serverless"
+    " serverless_compute_id storage tags target trigger usage_policy_id"
+)
+_REFERENCE = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
+_IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root)_path\})")  # people write it in front; here the folder is local
+_MERGE_TAG = "tag:yaml.org,2002:merge"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value of a bundle file.
+
+    `value` is a dict of nodes by key, a list of nodes, or a scalar; `text` is the scalar as written (`1.10` stays `1.10`).
+    """
+
+    value: Any
+    where: Location
+    file: Path
+    text: str = ""
+
+    def get(self, *keys: str) -> Node | None:
+        """The node below the keys; None when one is absent or null."""
+        node: Node | None = self
+        for key in keys:
+            if node is None or not isinstance(node.value, dict):
+                return None
+            node = node.value.get(key)
+        return None if node is None or node.value is None else node
+
+    def entries(self, what: str) -> Mapping[str, Node]:
+        """The keys of a mapping; an absent value counts as empty. Raises CONFIG_INVALID for another kind of value."""
+        if self.value is None:
+            return {}
+        if not isinstance(self.value, dict):
+            raise self.bad(f"{what} must be a mapping of keys to values")
+        return self.value
+
+    def items(self, what: str) -> list[Node]:
+        """The elements of a list; raises CONFIG_INVALID for another kind of value."""
+        if self.value is None:
+            return []
+        if not isinstance(self.value, list):
+            raise self.bad(f"{what} must be a list")
+        return self.value
+
+    def bad(self, what: str, **more: Any) -> LakeletError:
+        """A CONFIG_INVALID error that points at this node."""
+        return LakeletError("CONFIG_INVALID", what, where=self.where, **more)
+
+    def refuse_unknown(self, known: frozenset[str], what: str) -> None:
+        """Raise CONFIG_INVALID for the first key that is not in `known`."""
+        for key, child in self.entries(what).items():
+            if key not in known:
+                raise child.bad(f"{what} has no key {key!r}", nearest=nearest_names(key, known))
+
+
+def read_yaml(path: Path, *, shown: str) -> Node:
+    """Read one YAML file; `shown` is its name in messages. Raises CONFIG_INVALID with the line of a syntax error or a repeated key."""
+    import yaml  # here, because most commands read no bundle
+
+    try:
+        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
+        root = loader.get_single_node()
+        if root is None:
+            return Node({}, Location(shown, 1), path)
+        return _convert(loader, root, path, shown)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = Location(shown, mark.line + 1 if mark else 1)
+        raise LakeletError("CONFIG_INVALID", f"{shown} is not valid YAML", where=where, why=error.problem) from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise LakeletError("CONFIG_INVALID", f"{shown} cannot be read", where=Location(shown, 1), why=str(error)) from error
+
+
+def _convert(loader: yaml.SafeLoader, node: Any, path: Path, shown: str) -> Node:
+    where = Location(shown, node.start_mark.line + 1)
+    if node.id == "mapping":
+        _refuse_repeated_keys(node, shown)
+        loader.flatten_mapping(node)
+        children: dict[str, Node] = {}
+        for key, value in node.value:
+            child = _convert(loader, value, path, shown)
+            children[str(key.value)] = replace(child, where=Location(shown, key.start_mark.line + 1))
+        return Node(children, where, path)
+    if node.id == "sequence":
+        return Node([_convert(loader, item, path, shown) for item in node.value], where, path)
+    value = loader.construct_object(node)
+    return Node(value, where, path, text=str(node.value))
+
+
+def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
+    seen: dict[str, int] = {}
+    for key, _ in node.value:
+        line = key.start_mark.line + 1
+        if key.tag != _MERGE_TAG and key.value in seen:
+            what = f"the key {key.value!r} is written twice, first in line {seen[key.value]}"
+            raise LakeletError("CONFIG_INVALID", what, where=Location(shown, line))
+        seen[str(key.value)] = line
+
+
+def merge(base: Node, over: Node) -> Node:
+    """`over` laid on `base` as the bundle format does it: mappings key by key, lists appended, anything else replaced."""
+    if isinstance(base.value, dict) and isinstance(over.value, dict):
+        merged = dict(base.value)
+        for key, child in over.value.items():
+            merged[key] = merge(merged[key], child) if key in merged else child
+        return replace(base, value=merged)
+    if isinstance(base.value, list) and isinstance(over.value, list):
+        return replace(base, value=[*base.value, *over.value])
+    return base if over.value is None else over
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle with one deployment target chosen: `tree` is everything merged, `target` None when the bundle has no targets.
+
+    `settings`: what the target says of itself, such as its `mode`.
+    """
+
+    root: Path
+    tree: Node
+    target: str | None
+    environ: Mapping[str, str]
+    settings: Node | None = None
+
+    def pipelines(self) -> Mapping[str, Node]:
+        """The pipelines by resource key, not yet interpolated."""
+        found = self.tree.get("resources", "pipelines")
+        return found.entries("resources.pipelines") if found else {}
+
+    @property
+    def name(self) -> str:
+        node = self.tree.get("bundle", "name")
+        return self.text(node) if node else self.root.name
+
+    def development(self, pipeline: Node) -> bool | None:
+        """Whether a pipeline runs in development mode, None if nobody says so.
+
+        A target of mode development puts its pipelines into it, unless its preset `pipelines_development` is false.
+        """
+        keys = ("presets", "pipelines_development")
+        preset = (self.settings.get(*keys) if self.settings else None) or self.tree.get(*keys)
+        locked = self.switch(preset) if preset else None
+        mode = self._mode()
+        if locked or (locked is None and mode == "development"):
+            return True
+        own = pipeline.get("development")
+        if own is not None:
+            return self.switch(own)
+        return False if locked is False or mode == "production" else None
+
+    def _mode(self) -> str | None:
+        node = self.settings.get("mode") if self.settings else None
+        if node is not None and node.value not in _MODES:
+            raise node.bad(f"the mode of a target is {' or '.join(_MODES)}", nearest=nearest_names(node.text, _MODES))
+        return str(node.value) if node else None
+
+    def switch(self, node: Node) -> bool:
+        """A value that is true or false, also by a variable. Raises CONFIG_INVALID for another one."""
+        text = str(node.value).lower() if isinstance(node.value, bool) else self.text(node).strip().lower()
+        if text not in ("true", "false"):
+            raise node.bad(f"true or false is expected here, got {text!r}")
+        return text == "true"
+
+    def text(self, node: Node) -> str:
+        """A scalar as text, all its `${…}` resolved. Raises CONFIG_INVALID when it is no scalar or a reference stays open."""
+        if isinstance(node.value, (dict, list)):
+            raise node.bad("a single value is expected here")
+        text = self.partly(node)
+        left = _REFERENCE.search(text)
+        if left:
+            known = [f"var.{name}" for name in (self.tree.get("variables") or replace(node, value={})).entries("variables")]
+            raise node.bad(
+                f"{left.group()} has no value in a local run",
+                nearest=nearest_names(left.group(1), [*known, *_BUILT_IN]),
+                todo="Write the value, or make it a variable with a default.",
+            )
+        return text
+
+    def partly(self, node: Node) -> str:
+        """Like `text`, but references that mean nothing locally (`${resources.…}`, `${secrets…}`) stay as they are written."""
+        return self._resolved(_IN_WORKSPACE.sub("", node.text), node, ())
+
+    def _resolved(self, text: str, node: Node, within: tuple[str, ...]) -> str:
+        def value(match: re.Match[str]) -> str:
+            path = match.group(1)
+            if path in within:
+                raise node.bad(f"${{{path}}} refers to itself", why=" → ".join([*within, path]))
+            found = self._lookup(path, node)
+            if found is None:
+                return match.group()
+            return self._resolved(found.text, found, (*within, path)) if isinstance(found, Node) else found
+
+        before = None
+        while text != before:  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
+            before, text = text, _REFERENCE.sub(value, text)
+        return text
+
+    def _lookup(self, path: str, node: Node) -> Node | str | None:
+        if path in _BUILT_IN:
+            return self._built_in(path)
+        first, *rest = path.split(".")
+        if first == "var":
+            return self._variable(rest, node)
+        found = self.tree.get(first, *rest)
+        if found is None and path == "bundle.name":
+            return self.root.name
+        return found if found and not isinstance(found.value, (dict, list)) else None
+
+    def _built_in(self, path: str) -> str | None:
+        if path in ("workspace.file_path", "workspace.root_path"):
+            return str(self.root)
+        if path.startswith("bundle."):
+            return self.target
+        user = self.environ.get("USER") or self.environ.get("LOGNAME") or "local"
+        return user if path.endswith(_WHOLE_NAME) else re.sub(r"\W", "_", user)
+
+    def _variable(self, rest: list[str], node: Node) -> Node | str:
+        name = rest[0] if rest else ""
+        declared = self.tree.get("variables")
+        variables = declared.entries("variables") if declared else {}
+        if name not in variables:
+            raise node.bad(f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
+        from_environment = self.environ.get(f"BUNDLE_VAR_{name}")
+        if from_environment is not None:
+            return from_environment
+        definition = variables[name]
+        found = definition.get("value", *rest[1:]) or definition.get("default", *rest[1:])
+        if found is None:
+            why = "It is looked up in a workspace, which a local run does not do." if definition.get("lookup") else None
+            raise node.bad(f"the variable {name!r} has no value", why=why, todo=f"Set BUNDLE_VAR_{name}, or give it a default.")
+        if isinstance(found.value, (dict, list)):
+            raise node.bad(f"the variable {name!r} is not a single value")
+        return found
+
+
+_BUILT_IN = _words(
+    "bundle.target bundle.environment workspace.file_path workspace.root_path workspace.current_user.userName"
+    " workspace.current_user.short_name workspace.current_user.domain_friendly_name workspace.current_user.id"
+    " workspace.current_user.displayName"
+)
+_WHOLE_NAME = ("userName", "displayName")
+
+
+def bundle_file(folder: Path) -> Path | None:
+    """Return the bundle file of a project folder, None when it has none.
+
+    A `bundle.yml` without a key `bundle` is a file of another tool.
+    """
+    return next((folder / name for name in BUNDLE_FILES if (folder / name).is_file() and _names_bundle(folder / name)), None)
+
+
+def _names_bundle(file: Path) -> bool:
+    return not file.name.startswith("bundle.") or re.search(r"^bundle\s*:", file.read_text("utf-8", "replace"), re.MULTILINE) is not None
+
+
+def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> Bundle:
+    """Read a bundle file with everything it includes and lay the deployment target over it.
+
+    `target` None means the default one. Raises CONFIG_INVALID with file and line for whatever does not fit the format.
+    """
+    tree = _checked(read_yaml(file, shown=shown_path(file, cwd)))
+    for extra in _included(tree, file.parent):
+        tree = merge(tree, _checked(read_yaml(extra, shown=shown_path(extra, cwd))))
+    targets = tree.get("targets") or tree.get("environments")
+    choices = targets.entries("targets") if targets else {}
+    chosen = _choose_target(tree, choices, target)
+    if chosen is not None:
+        choices[chosen].refuse_unknown(_TARGET_KEYS, f"the target {chosen!r}")
+        tree = _lay_target(tree, choices[chosen])
+    tree = _with_overrides_file(tree, file.parent, chosen, cwd)
+    for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
+        variable.refuse_unknown(_VARIABLE_KEYS, f"the variable {name!r}")
+    return Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
+
+
+def _checked(tree: Node) -> Node:
+    """Refuse unknown top-level keys, except the custom ones that people keep YAML anchors in."""
+    unknown = set(tree.entries("a bundle file")) - _TOP_KEYS
+    if unknown:
+        blocks = re.split(r"^(?=[^\s#])", tree.file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        anchored = {block.split(":", 1)[0].strip("'\" ") for block in blocks if re.search(r"[:\-]\s+&\w", block)}
+        tree.refuse_unknown(_TOP_KEYS | anchored, "a bundle file")
+    return tree
+
+
+def _included(tree: Node, root: Path) -> Iterator[Path]:
+    include = tree.get("include")
+    for entry in include.items("include") if include else []:
+        pattern = entry.text
+        hits = sorted(root.glob(pattern)) if pattern and not pattern.startswith("/") else []
+        if not hits and not any(c in pattern for c in "*?["):
+            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, _beside(root / pattern)))
+        yield from (hit for hit in hits if hit.suffix in (".yml", ".yaml", ".json") and hit.name not in BUNDLE_FILES)
+
+
+def _beside(path: Path) -> list[str]:
+    return [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+
+
+def _choose_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:
+    if wanted is not None and wanted not in choices:
+        known = ", ".join(choices) or "none"
+        raise tree.bad(f"there is no deployment target {wanted!r}", nearest=nearest_names(wanted, choices), todo=f"Known targets: {known}")
+    if wanted is not None or not choices:
+        return wanted
+    marked = [name for name, node in choices.items() if (default := node.get("default")) and default.value is True]
+    if len(marked) > 1:
+        raise choices[marked[1]].bad(f"several targets are marked as default: {', '.join(marked)}")
+    return marked[0] if marked else next(iter(choices))
+
+
+def _lay_target(tree: Node, target: Node) -> Node:
+    over = {key: target.value[key] for key in ("bundle", "resources", "workspace") if target.get(key)}
+    merged = merge(tree, replace(target, value=over))
+    values = target.get("variables")
+    return _set_variables(merged, values.entries("variables") if values else {})
+
+
+def _set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
+    """Give variables their `value`; a target writes either the value itself or a mapping with `default`."""
+    declared = tree.get("variables")
+    variables = dict(declared.entries("variables")) if declared else {}
+    for name, node in values.items():
+        if name not in variables:
+            raise node.bad(f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
+        known = variables[name].value or {}
+        is_definition = isinstance(node.value, dict) and node.value and set(node.value) <= _VARIABLE_KEYS
+        variables[name] = replace(variables[name], value={**known, **(node.value if is_definition else {"value": node})})
+    return replace(tree, value={**tree.value, "variables": replace(tree, value=variables)})
+
+
+def _with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
+    """Apply `.databricks/bundle/<target>/variable-overrides.json`, the place where people keep values of their own."""
+    path = root / ".databricks" / "bundle" / (target or "default") / "variable-overrides.json"
+    if not path.is_file():
+        return tree
+    values = read_yaml(path, shown=shown_path(path, cwd)).entries("variable overrides")
+    plain = {k: replace(v, text=v.text if isinstance(v.value, str) else json.dumps(v.value, default=str)) for k, v in values.items()}
+    return _set_variables(tree, plain)
+
+
+def shown_path(path: Path, cwd: Path) -> str:
+    """The path as a user in `cwd` would name it: relative when it lies below, else absolute."""
+    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)

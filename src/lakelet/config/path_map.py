@@ -1,0 +1,268 @@
+"""Where the paths of user code lie on this machine: `--map FROM=TO`. No Spark.
+
+Code for the hosted service names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
+`/mnt/…`, `s3a://bucket/…`. A map says what stands in the place of a prefix; one map serves all spellings.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.files.remote import scheme_of
+
+HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "dbfs"})
+"""First folders of paths that the hosted service has and a laptop does not."""
+
+CLOUD_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "r2"})
+_ONE_SPELLING = {"s3": "s3a", "s3n": "s3a", "abfs": "abfss", "wasb": "wasbs"}
+MAP_FORM = {"form": "FROM=TO", "example": "/Volumes/main/raw=data"}
+TABLE_FORM = {"form": "NAME=PATH", "example": "main.sales.orders=data/orders"}
+_GLOB = re.compile(r"[*?\[\]{}]")
+_ROOT = ""  # first component of an absolute path
+
+Readable = Callable[[str], bool]
+"""Whether a scheme can be read by whoever is going to read."""
+
+
+def pairs_of(texts: Iterable[str] | None, option: str, *, form: str, example: str) -> list[tuple[str, str]]:
+    """`FROM=TO` texts as pairs. Raises USAGE with the right form for a text without `=`, or with nothing on one side of it."""
+    found = []
+    for text in texts or ():
+        left, sign, right = text.partition("=")
+        if not sign or not left.strip() or not right.strip():
+            raise LakeletError("USAGE", f"{option} {text}: expected {form}", todo=f"For example: {option} {example}")
+        found.append((left.strip(), right.strip()))
+    return found
+
+
+def place_of(text: str, base: Path) -> str:
+    """The place that a setting means: a URI as it is, a path made absolute (relative ones lie in `base`)."""
+    scheme = scheme_of(text)
+    if scheme not in (None, "file"):
+        return text.rstrip("/")
+    plain = "/" + text.split(":", 1)[1].lstrip("/") if scheme == "file" else text
+    return os.path.normpath(base / Path(plain).expanduser())
+
+
+@dataclass(frozen=True)
+class _Spelt:
+    """A path as components. The first one is empty for an absolute path, `s3a:` for a URI. `dbfs`: spelt as a path of DBFS."""
+
+    parts: tuple[str, ...]
+    dbfs: bool = False
+
+    @property
+    def rooted(self) -> bool:
+        return bool(self.parts) and self.parts[0] == _ROOT
+
+    @property
+    def hosted(self) -> bool:
+        """Whether only the hosted service has such a path."""
+        return self.dbfs or (self.rooted and len(self.parts) > 1 and self.parts[1] in HOSTED_ROOTS)
+
+    def covers(self, path: _Spelt) -> bool:
+        """Whether `path` is this prefix or lies below it. The root of DBFS does not cover local paths."""
+        if self.dbfs and self.parts == (_ROOT,) and not path.hosted:
+            return False
+        return path.parts[: len(self.parts)] == self.parts
+
+
+def _spelt(path: str) -> _Spelt:
+    text = path.strip()
+    scheme = scheme_of(text)
+    if scheme == "dbfs":
+        return _Spelt(_components("/" + text.split(":", 1)[1]), dbfs=True)
+    if scheme not in (None, "file"):
+        rest = text.split(":", 1)[1].lstrip("/")
+        return _Spelt((f"{_ONE_SPELLING.get(scheme, scheme)}:", *_components(rest)))
+    parts = _components("/" + text.split(":", 1)[1] if scheme else text)
+    if parts[:2] == (_ROOT, "dbfs"):
+        return _Spelt((_ROOT, *parts[2:]), dbfs=True)
+    return _Spelt(parts)
+
+
+def _components(path: str) -> tuple[str, ...]:
+    parts: list[str] = [_ROOT] if path.startswith("/") else []
+    for part in path.split("/"):
+        if part == ".." and parts and parts[-1] not in (_ROOT, ".."):
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One `FROM=TO`: the prefix as written, and its place (an absolute path or a URI)."""
+
+    prefix: str
+    place: str
+    where: Location | None = None
+
+
+@dataclass(frozen=True)
+class PathMap:
+    """Path prefixes of user code and their places on this machine.
+
+    `kept`: folders whose paths are never mapped, because they are ours (the storage). `root`: the project's folder, where relative paths
+    of files are looked for after the working directory.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    kept: tuple[str, ...] = ()
+    root: str | None = None
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
+        """From (prefix, place) pairs; relative places lie in `base`. Raises `code` if one prefix is given two places, or is a pattern."""
+        found: dict[tuple[str, ...], Entry] = {}
+        for prefix, target in pairs:
+            if _GLOB.search(prefix):
+                what = f"{prefix} is no prefix of paths: it holds a pattern"
+                raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
+            entry = Entry(prefix, place_of(target, base), where)
+            first = found.setdefault(_spelt(prefix).parts, entry)
+            if first.place != entry.place:
+                what = f"{prefix} is mapped twice: to {first.place} and to {entry.place}"
+                raise LakeletError(code, what, where=where, todo="Name one place for it.")
+        return cls(tuple(found.values()))
+
+    def over(self, below: PathMap) -> PathMap:
+        """This map, and what of `below` has a prefix that it does not have."""
+        own = {_spelt(entry.prefix).parts for entry in self.entries}
+        return PathMap((*self.entries, *(e for e in below.entries if _spelt(e.prefix).parts not in own)), self.kept + below.kept)
+
+    def entry(self, path: str) -> Entry | None:
+        """The entry with the longest prefix of `path`, or None."""
+        spelt = _spelt(path)
+        if not spelt.parts or any(_spelt(root).covers(spelt) for root in self.kept):
+            return None
+        covering = [(len(_spelt(entry.prefix).parts), entry) for entry in self.entries if _spelt(entry.prefix).covers(spelt)]
+        return max(covering, key=lambda found: found[0])[1] if covering else None
+
+    def mapped(self, path: str) -> str:
+        """The path with its prefix replaced; unchanged where no entry covers it."""
+        entry = self.entry(path)
+        if entry is None:
+            return path
+        rest = "/".join(_spelt(path).parts[len(_spelt(entry.prefix).parts) :])
+        slash = "/" if rest and path.strip().endswith("/") else ""
+        return f"{entry.place.rstrip('/')}/{rest}{slash}" if rest else entry.place
+
+    def anchored(self, path: str) -> str:
+        """A relative path made absolute: in the working directory if it is there, else in the project's folder. Any other path unchanged.
+
+        Code that was written for its project's folder runs from elsewhere, too, and whatever the folder is in which Spark's Java started.
+        """
+        if self.root is None or not path.strip() or path.startswith("/") or scheme_of(path.strip()) is not None:
+            return path
+        found = (f"{folder}/{path.removeprefix('./')}" for folder in (os.getcwd(), self.root))
+        return next((choice for choice in found if os.path.exists(_glob_free(choice))), path)
+
+    def located(self, path: str, *, readable: Readable, writing: bool = False, where: Location | None = None) -> str:
+        """Where a path of user code lies here.
+
+        Args:
+            path: as the code names it; one that nothing maps and that is no path of the hosted service comes back unchanged.
+            readable: whether the reader at hand knows a URI's scheme.
+            writing: the path need not exist.
+
+        Raises PATH_NOT_MAPPED with the flag to add, MAP_TARGET_MISSING if a place that is to be read is not there.
+        """
+        entry = self.entry(path)
+        if entry is not None:
+            if not writing and scheme_of(entry.place) is None and not os.path.exists(_glob_free(entry.place)):
+                raise _target_missing(path, entry, where)
+            return self.mapped(path)
+        here = found_here(path, writing=writing)
+        if here is not None:
+            return here
+        scheme = scheme_of(path.strip())
+        if _spelt(path).hosted or (scheme in CLOUD_SCHEMES and not readable(scheme)):
+            raise not_mapped(path, where)
+        return path
+
+
+def is_hosted(path: str) -> bool:
+    """Whether only the hosted service has such a path."""
+    return _spelt(path).hosted
+
+
+def found_here(path: str, *, writing: bool = False) -> str | None:
+    """A hosted path that exists on this machine after all, as this machine names it; else None. To be written, its folder must exist."""
+    spelt = _spelt(path)
+    if not spelt.hosted:
+        return None
+    plain = "/".join(spelt.parts)
+    if not spelt.dbfs:
+        return path if _is_there(_glob_free(plain), writing) else None
+    slash = "/" if path.strip().endswith("/") else ""
+    return next((found + slash for found in (f"/dbfs{plain}", plain) if _is_there(_glob_free(found), writing)), None)
+
+
+def _is_there(base: str, writing: bool) -> bool:
+    """Whether a path exists (or could be made). An empty `/mnt` is a part of every Linux and means nothing."""
+    if base.strip("/") in HOSTED_ROOTS | {""}:
+        return not writing and os.path.isdir(base) and os.listdir(base) != []
+    above = os.path.dirname(base)
+    return os.path.exists(base) or (writing and above.strip("/") not in HOSTED_ROOTS | {""} and os.path.exists(above))
+
+
+def flag_for(path: str) -> str:
+    """The flag that maps a path: the path itself up to its first glob character, without a file name behind it."""
+    text = path.strip()
+    scheme = scheme_of(text)
+    head = text[: len(scheme) + 1] if scheme else ""
+    parts = text[len(head) :].split("/")
+    plain = next((at for at, part in enumerate(parts) if _GLOB.search(part)), None)
+    kept = parts if plain is None else parts[:plain]
+    prefix = head + "/".join(kept).rstrip("/")
+    kind = "FILE" if plain is None and "." in parts[-1].lstrip(".") else "FOLDER"
+    return f"--map {argument(prefix)}={kind}"
+
+
+def not_mapped(path: str, where: Location | None = None) -> LakeletError:
+    """The error for a path of the hosted service, or of a cloud that cannot be read here, to which the map gives no place."""
+    return LakeletError(
+        "PATH_NOT_MAPPED",
+        f"{path} does not exist on this machine, and no --map says what stands in its place",
+        where=where,
+        todo=f"Say where it lies: {flag_for(path)}. A shorter prefix serves all paths below it.",
+    )
+
+
+def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletError:
+    return LakeletError(
+        "MAP_TARGET_MISSING",
+        f"{path} is mapped to {entry.place}, which does not exist",
+        where=where,
+        todo=f"Put the files there, or name another place: --map {argument(entry.prefix)}=FOLDER",
+    )
+
+
+def argument(text: str) -> str:
+    """The text as it is typed in a shell."""
+    return f"'{text}'" if re.search(r"[\s\"`$&;|<>()]", text) else text
+
+
+def _glob_free(path: str) -> str:
+    """The folder above the first component with a glob character; the path itself where there is none."""
+    parts: Sequence[str] = path.split("/")
+    kept = next((parts[:at] for at, part in enumerate(parts) if _GLOB.search(part)), parts)
+    return "/".join(kept) or "/"
+
+
+def python_path_hint(error: BaseException) -> str | None:
+    """Return what to do where Python itself did not find a file of the hosted service; None for any other error."""
+    name = str(error.filename) if isinstance(error, FileNotFoundError) else ""
+    if not name.startswith("/") or name.split("/")[1] not in HOSTED_ROOTS:
+        return None
+    return (
+        f"Python's own functions and pandas see this machine as it is; --map counts for paths that Spark and dbutils read. Read the file "
+        f"with Spark, or make it exist here: {name}"
+    )

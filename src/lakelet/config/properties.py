@@ -1,0 +1,137 @@
+"""`pipelines.*` settings and table properties: which there are, what their values may be, what they do here (dlt-semantics 5.8).
+
+Each is looked up without regard to case, as Spark's own pipelines do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from lakelet.base.errors import nearest_names
+
+FLOW_RETRIES = "pipelines.maxFlowRetryAttempts"
+SPARK_FLOW_RETRIES = "spark.sql.pipelines.maxFlowRetryAttempts"
+UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
+TRIGGER_INTERVAL = "pipelines.trigger.interval"
+RESET_ALLOWED = "pipelines.reset.allowed"
+TOMBSTONES = "pipelines.cdc.tombstoneGCThresholdInSeconds"
+DROP_INACTIVE = "pipelines.dropInactiveTables"
+MIN_PAUSE = "spark.sql.pipelines.execution.watchdog.minRetryTime"
+MAX_PAUSE = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
+MAX_FLOWS = "spark.sql.pipelines.execution.maxConcurrentFlows"
+
+_PREFIX = "pipelines."
+_UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
+_SHORT_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def look_up(settings: Mapping[str, str], *keys: str) -> str | None:
+    """The value of the first of `keys` that is set, whatever its case; None if none is."""
+    by_lower = {key.lower(): value for key, value in settings.items()}
+    return next((by_lower[key.lower()] for key in keys if key.lower() in by_lower), None)
+
+
+def whole(text: str) -> int:
+    """A number from 0 on. Raises ValueError."""
+    if not re.fullmatch(r"\d+", text.strip()):
+        raise ValueError("a whole number from 0 on is expected")
+    return int(text)
+
+
+def switch(text: str) -> bool:
+    """`true` or `false`. Raises ValueError."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("true or false is expected")
+    return text.strip().lower() == "true"
+
+
+def interval(text: str) -> float:
+    """`<number> <second|minute|hour|day>[s]` in seconds (dlt-semantics 5.5). Raises ValueError."""
+    found = re.fullmatch(r"(\d+)\s*(second|minute|hour|day)s?", text.strip().lower())
+    if not found:
+        raise ValueError("a number and a unit are expected, for example '10 seconds', '1 minute', '2 hours', '1 day'")
+    return float(int(found[1]) * _UNITS[found[2]])
+
+
+def duration(text: str) -> float:
+    """A time as Spark's own settings write it, `5s`, `200ms`, in seconds where there is no unit. Raises ValueError."""
+    found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+    if not found or found[2] not in _SHORT_UNITS:
+        raise ValueError("a time is expected, for example '5s' or '2min'")
+    return int(found[1]) * _SHORT_UNITS[found[2]]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """`read`: refuses a value that it cannot have. `where`: "table", "pipeline" or both. `idle`: why it does nothing here."""
+
+    name: str
+    read: Callable[[str], object] = str
+    where: str = "table pipeline"
+    idle: str | None = None
+
+
+_PLACES = {"table": "a table's properties", "pipeline": "the pipeline's configuration"}
+_MAINTENANCE = "there is no background optimisation of tables"
+_ALL = (
+    _Known(RESET_ALLOWED, switch, "table"),
+    _Known(TRIGGER_INTERVAL, interval),
+    _Known(FLOW_RETRIES, whole),
+    _Known(SPARK_FLOW_RETRIES, whole),
+    _Known(UPDATE_RETRIES, whole, "pipeline"),
+    _Known(MIN_PAUSE, duration, "pipeline"),
+    _Known(MAX_PAUSE, duration, "pipeline"),
+    _Known(MAX_FLOWS, whole, "pipeline"),
+    _Known(TOMBSTONES, whole),
+    _Known(DROP_INACTIVE, switch, "pipeline"),
+    _Known("pipelines.autoOptimize.managed", idle=_MAINTENANCE),
+    _Known("pipelines.autoOptimize.zOrderCols", idle=_MAINTENANCE),
+    _Known("pipelines.channel", idle="there is one engine, the version of Lakelet that is installed"),
+    _Known("pipelines.externalMetadata.enabled", idle="columns are changed by the pipeline's own code only"),
+    _Known("pipelines.enableTrackHistory", idle="type 2 change tables need no switch"),
+    _Known("pipelines.externalSink.enabled", idle="sinks need no switch"),
+    _Known("pipelines.tableManagedByMultiplePipelinesCheck.enabled", idle="a table belongs to the pipeline whose storage it lies in"),
+    _Known("pipelines.metrics.flowTimeReporter.enabled", idle="the event log has the times of all flows"),
+)
+_BY_LOWER = {known.name.lower(): known for known in _ALL}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is to be said about one setting: a notice, or that its value cannot be used (`invalid`)."""
+
+    text: str
+    invalid: bool = False
+
+
+def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[Found]:
+    """What is to be told about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
+
+    `development`: the pipeline says that it runs in development mode.
+    """
+    for key, value in settings.items():
+        known = _BY_LOWER.get(key.lower())
+        if known is None:
+            if key.lower().startswith(_PREFIX):
+                near = "".join(nearest_names(key, [k.name for k in _ALL], limit=1))
+                yield Found(f"{key} has no effect here: no such setting is known" + (f"; did you mean {near}?" if near else ""))
+            continue
+        try:
+            known.read(value)
+        except ValueError as problem:
+            yield Found(f"{key} is {value!r}: {problem}", invalid=True)
+            continue
+        idle = known.idle
+        if of not in known.where.split():
+            idle = f"it belongs into {_PLACES[known.where]}"
+        elif development and known.name in (FLOW_RETRIES, SPARK_FLOW_RETRIES, UPDATE_RETRIES) and whole(value):
+            idle = "in development mode nothing is tried again"
+        if idle:
+            yield Found(f"{key} has no effect here: {idle}")
+
+
+def reset_allowed(table_properties: Mapping[str, str]) -> bool:
+    """Whether a full refresh may empty the table."""
+    return (look_up(table_properties, RESET_ALLOWED) or "true").strip().lower() != "false"

@@ -1,0 +1,140 @@
+"""Finding pipeline source files: library entries of a bundle, files, folders and globs.
+
+A file named outright is always taken. A folder is searched for files that speak the pipeline language, and for those that call functions
+of such files while they load; a glob takes every source file.
+"""
+
+from __future__ import annotations
+
+import ast
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+SUFFIXES = (".py", ".sql", ".ipynb")
+
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
+_PYTHON = re.compile(
+    r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
+    r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
+    r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
+    re.MULTILINE,
+)
+_SQL = re.compile(
+    r"\bCREATE\s+(OR\s+(REFRESH|REPLACE)\s+)?(PRIVATE\s+|TEMPORARY\s+|TEMP\s+)?"
+    r"(STREAMING\s+(LIVE\s+)?(TABLE|VIEW)|MATERIALIZED\s+VIEW|(INCREMENTAL\s+)?LIVE\s+(TABLE|VIEW)|FLOW|VIEW)\b"
+    r"|\b(APPLY\s+CHANGES|AUTO\s+CDC)\s+(ONCE\s+)?INTO\b",
+    re.IGNORECASE,
+)
+_SQL_NOTEBOOK = "-- Databricks notebook source"
+
+
+def speaks_pipeline(file: Path) -> bool:
+    """Whether the file's text declares datasets: imports `dlt` or `pyspark.pipelines`, or holds a pipeline statement of SQL."""
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    if file.suffix == ".ipynb":
+        text = text.replace("\\n", "\n").replace('"', "\n")
+        return bool(_PYTHON.search(text) or _SQL.search(text))
+    python = file.suffix == ".py" and not text.lstrip("\ufeff \n").startswith(_SQL_NOTEBOOK)
+    return bool((_PYTHON if python else _SQL).search(text))
+
+
+def in_folder(folder: Path) -> list[Path]:
+    """Files below `folder` that speak the pipeline language, sorted; hidden and generated folders and tests are left out."""
+    files = [file for file in _source_files(folder.rglob("*"), folder) if not _is_test(file)]
+    speaking = {file for file in files if speaks_pipeline(file)}
+    modules = {name for file in speaking for name in _module_names(file.relative_to(folder))}
+    return [file for file in files if file in speaking or (file.suffix == ".py" and _calls_into(file, modules))]
+
+
+def _module_names(file: Path) -> set[str]:
+    """Names under which code below the same folder may import the file: `a/b.py` is `a.b` or `b`."""
+    parts = file.with_suffix("").parts
+    return {".".join(parts[i:]) for i in range(len(parts))}
+
+
+def _calls_into(file: Path, modules: set[str]) -> bool:
+    """Whether the file calls, while it loads, something it imported from one of `modules`: factories declare datasets that way.
+
+    What stands in a function or below `if __name__ == "__main__"` does not count: such a file may be a script.
+    """
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            imported |= {a.asname or a.name for a in node.names if {node.module, f"{node.module}.{a.name}"} & modules}
+        elif isinstance(node, ast.Import):
+            imported |= {a.asname or a.name.split(".")[0] for a in node.names if a.name in modules}
+    return bool(imported) and any(_root_name(call.func) in imported for call in _calls_at_load(tree.body))
+
+
+def _calls_at_load(body: Iterable[ast.AST]) -> Iterator[ast.Call]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "__name__" in ast.dump(node.test):
+            continue
+        if isinstance(node, ast.Call):
+            yield node
+        yield from _calls_at_load(ast.iter_child_nodes(node))
+
+
+def _root_name(node: ast.expr) -> str | None:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def matching(pattern: str, base: Path) -> list[Path]:
+    """Source files that match the glob `pattern`, relative to `base`, sorted. A trailing `**` or `/` means everything below.
+
+    A pattern without wildcards names one file, which is taken whatever it is.
+    """
+    named = Path(os.path.normpath(base / pattern))
+    if not is_glob(pattern) and named.is_file():
+        return [named]
+    if pattern.endswith("/"):
+        pattern += "**"
+    if pattern.endswith("**"):
+        pattern += "/*"
+    fixed = glob_base(pattern)
+    start = Path(os.path.normpath(base / fixed))
+    rest = str(Path(pattern).relative_to(fixed)) if fixed != "." else pattern
+    hits = [Path(hit) for hit in glob.glob(f"{glob.escape(str(start))}/{rest}", recursive=True)]
+    return [file for file in _source_files(hits, start) if file.name != "__init__.py" or speaks_pipeline(file)]
+
+
+def is_glob(text: str) -> bool:
+    """Whether the text holds wildcards."""
+    return glob.has_magic(text)
+
+
+def glob_base(pattern: str) -> str:
+    """The leading folders of a glob that hold no wildcard: `a/b/*.py` → `a/b`."""
+    fixed: list[str] = []
+    for part in Path(pattern).parts:
+        if glob.has_magic(part):
+            break
+        fixed.append(part)
+    return str(Path(*fixed)) if fixed else "."
+
+
+def _source_files(paths: Iterable[Path], base: Path) -> list[Path]:
+    return sorted({path for path in paths if path.suffix in SUFFIXES and path.is_file() and not _skipped(path, base)})
+
+
+def _skipped(path: Path, base: Path) -> bool:
+    below = path.relative_to(base).parts if path.is_relative_to(base) else path.parts[-1:]
+    return any(part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in (".", "..")) for part in below)
+
+
+def _is_test(file: Path) -> bool:
+    return file.name.startswith("test_") or file.name.endswith("_test.py") or file.name == "conftest.py"

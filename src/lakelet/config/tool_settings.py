@@ -1,0 +1,119 @@
+"""The local settings of a project: `[tool.lakelet]` of its pyproject.toml."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.config.bundle import shown_path
+
+tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+
+_TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
+_PAIRS = ("map", "table")
+_KEYS = (*_TEXTS, "sources", "parameters", *_PAIRS)
+_EXAMPLES = {
+    "map": 'For example: map = { "/Volumes/main/raw" = "data" }',
+    "table": 'For example: table = { "main.sales.orders" = "data/orders" }',
+}
+
+
+@dataclass(frozen=True)
+class ToolSettings:
+    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: in this place."""
+
+    present: bool = False
+    storage: str | None = None
+    master: str | None = None
+    worker_python: str | None = None
+    catalog: str | None = None
+    schema: str | None = None
+    target: str | None = None
+    sources: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    maps: tuple[tuple[str, str], ...] = ()
+    tables: tuple[tuple[str, str], ...] = ()
+    where: Location | None = None
+
+
+def read_tool_settings(root: Path, cwd: Path) -> ToolSettings:
+    """Read `root/pyproject.toml`; without the file or the section all is empty.
+
+    Raises CONFIG_INVALID with file and line for a syntax error, an unknown key or a wrong type.
+    """
+    path = root / "pyproject.toml"
+    if not path.is_file():
+        return ToolSettings()
+    shown = shown_path(path, cwd)
+    text = path.read_text(encoding="utf-8", errors="replace")
+    try:
+        section = tomllib.loads(text).get("tool", {}).get("lakelet")
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        where = Location(shown, int(line.group(1)) if line else 1)
+        raise LakeletError("CONFIG_INVALID", f"{shown} is not valid TOML", where=where, why=str(error)) from error
+    if section is None:
+        return ToolSettings()
+    return _settings(section, text, shown)
+
+
+def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings:
+    def bad(key: str, what: str, **more: Any) -> LakeletError:
+        return LakeletError("CONFIG_INVALID", what, where=Location(shown, _line_of(key, text)), **more)
+
+    for key, value in section.items():
+        if key not in _KEYS:
+            raise bad(key, f"[tool.lakelet] has no key {key!r}", nearest=nearest_names(key, _KEYS))
+        if key in _TEXTS and not isinstance(value, str):
+            raise bad(key, f"{key!r} in [tool.lakelet] must be text")
+    sources = section.get("sources", [])
+    if isinstance(sources, str):
+        sources = [sources]
+    if not isinstance(sources, list) or not all(isinstance(s, str) for s in sources):
+        raise bad("sources", "'sources' in [tool.lakelet] must be a list of paths")
+    parameters = section.get("parameters", {})
+    flat = dict(_flat(parameters)) if isinstance(parameters, dict) else None
+    if flat is None or not all(isinstance(v, (str, int, float)) for v in flat.values()):
+        raise bad("parameters", "'parameters' in [tool.lakelet] must be a table of texts")
+    texts: dict[str, Any] = {key: section.get(key) for key in _TEXTS}
+    as_text = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in flat.items()}
+    pairs: dict[str, tuple[tuple[str, str], ...]] = {}
+    for key in _PAIRS:
+        value = section.get(key, {})
+        entries = dict(_flat(value)) if isinstance(value, dict) else None
+        if entries is None or not all(isinstance(v, str) and v.strip() and k.strip() for k, v in entries.items()):
+            raise bad(key, f"{key!r} in [tool.lakelet] must be a table of texts", todo=_EXAMPLES[key])
+        pairs[key] = tuple(entries.items())
+    where = Location(shown, _line_of("map" if section.get("map") else "table", text))
+    more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where}
+    return ToolSettings(True, sources=tuple(sources), parameters=as_text, **texts, **more)
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys of nested tables joined by dots: TOML reads `a.b = 1` as a table in a table."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _line_of(key: str, text: str) -> int:
+    """The line on which `key` stands in the section; the section's own line for a sub-table or where it cannot be found."""
+    inside = False
+    first = 1
+    for number, line in enumerate(text.splitlines(), 1):
+        if re.match(rf"\s*\[+\s*tool\.lakelet\.{re.escape(key)}\b", line):
+            return number
+        if re.match(r"\s*\[", line):
+            inside = bool(re.match(r"\s*\[\s*tool\.lakelet\s*\]", line))
+            first = number if inside else first
+        elif inside and re.match(rf"\s*\"?{re.escape(key)}\"?\s*[.=]", line):
+            return number
+    return first

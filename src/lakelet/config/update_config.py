@@ -1,0 +1,485 @@
+"""What one update runs with: source files, names, parameters, storage, gathered from bundle files, pyproject.toml, environment and flags.
+
+No Spark. Later ones win: bundle < `[tool.lakelet]` < environment `LAKELET_*` < flags.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.names import Namespace
+from lakelet.config import properties
+from lakelet.config import source_files as found
+from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
+from lakelet.config.named_tables import NamedTable, named_tables
+from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
+from lakelet.config.pipeline_identity import Identity
+from lakelet.config.spark_pipeline_file import SPARK_FILES, Remark, load_spark_file, spark_file
+from lakelet.config.tool_settings import ToolSettings, read_tool_settings
+from lakelet.files.paths import Place, place
+from lakelet.files.remote import is_s3
+
+DEFAULT_STORAGE = ".lakelet"
+_KEY = re.compile(r"[A-Za-z0-9_.-]+")
+_PARAMETER_PREFIX = "LAKELET_PARAM_"
+_LIBRARY_KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+@dataclass(frozen=True)
+class PipelineConfig:
+    """Everything about a pipeline that is not in its source files.
+
+    `files` are in load order; `import_roots` go on `sys.path` while they load; `namespace` is where unqualified names live;
+    `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
+    interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
+    `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
+    `identity` tells the pipeline from others with tables in the storage; `partial`: `files` are some of its sources only; `take_over`:
+    names of pipelines whose tables are to be its own.
+    `paths` says where paths of the code lie here, `tables` which places have a table's name (by key).
+    """
+
+    name: str
+    pipeline_id: str
+    root: Path
+    files: tuple[Path, ...]
+    import_roots: tuple[Path, ...]
+    namespace: Namespace
+    parameters: Mapping[str, str]
+    storage: Place
+    target: str | None = None
+    master: str | None = None
+    worker_python: str | None = None
+    remarks: tuple[Remark, ...] = ()
+    development: bool | None = None
+    continuous: bool = False
+    paths: PathMap = field(default_factory=PathMap)
+    tables: Mapping[str, NamedTable] = field(default_factory=dict)
+    identity: Identity | None = None
+    partial: bool = False
+    take_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the sources led to; `label` names files given by hand, `pipeline` is (key, node)."""
+
+    root: Path
+    settings: ToolSettings
+    bundle: Bundle | None
+    pipeline: tuple[str, Node] | None
+    files: tuple[Path, ...]
+    label: str | None
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Selection:
+    """The SOURCE arguments sorted out: names that are no paths, project folders, and files (globs and folders expanded)."""
+
+    names: tuple[str, ...] = ()
+    projects: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
+    single: bool = False
+
+
+def load_config(
+    sources: Sequence[str],
+    *,
+    target: str | None = None,
+    params: Mapping[str, str] | None = None,
+    storage: str | None = None,
+    catalog: str | None = None,
+    schema: str | None = None,
+    master: str | None = None,
+    maps: Sequence[tuple[str, str]] = (),
+    tables: Sequence[tuple[str, str]] = (),
+    continuous: bool | None = None,
+    take_over: Sequence[str] = (),
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> PipelineConfig:
+    """Return the configuration of the one pipeline that `sources` mean.
+
+    A source is a project folder, a file, a folder or a glob anywhere, or the key of a pipeline of the bundle; none means the current
+    project. Raises CONFIG_INVALID (bundle files, pyproject.toml), NO_SOURCES, USAGE (flags), NOT_SUPPORTED_YET, STORAGE_UNSUPPORTED.
+    """
+    cwd = Path(os.path.abspath(cwd or Path.cwd()))
+    environ = os.environ if environ is None else environ
+    place = _find(sources, target=target, cwd=cwd, environ=environ)
+    settings, bundle = place.settings, place.bundle
+    spec = place.pipeline[1] if place.pipeline else None
+    files, roots = _files_and_roots(place, cwd)
+    where = _storage(storage, environ, settings, place.root, cwd)
+    name = _name(place)
+    parameters = _parameters(place, params or {}, environ)
+    development = bundle.development(spec) if bundle and spec else None
+    declared = Namespace()
+    if bundle and spec:
+        declared = _namespace(bundle, spec)
+    namespace = Namespace(
+        _first(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
+        _first(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
+    )
+    return PipelineConfig(
+        name=name,
+        pipeline_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakelet:{name}:{where}")),
+        root=place.root,
+        files=files,
+        import_roots=roots,
+        namespace=namespace,
+        parameters=parameters,
+        storage=where,
+        target=bundle.target if bundle else None,
+        master=master or environ.get("LAKELET_MASTER") or settings.master,
+        worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
+        remarks=(*place.remarks, *_property_remarks(place, parameters, development)),
+        development=development,
+        continuous=_continuous(place) if continuous is None else continuous,
+        paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),), root=str(place.root)),
+        tables=_tables(place, tables, namespace, cwd, environ),
+        identity=_identity(place, files, where),
+        partial=_partial(place),
+        take_over=tuple(take_over),
+    )
+
+
+def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Place:
+    """The storage root that a command without sources means: the flag, else the environment, else that of the current project."""
+    cwd = Path(os.path.abspath(cwd or Path.cwd()))
+    environ = os.environ if environ is None else environ
+    root = _project_above(cwd) or cwd
+    return _storage(storage, environ, read_tool_settings(root, cwd), root, cwd)
+
+
+# --- which project, which pipeline ----------------------------------------------------------------------------------------------------
+
+
+def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> _Found:
+    selection = _sort_out(sources, cwd)
+    root = _root_of(selection, cwd)
+    settings = read_tool_settings(root, cwd)
+    files = selection.files
+    label = _label(selection) if files else None
+    if not files and not selection.names and settings.sources:
+        files = _configured_files(settings, root)
+    file = bundle_file(root)
+    target = target or environ.get("LAKELET_TARGET") or settings.target
+    of_spark = None if file or target else spark_file(root)
+    if of_spark is not None:
+        bundle, remarks = load_spark_file(of_spark, cwd=cwd, environ=environ)
+        pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
+        return _Found(root, settings, bundle, pipeline, files, label, remarks)
+    if file is None:
+        if selection.names:
+            raise _unknown_source(selection.names[0], (), cwd)
+        if target is not None:
+            raise LakeletError("USAGE", f"the deployment target {target!r} needs a bundle; {root} has no databricks.yml")
+        return _Found(root, settings, None, None, files or _whole_project(root), label)
+    bundle = load_bundle(file, target=target, cwd=cwd, environ=environ)
+    pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
+    return _Found(root, settings, bundle, pipeline, files, label)
+
+
+def _label(selection: _Selection) -> str:
+    folder = Path(os.path.commonpath(selection.folders)).name or "pipeline"
+    return selection.files[0].stem if selection.single else folder
+
+
+def _configured_files(settings: ToolSettings, root: Path) -> tuple[Path, ...]:
+    selection = _sort_out(settings.sources, root)
+    if selection.names or selection.projects:
+        wrong = [*selection.names, *map(str, selection.projects)][0]
+        raise LakeletError("CONFIG_INVALID", f"'sources' in [tool.lakelet] names {wrong}, which is no source file, folder or glob")
+    return selection.files
+
+
+def _sort_out(sources: Sequence[str], cwd: Path) -> _Selection:
+    names: list[str] = []
+    projects: list[Path] = []
+    files: list[Path] = []
+    folders: list[Path] = []
+    for source in sources:
+        path = Path(os.path.normpath(cwd / Path(source).expanduser()))
+        if path.name in (*BUNDLE_FILES, *SPARK_FILES) and _project_file(path.parent) == path:
+            projects.append(path.parent)
+        elif path.is_file():
+            if path.suffix not in found.SUFFIXES:
+                raise LakeletError("USAGE", f"{source} is no source file", todo=f"Sources end in {', '.join(found.SUFFIXES)}.")
+            files.append(path)
+            folders.append(path.parent)
+        elif path.is_dir() and _is_project(path):
+            projects.append(path)
+        elif path.is_dir() or found.is_glob(source):
+            hits = found.in_folder(path) if path.is_dir() else found.matching(source, cwd)
+            if not hits:
+                raise _nothing_in(source, path)
+            files.extend(hits)
+            folders.append(path if path.is_dir() else Path(os.path.normpath(cwd / found.glob_base(source))))
+        else:
+            names.append(source)
+    if names and files:
+        raise _unknown_source(names[0], (), cwd)
+    if (projects and files) or len(projects) > 1 or len(names) > 1:
+        raise LakeletError("USAGE", "sources of several kinds or projects in one update", why=" ".join(sources), todo="Name one project.")
+    single = len(sources) == 1 and bool(files) and files[0].name == Path(sources[0]).name
+    return _Selection(tuple(names), tuple(projects), tuple(dict.fromkeys(files)), tuple(folders), single)
+
+
+def _nothing_in(source: str, path: Path) -> LakeletError:
+    what = f"no pipeline source file in {source}" if path.is_dir() else f"no file matches {source}"
+    return LakeletError("NO_SOURCES", what, todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.")
+
+
+def _project_file(folder: Path) -> Path | None:
+    """The bundle file of a folder, else the project file of Spark's own tool."""
+    return bundle_file(folder) or spark_file(folder)
+
+
+def _is_project(folder: Path) -> bool:
+    return _project_file(folder) is not None or (folder / "pyproject.toml").is_file()
+
+
+def _project_above(folder: Path) -> Path | None:
+    """The nearest folder from `folder` upwards that holds a bundle or Spark's project file; else the nearest with a pyproject.toml."""
+    line = [folder, *folder.parents]
+    by_bundle = next((f for f in line if _project_file(f)), None)
+    by_toml = next((f for f in line if (f / "pyproject.toml").is_file()), None)
+    if by_bundle and by_toml and by_toml.is_relative_to(by_bundle) and by_toml != by_bundle:
+        return by_toml if read_tool_settings(by_toml, folder).present else by_bundle
+    return by_bundle or by_toml
+
+
+def _root_of(selection: _Selection, cwd: Path) -> Path:
+    if selection.projects:
+        return selection.projects[0]
+    if not selection.files:
+        return _project_above(cwd) or cwd
+    common = Path(os.path.commonpath(selection.folders))
+    return _project_above(common) or (cwd if common.is_relative_to(cwd) else common)
+
+
+def _whole_project(root: Path) -> tuple[Path, ...]:
+    files = found.in_folder(root)
+    if not files:
+        raise _nothing_in(str(root), root)
+    return tuple(files)
+
+
+def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path], cwd: Path) -> tuple[str, Node] | None:
+    """The pipeline with that name, or the one all named files belong to (None: they are a pipeline of their own), or the only one."""
+    pipelines = bundle.pipelines()
+    if names:
+        if names[0] not in pipelines:
+            raise _unknown_source(names[0], pipelines, cwd)
+        return names[0], pipelines[names[0]]
+    if files:
+        owners = [(key, spec) for key, spec in pipelines.items() if set(files) <= set(_library_files(bundle, spec))]
+        return owners[0] if len(owners) == 1 else None
+    if len(pipelines) == 1:
+        return next(iter(pipelines.items()))
+    if not pipelines:
+        in_python = bundle.tree.get("python", "resources") or bundle.tree.get("experimental", "python")
+        why = "Resources that are defined in Python are not read yet." if in_python else None
+        todo = "Add resources.pipelines, or name source files: lakelet run FILE…"
+        raise bundle.tree.bad("the bundle declares no pipeline", why=why, todo=todo)
+    todo = f"Name one: lakelet run {next(iter(pipelines))}"
+    raise bundle.tree.bad(f"the bundle declares {len(pipelines)} pipelines: {', '.join(pipelines)}", todo=todo)
+
+
+def _unknown_source(name: str, pipelines: Iterable[str], cwd: Path) -> LakeletError:
+    parent = (cwd / name).parent
+    beside = [shown_path(p, cwd) for p in parent.iterdir()] if parent.is_dir() else []
+    nearest = nearest_names(name, [*pipelines, *beside])
+    return LakeletError("NO_SOURCES", f"{name} is no file, folder, glob or pipeline of the bundle", nearest=nearest)
+
+
+def _name(place: _Found) -> str:
+    if place.bundle and place.pipeline:
+        node = place.pipeline[1].get("name")
+        return place.bundle.partly(node) if node else place.pipeline[0]
+    return place.label or place.root.name or "pipeline"
+
+
+def _identity(place: _Found, files: Sequence[Path], storage: Place) -> Identity:
+    if place.bundle and place.pipeline:
+        named = place.bundle.tree.get("bundle", "name") is not None
+        return Identity.of(place.pipeline[0], place.bundle.name if named else "", place.root, files, storage)
+    return Identity.of(_name(place), None, place.root, files, storage)
+
+
+def _partial(place: _Found) -> bool:
+    """Whether files were named by hand that are not all of the bundle's pipeline."""
+    if not (place.bundle and place.pipeline and place.label):
+        return False
+    return set(place.files) < set(_library_files(place.bundle, place.pipeline[1]))
+
+
+# --- one pipeline of a bundle ---------------------------------------------------------------------------------------------------------
+
+
+def _files_and_roots(place: _Found, cwd: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    roots: list[Path] = []
+    files = place.files
+    if place.bundle and place.pipeline:
+        key, spec = place.pipeline
+        spec.refuse_unknown(PIPELINE_KEYS, f"the pipeline {key!r}")
+        if not files:
+            files = _library_files(place.bundle, spec)
+        if not files:
+            raise LakeletError("NO_SOURCES", f"the libraries of the pipeline {key!r} match no source file", where=spec.where)
+        root_path = spec.get("root_path")
+        if root_path:
+            roots.append(_path(place.bundle, root_path))
+    roots += [place.root, place.root / "src", *(file.parent for file in files), *_folders_above(files, place.root)]
+    return files, tuple(dict.fromkeys(root for root in roots if root.is_dir()))
+
+
+def _folders_above(files: Iterable[Path], root: Path) -> Iterator[Path]:
+    """Where a repository of several pipelines keeps the modules of one: between the project folder and a source, or beside its folder
+    `transformations`, which is the service's name for the sources in a pipeline's own folder."""
+    for file in files:
+        for folder in file.parents:
+            if folder.name == "transformations":
+                yield folder.parent
+            if folder.is_relative_to(root):
+                yield folder
+
+
+def _library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
+    """The files of all library entries: each once, entry by entry, sorted within a glob."""
+    libraries = spec.get("libraries")
+    files: dict[Path, None] = {}
+    for entry in libraries.items("libraries") if libraries else []:
+        entry.refuse_unknown(_LIBRARY_KINDS, "a library")
+        for kind, node in entry.entries("a library").items():
+            files.update(dict.fromkeys(_library(bundle, kind, node)))
+    return tuple(files)
+
+
+def _library(bundle: Bundle, kind: str, node: Node) -> list[Path]:
+    if kind == "whl":
+        return []  # a package: what is installed here is imported, as with `environment.dependencies`
+    if kind in ("jar", "maven"):
+        raise LakeletError("NOT_SUPPORTED_YET", f"a library of kind {kind!r} is not supported yet", where=node.where)
+    key = "include" if kind == "glob" else "path"
+    node.refuse_unknown(frozenset({key}), f"a library of kind {kind!r}")
+    value = node.get(key)
+    if value is None:
+        raise node.bad(f"a library of kind {kind!r} needs {key!r}")
+    if kind == "glob":
+        return found.matching(bundle.text(value), value.file.parent)
+    path = _path(bundle, value)
+    choices = [path, *(path.with_name(path.name + suffix) for suffix in found.SUFFIXES)]
+    hit = next((choice for choice in choices if choice.is_file()), None)
+    if hit is None:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        why = (
+            "It is a path in a workspace, which is not on this machine."
+            if str(path).startswith(("/Workspace", "/Repos", "/Users/"))
+            else None
+        )
+        raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, beside))
+    return [hit]
+
+
+def _path(bundle: Bundle, node: Node) -> Path:
+    return Path(os.path.normpath(node.file.parent / bundle.text(node)))
+
+
+def _namespace(bundle: Bundle, spec: Node) -> Namespace:
+    default = Namespace()
+    catalog = spec.get("catalog")
+    schema = spec.get("schema") or spec.get("target")
+    return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
+
+
+def _continuous(place: _Found) -> bool:
+    node = place.pipeline[1].get("continuous") if place.pipeline else None
+    return bool(node and place.bundle and place.bundle.switch(node))
+
+
+def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    merged = {**_declared(place, "parameters"), **_declared(place, "configuration")}
+    merged.update(place.settings.parameters)
+    merged.update({k.removeprefix(_PARAMETER_PREFIX): v for k, v in environ.items() if k.startswith(_PARAMETER_PREFIX)})
+    for key, value in params.items():
+        if not _KEY.fullmatch(key):
+            raise LakeletError("USAGE", f"--param {key}=…: a key may hold letters, digits, '_', '-' and '.' only")
+        merged[key] = value
+    return merged
+
+
+def _declared(place: _Found, section: str) -> dict[str, str]:
+    """The keys and values of a section of the pipeline: its `configuration`, or its `parameters`, which have defaults there."""
+    declared = place.pipeline[1].get(section) if place.pipeline else None
+    found: dict[str, str] = {}
+    for key, node in declared.entries(section).items() if declared else ():
+        if not _KEY.fullmatch(key):
+            raise node.bad(f"the {section} key {key!r} may hold letters, digits, '_', '-' and '.' only")
+        if isinstance(node.value, (dict, list)):
+            raise node.bad(f"the {section} value of {key!r} must be text")
+        assert place.bundle is not None
+        found[key] = place.bundle.partly(node)
+    return found
+
+
+def _property_remarks(place: _Found, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
+    """Settings `pipelines.*` that have no effect, where they are written. Raises PROPERTY_INVALID for a value that one cannot have."""
+    declared = place.pipeline[1].get("configuration") if place.pipeline else None
+    written = declared.entries("configuration") if declared else {}
+    remarks = []
+    for key, value in parameters.items():
+        settings = place.settings
+        given = settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
+        where = written[key].where if key in written and place.bundle and place.bundle.partly(written[key]) == value else given
+        for told in properties.examine({key: value}, of="pipeline", development=bool(development)):
+            if told.invalid:
+                raise LakeletError("PROPERTY_INVALID", told.text, where=where)
+            remarks.append((told.text, where))
+    return remarks
+
+
+def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> Place:
+    given, base = (flag or environ.get("LAKELET_STORAGE"), cwd)
+    if not given:
+        given, base = (settings.storage or DEFAULT_STORAGE, root)
+    text = given.removeprefix("file://") if given.startswith("file:///") else given.removeprefix("file:")
+    if is_s3(text):
+        return place(text)
+    if _SCHEME.match(text):
+        what = f"the storage {given} is neither a folder nor on S3"
+        raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or a place on S3: --storage s3a://<bucket>/<path>")
+    return Path(os.path.normpath(base / Path(text).expanduser()))
+
+
+def _paths(place: _Found, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
+    settings = place.settings
+    below = PathMap.of(settings.maps, place.root, code="CONFIG_INVALID", where=settings.where)
+    variable = pairs_of(_listed(environ.get("LAKELET_MAP")), "LAKELET_MAP", **MAP_FORM)
+    return PathMap.of(flags, cwd).over(PathMap.of(variable, cwd)).over(below)
+
+
+def _tables(
+    place: _Found, flags: Sequence[tuple[str, str]], namespace: Namespace, cwd: Path, environ: Mapping[str, str]
+) -> dict[str, NamedTable]:
+    settings = place.settings
+    below = named_tables(settings.tables, namespace, place.root, code="CONFIG_INVALID", where=settings.where)
+    variable = pairs_of(_listed(environ.get("LAKELET_TABLE")), "LAKELET_TABLE", **TABLE_FORM)
+    return {**below, **named_tables(variable, namespace, cwd), **named_tables(flags, namespace, cwd)}
+
+
+def _listed(text: str | None) -> list[str]:
+    """Entries of a variable: separated by semicolons or lines."""
+    return [part.strip() for part in re.split(r"[;\n]", text or "") if part.strip()]
+
+
+def _first(*choices: str | None) -> str:
+    return next(choice for choice in choices if choice)

@@ -1,9 +1,0 @@
-"""`dbutils` and the other names that the service puts into source files, as far as they mean something here. Layer 1: no Spark.
-
-What a call would do outside of the storage is refused with the remedy; what has no effect in a pipeline is accepted with a notice.
-"""
-
-from lakelet.dbutils.injected import Injected
-from lakelet.dbutils.tools import DBUtils
-
-__all__ = ["DBUtils", "Injected"]

@@ -1,0 +1,120 @@
+"""Small files that must survive: written whole, on the disk before they count, and what a refused write means."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError
+from lakelet.files.paths import Place, RemotePath
+
+_FULL = re.compile(r"no space left on device|disk quota exceeded|os error (28|122)\b", re.IGNORECASE)
+_READ_ONLY = re.compile(r"read-only file system|os error 30\b", re.IGNORECASE)
+_FULL_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM)
+_AWAY = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.EHOSTDOWN, errno.ETIMEDOUT)
+
+
+def write_atomically(file: Place, text: str, *, keep: bool = False) -> None:
+    """Replace `file` as a whole; parents are made. When this returns, the content survives a loss of power.
+
+    `keep`: the file as it was stays as `before(file)`. Raises STORAGE_FAILED.
+    """
+    if isinstance(file, RemotePath):
+        file.write_whole(text)
+        return
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        try:
+            _write_through(temporary, text)
+            if keep:
+                _keep(file)
+            os.replace(temporary, file)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(file.parent)
+
+
+def before(file: Place) -> Place:
+    """Where the former content of a file is kept."""
+    name, dot, suffix = file.name.rpartition(".")
+    return file.parent / f"{name}-before{dot}{suffix}"
+
+
+def sync_folder(folder: str | Path) -> None:
+    """Put the names in a folder on the disk. File systems that cannot do that are left alone."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _write_through(file: Path, text: str) -> None:
+    with file.open("w", encoding="utf-8") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _keep(file: Path) -> None:
+    """Give the old content its second name, without copying it where the file system has links."""
+    kept = before(file)
+    assert isinstance(kept, Path)
+    temporary = kept.with_name(f".{kept.name}.{uuid.uuid4().hex}")
+    try:
+        try:
+            os.link(file, temporary)
+        except FileNotFoundError:
+            return
+        except OSError:
+            _write_through(temporary, file.read_text(encoding="utf-8"))
+        os.replace(temporary, kept)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+# --- a storage that refuses ---------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def writing(file: Place | str) -> Iterator[None]:
+    """Raise STORAGE_FAILED instead of what the system or a library says when `file` cannot be written."""
+    try:
+        yield
+    except LakeletError:
+        raise
+    except Exception as problem:
+        refused = storage_failure(problem, file)
+        if refused is None:
+            raise
+        raise refused from problem
+
+
+def storage_failure(problem: BaseException, file: Place | str | None = None) -> LakeletError | None:
+    """The error for a write that failed because the disk is full, read-only, refused or gone; None for any other problem."""
+    number, text = getattr(problem, "errno", None), str(problem)
+    if number in _FULL_NUMBERS or _FULL.search(text):
+        cause, todo = "no space is left", "Make room"
+    elif number == errno.EROFS or _READ_ONLY.search(text):
+        cause, todo = "it is read-only", "Make it writable"
+    elif number in _REFUSED and isinstance(problem, OSError):
+        cause, todo = "this user may not write there", "Give this user the right to write"
+    elif number in _AWAY and isinstance(problem, OSError):
+        cause, todo = "the disk does not answer", "Bring it back"
+    else:
+        return None
+    what = f"{file} cannot be written: {cause}" if file is not None else f"a file cannot be written: {cause}"
+    why = next((line.strip() for line in text.splitlines() if _FULL.search(line) or _READ_ONLY.search(line)), text.strip().split("\n")[0])
+    todo = f"{todo}, and run the update again: it goes on from what is committed. Or name another storage: --storage DIR"
+    return LakeletError("STORAGE_FAILED", what, why=why[:300], todo=todo)

@@ -1,0 +1,157 @@
+"""Where something lies: a folder of this machine, or a URI.
+
+A place of this machine **is** a `pathlib.Path`, so nothing changes for local runs. `RemotePath` has those of Path's methods that the
+storage uses, with the same meaning.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from lakelet.files.remote import RemoteStore, encoded, open_store, scheme_of
+
+
+class RemotePath:
+    """A folder or file behind a URI. Making one asks nothing of the store."""
+
+    __slots__ = ("_uri",)
+
+    def __init__(self, uri: str) -> None:
+        self._uri = uri.rstrip("/")
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def __repr__(self) -> str:
+        return f"RemotePath({self._uri!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemotePath) and other._uri == self._uri
+
+    def __hash__(self) -> int:
+        return hash(self._uri)
+
+    def __truediv__(self, name: str) -> RemotePath:
+        return RemotePath(f"{self._uri}/{name}")
+
+    @property
+    def name(self) -> str:
+        return self._uri.rpartition("/")[2]
+
+    @property
+    def parent(self) -> RemotePath:
+        return RemotePath(self._uri.rpartition("/")[0])
+
+    def as_uri(self) -> str:
+        return encoded(self._uri)
+
+    def is_dir(self) -> bool:
+        store, path = open_store(self._uri, RemoteStore)
+        return store.is_folder(path)
+
+    def exists(self) -> bool:
+        store, path = open_store(self._uri, RemoteStore)
+        return store.is_file(path) or store.is_folder(path)
+
+    def iterdir(self) -> Iterator[RemotePath]:
+        """What lies in the folder, by name. A folder that is not there is an empty one."""
+        store, path = open_store(self._uri, RemoteStore)
+        return (self / name for name in store.names(path))
+
+    def glob(self, pattern: str) -> Iterator[RemotePath]:
+        """What matches `pattern`, whose segments may hold `*`, `?` and `[…]`; `**` is not known."""
+        segment, _, rest = pattern.partition("/")
+        if any(c in segment for c in "*?["):
+            found = (place for place in self.iterdir() if fnmatch.fnmatchcase(place.name, segment))
+        else:
+            found = (place for place in [self / segment] if rest or place.exists())
+        for place in found:
+            yield from place.glob(rest) if rest else (place,)
+
+    def sizes(self, since: float = 0.0) -> Iterator[int]:
+        """Bytes of each file below the folder that came at or after a moment (seconds since 1970). Raises STORE_FAILED."""
+        store, path = open_store(self._uri, RemoteStore)
+        return (info.size for info in store.listed(path, recursive=True) if info.is_file and info.mtime_ns >= since * 1e9)
+
+    def read_text(self) -> str:
+        """Raises FileNotFoundError."""
+        store, path = open_store(self._uri, RemoteStore)
+        return store.read(path).decode()
+
+    def write_whole(self, text: str) -> None:
+        """Put or replace the file as a whole."""
+        store, path = open_store(self._uri, RemoteStore)
+        store.write(path, text.encode())
+
+    def write_new(self, text: str) -> bool:
+        """Put the file as a whole, never over another one; False when there is one."""
+        store, path = open_store(self._uri, RemoteStore)
+        return store.create(path, text.encode())
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove the file; one that is not there is no error on an object store."""
+        store, path = open_store(self._uri, RemoteStore)
+        store.remove(path)
+
+    def remove_tree(self) -> None:
+        """Remove everything below; a store of objects has no folders of its own. Raises STORE_FAILED."""
+        store, path = open_store(self._uri, RemoteStore)
+        for info in store.listed(path, recursive=True):
+            if info.is_file:
+                store.remove(info.path)
+
+
+Place: TypeAlias = Path | RemotePath
+
+
+def names_in(folder: Place) -> list[str]:
+    """Names of what lies in a folder, in no order; none when it is not there. One request where there is a server to ask."""
+    if isinstance(folder, RemotePath):
+        return [found.name for found in folder.iterdir()]
+    try:
+        return os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def write_new(file: Place, text: str) -> bool:
+    """Write a whole file so that readers see all of it or nothing, never over another one; False when there is one."""
+    if isinstance(file, RemotePath):
+        return file.write_new(text)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
+    temporary.write_text(text)
+    try:
+        os.link(temporary, file)
+    except FileExistsError:
+        return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    return True
+
+
+def remove_tree(folder: Place) -> None:
+    """Remove a folder and all that is in it; one that is not there is no error."""
+    if isinstance(folder, RemotePath):
+        folder.remove_tree()
+        return
+    with suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def place(location: str | Place) -> Place:
+    """The place that a path or URI means; `s3://` and `s3n://` become `s3a://`, the name that Spark knows."""
+    if isinstance(location, RemotePath):
+        return location
+    scheme = scheme_of(str(location)) if isinstance(location, str) else None
+    if scheme is None:
+        return Path(location).absolute()
+    text = str(location)
+    return RemotePath("s3a" + text[len(scheme) :] if scheme in ("s3", "s3n", "s3a") else text)

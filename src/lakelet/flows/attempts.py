@@ -1,0 +1,83 @@
+"""What the starts of a flow before this one mean for the files that it reads (docs/semantics/sources.md).
+
+A batch that was planned and perhaps not completed is read again. If the table has it, its files stay those that were planned; if it has
+not, they are read as they are now. Files that change while they are read make the flow start again, a few times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from lakelet.autoloader.discovery.versions import is_change
+from lakelet.autoloader.state.offsets import is_offset
+from lakelet.autoloader.types.growth import texts_of
+from lakelet.cdc.mirror import INTERNAL
+from lakelet.flows.context import FlowRun, RunReader
+from lakelet.flows.file_sources import check_sources
+from lakelet.flows.positions import Checkpoint
+from lakelet.storage.delta import tables
+from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.eventlog.events import WARN
+
+_STEADY_TRIES = 2  # starts that wait for the files of a batch to stop changing
+
+
+def prepare(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpoint) -> None:
+    """Tell the reader of a streaming query what the sources of files must know; `state`: of the checkpoint.
+
+    Raises STREAM_SOURCES_CHANGED.
+    """
+    if run.environment.sources.get(run.name):
+        check_sources(run)
+        reader.settled = _settled(run, spark, state)
+        batch, failures = run.environment.unsteady.get(run.name, (-1, 0))
+        reader.changing = batch == state.planned and failures >= _STEADY_TRIES
+
+
+def changed_files(run: FlowRun, failure: BaseException, state: Checkpoint) -> bool:
+    """Whether a query failed because its files changed while they were read, and is to be started again."""
+    found = next((text for text in texts_of(failure) if is_change(text)), None)
+    if found is None:
+        return False
+    batch, failures = run.environment.unsteady.get(run.name, (-1, 0))
+    failures = failures + 1 if batch == state.planned else 1
+    run.environment.unsteady[run.name] = state.planned, failures
+    if failures == _STEADY_TRIES:
+        text = "its files keep changing while they are read: they are read as they are; what is added to them later is not, unless "
+        text += "cloudFiles.allowOverwrites is true"
+        dataset = str(run.dataset.name)
+        run.environment.emit("notice", f"Flow '{run.name}': {text}.", {"text": text}, dataset=dataset, flow=run.name, level=WARN)
+    return failures <= _STEADY_TRIES
+
+
+def _settled(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
+    """The offsets of the file sources, in the order of their numbers, in the newest planned batch, if the table has it."""
+    if not state.unfinished or not _has(run, spark, state.planned):
+        return ()
+    return [offset for offset in state.offsets if offset is not None and is_offset(offset)]
+
+
+def _has(run: FlowRun, spark: SparkSession, number: int) -> bool:
+    """Whether the target has a batch; no for a target that cannot say so."""
+    app: Any = f"{run.name}/{run.generation()}"
+    path = run.path() / INTERNAL if run.flow.flow.changes is not None else run.path()
+    if run.dataset.sink is not None:
+        app = _query_id(run) if run.dataset.sink.is_delta else None
+    if app is None or tables.TableLog(path).version() < 0:
+        return False
+    return Transaction(spark, path).done(app, number)
+
+
+def _query_id(run: FlowRun) -> str | None:
+    """The id of the flow's query, which marks its batches in a Delta sink."""
+    with suppress(FileNotFoundError, ValueError, KeyError):
+        return str(json.loads((run.checkpoint() / "metadata").read_text())["id"])
+    return None
+
+
+__all__ = ["changed_files", "prepare"]

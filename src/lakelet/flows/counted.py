@@ -1,0 +1,65 @@
+"""Counts of the rules of views: each row of a view counts once in each flow that reads it (UP-5).
+
+Spark counts where the rows pass. A sort passes them twice: a first time to find out how they spread. There the view's rows are kept
+while the query runs. A view that a query reads several times is counted each time, and one of the counts is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.analysis.plan_facts import spreads_by_range
+from lakelet.flows.context import FlowRun, RunReader, run_reader
+from lakelet.language.registry import reading
+from lakelet.spark.errors.diagnosis import run_failure
+from lakelet.spark.expectations.measure import Counts, counts, data_quality, violation_error
+from lakelet.spark.names.reader import Watch, rows_of
+
+
+@contextmanager
+def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader, DataFrame]]:
+    """The query of a batch flow and the reader that opened its tables; raises what the flow's function raises."""
+    reader = run_reader(run, spark, batch_query=True)
+    with reading(reader):
+        frame = rows_of(run.flow.flow)
+    views = [view for view in reader.judged if not view.isStreaming]
+    kept = views if views and spreads_by_range(frame) else []
+    try:
+        for view in kept:
+            view.persist()  # Spark finds it in the query by its plan
+        yield reader, frame
+    except OSError as problem:  # the function has returned: it is the write that failed
+        what = "the table could not be written"
+        raise run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what=what) from problem
+    finally:
+        for view in kept:
+            view.unpersist()
+
+
+def of_views(
+    run: FlowRun, watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]
+) -> tuple[list[dict[str, Any]], int]:
+    """What the views' rules counted while a query ran, for its event, and how many rows they dropped. Raises for broken fail rules.
+
+    `observed`: the metrics of a watch; None where Spark found that it need not read the view. Several reads of a view see the same rows,
+    or the first of them where a limit ends one early: the fullest count is taken.
+    """
+    found: dict[tuple[str, bool], tuple[Watch, Counts]] = {}
+    for watch in watches:
+        values = observed(watch.name)
+        if values is None:
+            continue
+        seen, key = counts(watch.rules, values), (watch.dataset.key, watch.streaming)
+        if seen.violation:
+            raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
+        if key not in found or found[key][1].rows < seen.rows:
+            found[key] = watch, seen
+    quality = [line for watch, seen in found.values() for line in data_quality(str(watch.dataset), watch.rules, seen)]
+    return quality, sum(seen.dropped for _, seen in found.values())
+
+
+__all__ = ["counted_query", "of_views"]

@@ -1,0 +1,48 @@
+"""After a flow has read all its files: the commit is noted, and `cloudFiles.cleanSource` does its work (autoloader.md 5.6).
+
+Trouble here is a warning. It never fails a flow, whose rows are in the table by then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.flows.context import FlowRun
+from lakelet.flows.positions import read_checkpoint
+from lakelet.storage.eventlog.events import INFO, WARN
+
+
+def clean_sources(run: FlowRun) -> None:
+    """Let every file source of a drained flow move or delete what it has read long enough ago."""
+    sources = run.environment.sources.get(run.name, ())
+    leaves = run.flow.stream.leaves if run.flow.stream else ()
+    if not sources or not leaves:
+        return
+    checkpoint = read_checkpoint(run.checkpoint())
+    if checkpoint.unfinished or len(leaves) != len(checkpoint.offsets):
+        return
+    offsets = [offset for (key, _), offset in zip(leaves, checkpoint.offsets, strict=True) if key is None]
+    if len(offsets) != len(sources):
+        return
+    for number, (spec, offset) in enumerate(zip(sources, offsets, strict=True)):
+        try:
+            done = run.environment.open_source(run.flow.flow, number, spec, dry=False).clean(offset)
+        except Exception as problem:
+            _emit(run, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, WARN)
+            continue
+        if done is None or not (done.files or done.changed or done.failed):
+            continue
+        body = {"mode": done.mode, "files": done.files, "changed": done.changed, "failed": done.failed, "problems": done.problems}
+        parts = [f"{'moved' if done.mode == 'MOVE' else 'deleted'} {done.files} file(s) of {spec.path}"]
+        parts += [f"{done.changed} file(s) changed since they were read and stay"] if done.changed else []
+        parts += [f"{done.failed} file(s) could not be cleaned, the first: {done.problems[0]}"] if done.failed else []
+        _emit(run, spec, "; ".join(parts), body, WARN if done.changed or done.failed else INFO)
+
+
+def _emit(run: FlowRun, spec: SourceSpec, text: str, body: dict[str, Any], level: str) -> None:
+    details = {"flow_name": run.name, "source": spec.path, **body}
+    run.environment.emit("clean_source", f"Flow '{run.name}' {text}.", details, dataset=str(run.dataset.name), flow=run.name, level=level)
+
+
+__all__ = ["clean_sources"]

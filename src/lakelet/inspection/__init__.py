@@ -1,0 +1,1 @@
+"""Reading a storage: tables, rows, event log, schema logs."""

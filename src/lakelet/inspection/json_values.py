@@ -1,0 +1,96 @@
+"""Arrow values as plain JSON values, the one form of `show --json` and `sql --json`.
+
+Timestamps are ISO 8601 in UTC (without zone for TIMESTAMP_NTZ), decimals strings, binary base64, maps objects, NaN and infinities strings.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Convert = Callable[[Any], Any]
+
+
+def json_rows(batch: Any) -> Iterator[dict[str, Any]]:
+    """The rows of an arrow RecordBatch or Table as objects by column name. Of two columns with one name the last one stays."""
+    names = list(batch.schema.names)
+    columns = [_column(batch.column(i)) for i in range(len(names))]
+    for values in zip(*columns, strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _column(column: Any) -> list[Any]:
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError):  # a timestamp that Python's calendar does not have
+        return list(column.cast("string").to_pylist())
+    convert = converter(column.type)
+    return [None if value is None else convert(value) for value in values]
+
+
+def converter(kind: Any) -> Convert:
+    """A function that turns non-null Python values of the arrow type `kind` into JSON values."""
+    import pyarrow.types as t
+
+    if t.is_struct(kind):
+        fields = {kind.field(i).name: _nullable(converter(kind.field(i).type)) for i in range(kind.num_fields)}
+        return lambda value: {name: convert(value.get(name)) for name, convert in fields.items()}
+    if t.is_map(kind):
+        key, item = _nullable(converter(kind.key_type)), _nullable(converter(kind.item_type))
+        return lambda pairs: {_key(key(k)): item(v) for k, v in pairs}
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_fixed_size_list(kind) or t.is_list_view(kind) or t.is_large_list_view(kind):
+        element = _nullable(converter(kind.value_type))
+        return lambda values: [element(v) for v in values]
+    if t.is_timestamp(kind):
+        return _utc_text
+    if t.is_date(kind) or t.is_time(kind):
+        return lambda value: value.isoformat()
+    if t.is_decimal(kind):
+        return lambda value: format(value, "f")
+    if t.is_floating(kind):
+        return _float
+    if t.is_dictionary(kind):
+        return converter(kind.value_type)
+    return _by_python_type
+
+
+def _nullable(convert: Convert) -> Convert:
+    return lambda value: None if value is None else convert(value)
+
+
+def _utc_text(value: Any) -> str:
+    return str(value.isoformat()).replace("+00:00", "Z")
+
+
+def _float(value: float) -> Any:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _by_python_type(value: Any) -> Any:
+    if isinstance(value, (bool, int, str)):
+        return value
+    return base64.b64encode(value).decode("ascii") if isinstance(value, (bytes, bytearray, memoryview)) else str(value)
+
+
+def _key(value: Any) -> str:
+    return value if isinstance(value, str) else "true" if value is True else "false" if value is False else str(value)
+
+
+_SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+
+
+def spark_type_text(kind: Any) -> str:
+    """A type of a Delta or Spark schema in its JSON form, as Spark writes it in short: `array<struct<a:int>>`."""
+    if isinstance(kind, str):
+        return _SPARK_NAMES.get(kind, kind)
+    if kind["type"] == "struct":
+        return "struct<" + ",".join(f"{f['name']}:{spark_type_text(f['type'])}" for f in kind["fields"]) + ">"
+    if kind["type"] == "array":
+        return f"array<{spark_type_text(kind['elementType'])}>"
+    if kind["type"] == "map":
+        return f"map<{spark_type_text(kind['keyType'])},{spark_type_text(kind['valueType'])}>"
+    return str(kind.get("type"))

@@ -1,0 +1,191 @@
+"""The schema logs of a dataset's sources: what each version brought, how two differ, and going back to an earlier one.
+
+A log only grows: going back stores a new version that equals the old one, under the storage's lease, so that no update runs meanwhile.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.schema.schema_log import SchemaLog, Version
+from lakelet.autoloader.spec import LOCATION_FILE
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import TableName, split_name
+from lakelet.inspection.inspector import find_dataset
+from lakelet.spark.names.file_states import Source, sources_of
+from lakelet.storage.root import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.files.paths import Place
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference: a column or field by its dotted path, its type before (None: new) and after (None: gone)."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    def as_json(self) -> dict[str, str | None]:
+        return {"name": self.name, "from": self.before, "to": self.after}
+
+
+@dataclass(frozen=True)
+class SchemaVersion:
+    """One version of a log.
+
+    `at`: ISO 8601 in UTC, None where nobody noted it; `reason`: why it was stored; `file`: the first file behind it.
+    """
+
+    number: int
+    at: str | None
+    reason: str
+    file: str | None
+    changes: tuple[Change, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "changes": [change.as_json() for change in self.changes]}
+
+
+@dataclass(frozen=True)
+class SourceHistory:
+    """The versions of one source, oldest first. `source`: `<flow>/<number>`; `location`: the folder above `_schemas`."""
+
+    source: str
+    location: str
+    versions: tuple[SchemaVersion, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {"source": self.source, "location": self.location, "versions": [version.as_json() for version in self.versions]}
+
+
+def read_history(storage: Place, name: str) -> list[SourceHistory]:
+    """The schema logs of all sources of a dataset that read files with inferred columns.
+
+    Raises UNKNOWN_TABLE for a name that is not stored, CF_STATE_DAMAGED for a log that cannot be read.
+    """
+    return [_history(source, location) for source, location in _logs(Storage(storage), name)]
+
+
+def differences(storage: Place, name: str, first: int, second: int, *, source: str | None = None) -> tuple[Change, ...]:
+    """What changed from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
+    _, location = _one(Storage(storage), name, source)
+    versions = _versions(location)
+    return tuple(_changes(_find(versions, first, location), _find(versions, second, location)))
+
+
+@dataclass(frozen=True)
+class RolledBack:
+    """`number`: the new version; `changes`: what it takes back, seen from the version before it."""
+
+    source: str
+    number: int
+    changes: tuple[Change, ...]
+
+
+def roll_back(storage: Place, name: str, to: int, *, source: str | None = None) -> RolledBack:
+    """Store a new version that equals version `to` of one source; the next update starts with it.
+
+    Raises LAKELET_STORAGE_BUSY while an update runs, USAGE where the source or version does not exist or is the newest one already.
+    """
+    root = Storage(storage)
+    shown, location = _one(root, name, source)
+    with root.lease(str(uuid.uuid4())):
+        versions = _versions(location)
+        wanted, newest = _find(versions, to, location), versions[-1]
+        changes = tuple(_changes(newest, wanted))
+        if not changes:
+            raise LakeletError(
+                "USAGE", f"version {newest.number} of {shown} has the columns of version {to}; there is nothing to go back to"
+            )
+        origin = {"reason": f"rolled back to version {to}", "rolled_back_to": to, "at": _now()}
+        made = SchemaLog(location).append(newest.number + 1, wanted.data, wanted.partitions, origin)
+    return RolledBack(shown, made.number, changes)
+
+
+def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
+    """(source, location) of each source of a dataset that has a schema log."""
+    stored = find_dataset(storage.registry(), name)
+    for source in sources_of(storage, TableName(*split_name(stored.name))):
+        location = _location(source)
+        if SchemaLog(location).latest() is not None:
+            yield f"{source.flow}/{source.number}", location
+
+
+def _location(source: Source) -> str:
+    """The folder of the source's schema log: its state folder, or the cloudFiles.schemaLocation that was noted there."""
+    files, folder = files_for(str(source.state))
+    try:
+        return files.read(f"{folder.rstrip('/')}/{LOCATION_FILE}").decode().strip()
+    except FileNotFoundError:
+        return str(source.state)
+
+
+def _one(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:
+    found = list(_logs(storage, name))
+    chosen = [pair for pair in found if wanted is None or wanted in (pair[0], pair[0].rpartition("/")[2])]
+    if len(chosen) == 1:
+        return chosen[0]
+    known = ", ".join(source for source, _ in found)
+    if not found:
+        raise LakeletError("USAGE", f"{name} has no source whose columns were inferred from files", todo="List all names: lakelet show")
+    what = f"{name} has no source {wanted}" if wanted and not chosen else f"{name} has several sources"
+    raise LakeletError("USAGE", what, todo=f"Choose one with --source: {known}")
+
+
+def _versions(location: str) -> list[Version]:
+    return SchemaLog(location).history()
+
+
+def _find(versions: Sequence[Version], number: int, location: str) -> Version:
+    for version in versions:
+        if version.number == number:
+            return version
+    known = ", ".join(str(version.number) for version in versions)
+    raise LakeletError("USAGE", f"{location} has no schema version {number}", todo=f"It has {known}.")
+
+
+def _history(source: str, location: str) -> SourceHistory:
+    versions = _versions(location)
+    before: list[Version | None] = [None, *versions]
+    return SourceHistory(source, location, tuple(_shown(old, new) for old, new in zip(before, versions, strict=False)))
+
+
+def _shown(before: Version | None, version: Version) -> SchemaVersion:
+    origin = version.origin
+    reason = origin.get("reason") or ("new columns arrived" if origin.get("added") else "types grew" if origin.get("widened") else "edited")
+    return SchemaVersion(version.number, origin.get("at"), reason, origin.get("first_file"), tuple(_changes(before, version)))
+
+
+def _changes(before: Version | None, after: Version) -> Iterator[Change]:
+    old, new = _paths(before) if before else {}, _paths(after)
+    yield from (Change(path, old.get(path), kind) for path, kind in new.items() if old.get(path) != kind)
+    yield from (Change(path, kind, None) for path, kind in old.items() if path not in new)
+
+
+def _paths(version: Version) -> Mapping[str, str]:
+    return {**dict(_fields(version.data, "")), **dict(_fields(version.partitions, ""))}
+
+
+def _fields(schema: StructType, prefix: str) -> Iterator[tuple[str, str]]:
+    """Columns with their types, and fields of structs by dotted path: a struct itself only as `struct`."""
+    from pyspark.sql.types import StructType
+
+    for field in schema.fields:
+        if isinstance(field.dataType, StructType):
+            yield f"{prefix}{field.name}", "struct"
+            yield from _fields(field.dataType, f"{prefix}{field.name}.")
+        else:
+            yield f"{prefix}{field.name}", field.dataType.simpleString()
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -1,0 +1,331 @@
+"""Change data capture as declared: `apply_changes`, `create_auto_cdc_flow` and their forms for snapshots (dlt-semantics 1.2, 6).
+
+A call checks its arguments and records a flow with a `ChangeSpec`; which columns there are is known to analysis only. Both spellings mean
+the same; the older one has the arguments of its time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import caller_location
+from lakelet.base.names import split_name
+from lakelet.base.user_code import called
+from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
+from lakelet.language.registry import active_reader, active_registry
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.unsupported import unsupported
+
+_COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
+_SCD_TYPES: Mapping[Any, int] = {"1": 1, "2": 2, 1: 1, 2: 2}
+
+
+def apply_changes(
+    target: Any,
+    source: Any,
+    keys: Any,
+    sequence_by: Any,
+    where: Any = None,
+    ignore_null_updates: Any = None,
+    apply_as_deletes: Any = None,
+    apply_as_truncates: Any = None,
+    column_list: Any = None,
+    except_column_list: Any = None,
+    stored_as_scd_type: Any = "1",
+    track_history_column_list: Any = None,
+    track_history_except_column_list: Any = None,
+    flow_name: Any = None,
+    once: Any = False,
+    ignore_null_updates_column_list: Any = None,
+    ignore_null_updates_except_column_list: Any = None,
+    columns_to_update: Any = None,
+) -> None:
+    """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
+
+    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    """
+    given = dict(locals())
+    declare_changes(given, given.pop("target"), given.pop("flow_name"), caller_location())
+
+
+def create_auto_cdc_flow(
+    target: Any,
+    source: Any,
+    keys: Any,
+    sequence_by: Any,
+    system_sequence_by: Any = None,
+    ignore_null_updates: Any = False,
+    ignore_null_updates_column_list: Any = None,
+    ignore_null_updates_except_column_list: Any = None,
+    columns_to_update: Any = None,
+    apply_as_deletes: Any = None,
+    apply_as_truncates: Any = None,
+    column_list: Any = None,
+    except_column_list: Any = None,
+    stored_as_scd_type: Any = "1",
+    track_history_column_list: Any = None,
+    track_history_except_column_list: Any = None,
+    name: Any = None,
+    once: Any = False,
+    flow_name: Any = None,
+    where: Any = None,
+) -> None:
+    """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
+    given = dict(locals())
+    place = caller_location()
+    if given.pop("system_sequence_by") is not None:
+        unsupported("the argument system_sequence_by (bitemporal tables)", place)
+    name, flow_name = given.pop("name"), given.pop("flow_name")
+    if name is not None and flow_name is not None:
+        raise _contradiction("name and flow_name are the same argument", place, "Give one of them.")
+    declare_changes(given, given.pop("target"), name if name is not None else flow_name, place)
+
+
+def apply_changes_from_snapshot(
+    target: Any,
+    source: Any = None,
+    keys: Any = None,
+    stored_as_scd_type: Any = None,
+    snapshot_and_version: Any = None,
+    track_history_column_list: Any = None,
+    track_history_except_column_list: Any = None,
+    once: Any = False,
+) -> None:
+    """Declare a flow that compares full copies of a source with `target` and applies the differences (dlt-semantics 6.3).
+
+    `source`: a table or view, read once per update, a function that gives one snapshot after the other, or one snapshot with its version;
+    `snapshot_and_version` is the old name for the latter two. `once`: what there is at the first update is applied, and nothing after it
+    until a full refresh. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET.
+    """
+    where = caller_location()
+    if source is not None and snapshot_and_version is not None:
+        raise _contradiction("source and snapshot_and_version are the same argument", where, "Give one of them.")
+    given = source if source is not None else snapshot_and_version
+    _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
+
+
+def create_auto_cdc_from_snapshot_flow(
+    target: Any,
+    source: Any,
+    keys: Any,
+    stored_as_scd_type: Any = "1",
+    track_history_column_list: Any = None,
+    track_history_except_column_list: Any = None,
+    once: Any = False,
+) -> None:
+    """The newer name of `apply_changes_from_snapshot`."""
+    where = caller_location()
+    _snapshots(target, source, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
+
+
+# ------------------------------------------------------------------------------------------------------- declarations
+
+
+def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Location, **of_flow: Any) -> None:
+    """Declare a change flow from the arguments of `apply_changes`, `given` by name.
+
+    `of_flow`: other fields of the flow; its `query`, where the source is more than a name.
+    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    """
+    nulls, null_columns = _null_updates(given, where)
+    spec = ChangeSpec(
+        source=_name("source", given["source"], where),
+        keys=_keys(given["keys"], where),
+        sequence_by=_expression("sequence_by", given["sequence_by"], where, needed=True),
+        scd_type=_scd_type(given["stored_as_scd_type"], where),
+        apply_as_deletes=_expression("apply_as_deletes", given["apply_as_deletes"], where),
+        apply_as_truncates=_expression("apply_as_truncates", given["apply_as_truncates"], where),
+        column_list=_columns("column_list", given["column_list"], where),
+        except_column_list=_columns("except_column_list", given["except_column_list"], where),
+        track_history_column_list=_columns("track_history_column_list", given["track_history_column_list"], where),
+        track_history_except_column_list=_columns("track_history_except_column_list", given["track_history_except_column_list"], where),
+        ignore_null_updates=nulls,
+        ignore_null_columns=null_columns,
+        columns_to_update=_plain("columns_to_update", given["columns_to_update"], where),
+        where=_expression("where", given.get("where"), where),
+        once=_switch("once", given["once"], where),
+    )
+    _add(spec, target, name, where, **of_flow)
+
+
+def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, once: Any, where: Location) -> None:
+    function = source if callable(source) else _once_a_version(source) if isinstance(source, tuple) and len(source) == 2 else None
+    spec = ChangeSpec(
+        source=None if function else _name("source", source, where),
+        keys=_keys(keys, where),
+        scd_type=_scd_type(scd_type, where),
+        track_history_column_list=_columns("track_history_column_list", tracked, where),
+        track_history_except_column_list=_columns("track_history_except_column_list", untracked, where),
+        once=_switch("once", once, where),
+        snapshots=function or "periodic",
+    )
+    _add(spec, target, None, where)
+
+
+def _once_a_version(given: tuple[Any, Any]) -> Callable[[Any], Any]:
+    """The function that gives one (snapshot, version), read while the file was loaded: there is nothing more once it was applied."""
+    return lambda latest: None if latest == given[1] else given
+
+
+def _add(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: Any) -> None:
+    _check_together(spec, where)
+    registry = active_registry()
+    table = registry.resolve(_name("target", target, where), where)
+    flow = str(table)
+    if name is not None:
+        text = _name("flow_name", name, where)
+        flow = text if "." in text else str(registry.resolve(f"`{text}`", where))
+    of_flow = {"query": lambda: _rows(spec, where), **of_flow}
+    registry.add_flow(Flow(name=flow, target=table, where=where, default=False, changes=spec, **of_flow))
+
+
+def _rows(spec: ChangeSpec, where: Location) -> Any:
+    """What the flow reads: a stream of events; a batch for `once` and for a snapshot. The first snapshot, where a function gives them."""
+    reader = active_reader()
+    if reader is None:
+        raise LakeletError("OUTSIDE_PIPELINE", "the source of a change flow was read outside of an update", where=where)
+    if callable(spec.snapshots):
+        return _first_snapshot(called(spec.snapshots, None), where)
+    return reader.table(str(spec.source), streaming=spec.snapshots is None and not spec.once)
+
+
+def _first_snapshot(given: Any, where: Location) -> Any:
+    """The DataFrame of what a snapshot function gave. Raises CDC_NO_SNAPSHOT where there is none."""
+    found = given[0] if isinstance(given, tuple) and len(given) == 2 else None
+    if found is None:
+        raise LakeletError("CDC_NO_SNAPSHOT", "the snapshot function gave no first snapshot", where=where)
+    return found
+
+
+def _check_together(spec: ChangeSpec, where: Location) -> None:
+    """Refuse arguments that exclude each other (dlt-semantics 6.1)."""
+    for one, other in (
+        ("column_list", "except_column_list"),
+        ("track_history_column_list", "track_history_except_column_list"),
+    ):
+        if getattr(spec, one) is not None and getattr(spec, other) is not None:
+            raise _contradiction(f"{one} and {other} exclude each other", where, "Keep one of them.")
+    history = spec.track_history_column_list is not None or spec.track_history_except_column_list is not None
+    if history and spec.scd_type == 1:
+        raise _contradiction(
+            "track_history_* goes with SCD type 2 only: type 1 keeps no history", where, 'Write stored_as_scd_type="2", or leave it out.'
+        )
+    if spec.apply_as_truncates is not None and spec.scd_type == 2:
+        raise _contradiction(
+            "apply_as_truncates goes with SCD type 1 only: history cannot be truncated", where, "Leave it out, or keep the table as type 1."
+        )
+    if spec.columns_to_update is not None and spec.ignore_null_updates is not NullUpdates.NONE:
+        raise _contradiction(
+            "columns_to_update and ignore_null_updates exclude each other: both say what an event sets", where, "Keep one of them."
+        )
+    selected = {path[0].lower() for path in spec.column_list or ()}
+    left_out = {path[0].lower() for path in spec.except_column_list or ()}
+    for key in spec.keys:
+        if (spec.column_list is not None and key[0].lower() not in selected) or key[0].lower() in left_out:
+            raise _contradiction(f"the key column {key[0]!r} is not among the columns of the target", where, "Keys are always kept.")
+
+
+def _null_updates(given: Mapping[str, Any], where: Location) -> tuple[NullUpdates, tuple[ColumnPath, ...]]:
+    """The three forms of ignore_null_updates: all leaves, the listed ones, all but the listed ones; False and None mean none."""
+    everything = given["ignore_null_updates"]
+    if not (everything is None or isinstance(everything, bool)):
+        raise _invalid(f"ignore_null_updates must be True or False, got {everything!r}", where, "Name columns in its lists.")
+    names = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
+    listed, left_out = (_columns(name, given[name], where, nested=True) for name in names)
+    if listed is not None and left_out is not None:
+        raise _contradiction(f"{names[0]} and {names[1]} exclude each other", where, "Keep one of them.")
+    if everything and (listed is not None or left_out is not None):
+        raise _contradiction("ignore_null_updates=True means all columns, and a list was given too", where, "Keep one of them.")
+    if listed is not None:
+        return NullUpdates.ON, listed
+    if left_out is not None:
+        return NullUpdates.EXCEPT, left_out
+    return (NullUpdates.ALL if everything else NullUpdates.NONE), ()
+
+
+# ---------------------------------------------------------------------------------------------------- argument checks
+
+
+def _invalid(what: str, where: Location, todo: str | None = None) -> LakeletError:
+    return LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo)
+
+
+def _contradiction(what: str, where: Location, todo: str) -> LakeletError:
+    return LakeletError("CDC_CONTRADICTION", what, where=where, todo=todo)
+
+
+def _name(argument: str, value: Any, where: Location) -> str:
+    if not isinstance(value, str) or not value.strip():
+        todo = "Name a view: the query that makes the events belongs into one." if argument == "source" else None
+        raise _invalid(f"{argument} must be a name as text, got {value!r}", where, todo)
+    return value
+
+
+def _switch(argument: str, value: Any, where: Location) -> bool:
+    if not isinstance(value, bool):
+        raise _invalid(f"{argument} must be True or False, got {value!r}", where)
+    return value
+
+
+def _is_column(value: Any) -> bool:
+    return hasattr(value, "alias") and _COLUMN.fullmatch(str(value)) is not None
+
+
+def _expression(argument: str, value: Any, where: Location, *, needed: bool = False) -> Any:
+    """SQL text or a Column, as given; None where it may be left out."""
+    if value is None and not needed:
+        return None
+    if not _is_column(value) and not (isinstance(value, str) and value.strip()):
+        raise _invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
+    return in_words_of_spark(value) if isinstance(value, str) else value
+
+
+def _path(argument: str, value: Any, where: Location) -> ColumnPath:
+    """The parts of a column's name, given as text or as `col("name")`."""
+    text = _COLUMN.fullmatch(str(value))[1] if _is_column(value) else value  # type: ignore[index]
+    if not isinstance(text, str):
+        raise _invalid(f'{argument} takes column names as text or col("name"), got {value!r}', where)
+    try:
+        return split_name(text)
+    except ValueError:
+        raise _invalid(f"{argument}: {text!r} is no column name", where) from None
+
+
+def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:
+    if value is None:
+        return None
+    path = _path(argument, value, where)
+    if len(path) > 1:
+        todo = "Leave the table's name out; put back quotes around a name that has a dot."
+        raise _invalid(f"{argument}: {'.'.join(path)!r} is a qualified name", where, todo)
+    return path
+
+
+def _columns(argument: str, value: Any, where: Location, *, nested: bool = False) -> tuple[ColumnPath, ...] | None:
+    """A list of columns without repetition; None where none was given. `nested`: fields of structs may be named."""
+    if value is None:
+        return None
+    if isinstance(value, str) or _is_column(value) or not isinstance(value, Sequence):
+        raise _invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')
+    found = [_path(argument, v, where) if nested else _plain(argument, v, where) for v in value]
+    return tuple({tuple(part.lower() for part in path): path for path in found if path}.values())
+
+
+def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
+    found = _columns("keys", value, where)
+    if not found:
+        raise _invalid("keys names no column", where, 'Write keys=["id"]: the columns that identify a row.')
+    return found
+
+
+def _scd_type(value: Any, where: Location) -> int:
+    if isinstance(value, str) and value.lower() == "bitemporal":
+        unsupported('stored_as_scd_type="bitemporal"', where)
+    if value is None:
+        return 1
+    if isinstance(value, bool) or not isinstance(value, str | int) or value not in _SCD_TYPES:
+        raise _invalid(f"stored_as_scd_type must be 1 or 2, got {value!r}", where, 'Write "1" to keep current rows, "2" to keep history.')
+    return _SCD_TYPES[value]

@@ -1,0 +1,9 @@
+"""`dbutils` and the other names that the service puts into source files, as far as they mean something here. No Spark.
+
+What a call would do outside of the storage is refused with the remedy; what has no effect in a pipeline is accepted with a notice.
+"""
+
+from lakelet.language.dbutils.injected import Injected
+from lakelet.language.dbutils.tools import DBUtils
+
+__all__ = ["DBUtils", "Injected"]

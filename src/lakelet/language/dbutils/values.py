@@ -1,0 +1,141 @@
+"""`dbutils.widgets` from the pipeline's parameters, `dbutils.secrets` from the environment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.locations import caller_location
+from lakelet.base.redaction import remember
+from lakelet.language.dbutils.members import Group, Note
+
+SECRET_PREFIX = "LAKELET_SECRET_"
+
+
+class Widgets(Group):
+    """`dbutils.widgets` of one source file. A value is the argument of the `%run`, else the parameter, else the widget's default."""
+
+    _name = "dbutils.widgets"
+
+    def __init__(self, note: Note, parameters: Mapping[str, str]) -> None:
+        super().__init__(note)
+        self._parameters = dict(parameters)
+        self._defaults: dict[str, str] = {}
+
+    def _given(self, arguments: Mapping[str, str]) -> None:
+        self._parameters.update(arguments)
+
+    def text(self, name: str, defaultValue: str = "", label: str | None = None) -> None:
+        self._defaults[str(name)] = str(defaultValue)
+
+    def dropdown(self, name: str, defaultValue: str, choices: Sequence[str], label: str | None = None) -> None:
+        """Raises ARGUMENT_INVALID if the default is none of the choices, as on the service."""
+        self._choice("dropdown", name, [str(defaultValue)], choices)
+        self.text(name, defaultValue)
+
+    def combobox(self, name: str, defaultValue: str, choices: Sequence[str] = (), label: str | None = None) -> None:
+        self.text(name, defaultValue)
+
+    def multiselect(self, name: str, defaultValue: str, choices: Sequence[str], label: str | None = None) -> None:
+        """The value is text: the chosen ones, joined by commas. Raises ARGUMENT_INVALID if a default is none of the choices."""
+        self._choice("multiselect", name, str(defaultValue).split(",") if defaultValue else [], choices)
+        self.text(name, defaultValue)
+
+    def get(self, name: str) -> str:
+        """Raises WIDGET_UNKNOWN if the widget is not defined and no parameter has its name."""
+        if name in self._parameters:
+            return self._parameters[name]
+        if name in self._defaults:
+            return self._defaults[name]
+        raise LakeletError(
+            "WIDGET_UNKNOWN",
+            f"no widget {name!r} is defined, and no parameter has this name",
+            where=caller_location(),
+            nearest=nearest_names(name, [*self._defaults, *self._parameters]),
+            todo=f"Set it in the pipeline's configuration, or with --param {name}=VALUE.",
+        )
+
+    def getArgument(self, name: str, defaultValue: str | None = None) -> str:
+        """`get`, with a value for the case that there is none."""
+        if defaultValue is not None and name not in self._defaults and name not in self._parameters:
+            return str(defaultValue)
+        return self.get(name)
+
+    def getAll(self) -> dict[str, str]:
+        """The defined widgets with their values."""
+        return {name: self.get(name) for name in self._defaults}
+
+    def remove(self, name: str) -> None:
+        self._defaults.pop(name, None)
+
+    def removeAll(self) -> None:
+        self._defaults.clear()
+
+    def _choice(self, kind: str, name: str, defaults: Sequence[str], choices: Sequence[Any]) -> None:
+        known = [str(choice) for choice in choices]
+        wrong = next((one for one in defaults if one not in known), None)
+        if wrong is not None:
+            raise LakeletError(
+                "ARGUMENT_INVALID",
+                f"the default {wrong!r} of the {kind} {name!r} is none of its choices",
+                where=caller_location(),
+                nearest=nearest_names(wrong, known),
+                todo=f"Choices are {', '.join(known) or 'none'}.",
+            )
+
+
+class SecretMetadata(NamedTuple):
+    key: str
+
+
+class Secrets(Group):
+    """`dbutils.secrets`. The secret `key` of `scope` is the environment variable `LAKELET_SECRET_<SCOPE>_<KEY>`.
+
+    Upper case, with `_` for what is neither letter nor digit: scope `kv-prod`, key `sql.password` → LAKELET_SECRET_KV_PROD_SQL_PASSWORD.
+    """
+
+    _name = "dbutils.secrets"
+
+    def __init__(self, note: Note, environ: Mapping[str, str]) -> None:
+        super().__init__(note)
+        self._environ = environ
+
+    def get(self, scope: str, key: str) -> str:
+        """Raises SECRET_MISSING with the name of the variable. The value is blotted out in messages from here on."""
+        name = secret_variable(scope, key)
+        if name not in self._environ:
+            raise LakeletError(
+                "SECRET_MISSING",
+                f"the secret {key!r} of the scope {scope!r} is not in the environment",
+                where=caller_location(),
+                nearest=nearest_names(name, [n for n in self._environ if n.startswith(SECRET_PREFIX)]),
+                todo=f"Set the variable {name}.",
+            )
+        value = self._environ[name]
+        remember(value)
+        return value
+
+    def getBytes(self, scope: str, key: str) -> bytes:
+        return self.get(scope, key).encode()
+
+    def list(self, scope: str) -> list[SecretMetadata]:
+        """The keys of a scope as far as variables tell them: in lower case, with `_` for other signs."""
+        prefix = secret_variable(scope, "")
+        return [SecretMetadata(name.removeprefix(prefix).lower()) for name in sorted(self._environ) if name.startswith(prefix)]
+
+    def listScopes(self) -> Any:
+        """Raises DBUTILS_REFUSED: names of variables do not tell where the scope ends."""
+        raise self._refused(
+            "listScopes", "Variables of the environment do not tell scopes.", "Name the scope: dbutils.secrets.list(SCOPE)."
+        )
+
+
+def secret_variable(scope: str, key: str) -> str:
+    """The environment variable that holds a secret."""
+    return f"{SECRET_PREFIX}{_upper(scope)}_{_upper(key)}"
+
+
+def _upper(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]", "_", str(text)).upper()

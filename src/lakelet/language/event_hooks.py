@@ -1,0 +1,54 @@
+"""`@dp.on_event_hook`: functions that are told every event of an update (dlt-semantics 1.9).
+
+Here they are declared; `eventlog.hookrunner` calls them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import function_location
+from lakelet.language.model import Hook
+from lakelet.language.registry import active_registry
+
+
+def on_event_hook(user_event_hook_fn: Any = None, max_allowable_consecutive_failures: int | None = None) -> Any:
+    """Have the decorated function called with each event, a dictionary whose `details` are parsed; works with and without parentheses.
+
+    Args:
+        user_event_hook_fn: the function, when the decorator is written without parentheses.
+        max_allowable_consecutive_failures: the hook is disabled when it fails more often than this in a row; None means never.
+
+    Returns the function itself. Raises ARGUMENT_INVALID unless the function takes exactly one argument.
+    """
+    if user_event_hook_fn is None:
+        return lambda function: on_event_hook(function, max_allowable_consecutive_failures)
+    where = function_location(user_event_hook_fn)
+    _check(user_event_hook_fn, where)
+    allowed = max_allowable_consecutive_failures
+    if allowed is not None and (isinstance(allowed, bool) or not isinstance(allowed, int) or allowed < 0):
+        todo = "Give a number from 0 on, or None for no limit."
+        raise LakeletError("ARGUMENT_INVALID", f"max_allowable_consecutive_failures is {allowed!r}", where=where, todo=todo)
+    name = getattr(user_event_hook_fn, "__name__", type(user_event_hook_fn).__name__)
+    active_registry().add_hook(Hook(name, user_event_hook_fn, where, allowed))
+    return user_event_hook_fn
+
+
+def _check(function: Any, where: Location) -> None:
+    """Refuse what could not be called with one event."""
+    todo = "Write @dp.on_event_hook above: def my_hook(event): ..."
+    if not callable(function):
+        raise LakeletError("ARGUMENT_INVALID", f"on_event_hook decorates a function, got {function!r}", where=where, todo=todo)
+    if inspect.iscoroutinefunction(function):
+        raise LakeletError("ARGUMENT_INVALID", "an event hook cannot be an async function: nobody would await it", where=where, todo=todo)
+    try:
+        signature = inspect.signature(function)
+        signature.bind({})
+    except TypeError as problem:
+        what = f"an event hook takes exactly one argument, the event: {problem}"
+        raise LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo) from None
+    if len(signature.parameters) != 1:
+        what = f"an event hook takes exactly one argument, the event; this one has {len(signature.parameters)}"
+        raise LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo)

@@ -1,0 +1,75 @@
+"""Where source files find the modules they import: the import roots, and what they put on `sys.path` themselves. No Spark.
+
+On the service a file says `sys.path.append("../lib")`, which is relative to its own folder, or names a folder of the workspace
+(`/Workspace/Users/jo/shop/lib`). Neither is where it says when the update is called elsewhere, on this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import ModuleType
+
+_WORKSPACE = "/Workspace/"
+
+
+class ImportPath:
+    """Finds what Python's own search does not, in the folders that the additions to `sys.path` mean here.
+
+    `source` is the file that runs. Asked last of all finders, so what is installed or found as it stands stays what it is.
+    """
+
+    def __init__(self, roots: Sequence[Path], files: Sequence[Path]) -> None:
+        self.source: Path | None = None
+        self._roots = [*roots]
+        self._folders = list(dict.fromkeys(file.parent for file in files))
+        self._ours: frozenset[str] = frozenset()
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """The interface of `sys.meta_path`; only modules without a package are looked for, their parts are found through them."""
+        places = [str(place) for place in self.added()] if path is None else []
+        return PathFinder.find_spec(name, places, target) if places else None
+
+    def folders(self) -> list[Path]:
+        """Where modules of the user may lie: the import roots and what was added."""
+        return [*self._roots, *self.added()]
+
+    def added(self) -> list[Path]:
+        """The folders that are meant by what was put on `sys.path`, in the order in which they are looked through."""
+        entries = [entry for entry in sys.path if entry and entry not in self._ours]
+        return list(dict.fromkeys(place.resolve() for entry in entries for place in self._meant(entry) if place.is_dir()))
+
+    def _meant(self, entry: str) -> Iterator[Path]:
+        yield Path(entry)
+        if entry.startswith(_WORKSPACE):
+            yield Path(os.sep, entry.removeprefix(_WORKSPACE))  # people write it in front of a path that is one of this machine here
+            yield from self._by_tail(Path(entry.removeprefix(_WORKSPACE)))
+            return
+        relative = os.path.relpath(entry) if os.path.isabs(entry) else entry
+        for folder in [*([self.source.parent] if self.source else []), *self._folders, *self._roots]:
+            yield Path(os.path.normpath(folder / relative))
+
+    def _by_tail(self, path: Path) -> Iterator[Path]:
+        """The folder of the workspace as far as a project folder has the same: `Users/jo/shop/lib` is `lib` of the project `shop`."""
+        for at in range(len(path.parts)):
+            for root in self._roots:
+                yield root.joinpath(*path.parts[at:])
+                if root.name == path.parts[at]:
+                    yield root.joinpath(*path.parts[at + 1 :])
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """The import roots are on `sys.path` inside the block; afterwards it is what it was."""
+        saved = list(sys.path)
+        sys.path[:0] = [str(root) for root in self._roots]
+        self._ours = frozenset(sys.path)
+        sys.meta_path.append(self)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(self)
+            sys.path[:] = saved

@@ -1,0 +1,228 @@
+"""From source files to `Definitions`: runs each file once under a registry. No Spark; the session comes in through the door."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.locations import code_location, display_path
+from lakelet.base.names import Namespace
+from lakelet.base.redaction import redacted
+from lakelet.base.user_code import contained, is_library, original, said
+from lakelet.config.named_tables import table_flag
+from lakelet.config.path_map import python_path_hint
+from lakelet.language import api
+from lakelet.language.dbutils import Injected
+from lakelet.language.dbutils.files import Locate
+from lakelet.language.dlt_modules import dlt_modules
+from lakelet.language.import_paths import ImportPath
+from lakelet.language.model import Definitions, Kind
+from lakelet.language.notebook import Source, Sources
+from lakelet.language.property_notices import check_properties
+from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the files declare, what was noted on the way, and the helper modules they imported.
+
+    `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `complete`: every file ran to its end;
+    if not, a name that seems to be missing may stand in the rest.
+    """
+
+    definitions: Definitions
+    notices: tuple[Notice, ...]
+    helpers: tuple[ModuleType, ...]
+    errors: tuple[LakeletError, ...] = ()
+    complete: bool = True
+
+
+@contextmanager
+def loaded(
+    files: Sequence[Path],
+    *,
+    import_roots: Sequence[Path],
+    namespace: Namespace,
+    injected: Mapping[str, Any],
+    parameters: Mapping[str, str] | None = None,
+    remarks: Sequence[Notice] = (),
+    locate: Locate = str,
+) -> Iterator[Loaded]:
+    """Run `files` in order and yield what they declare; the import environment lasts as long as the block.
+
+    Args:
+        files: source files and notebooks in Python or SQL; `injected` names (such as `spark`) are their globals, beside `dbutils`.
+        import_roots: folders from which the files import helper modules.
+        parameters: the pipeline's configuration, for widgets and for `${…}` in SQL.
+        remarks: notices that come before those of the files.
+        locate: where a path of user code lies here, for `dbutils.fs`.
+
+    Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
+    """
+    if not files:
+        raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")
+    registry = Registry(namespace)
+    registry.notices += remarks
+    before = set(sys.modules)
+    tools = Injected(injected, note=_noting(registry), parameters=parameters or {}, locate=locate)
+    imports = ImportPath(import_roots, files)
+    with dlt_modules(), tools.importable(), imports.installed():
+        try:
+            found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
+            with recording(registry), tools.while_loading(), closing(found) as sources:
+                to_the_end = [_run(file, sources, registry, imports) for file in files]
+            complete = all(to_the_end)
+            definitions = registry.definitions(complete=complete)
+            check_properties(definitions, registry)
+            if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
+                registry.errors.append(_empty(files, registry.notices))
+            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), complete)
+        finally:
+            for module in _helpers(before, imports.folders()):
+                sys.modules.pop(module.__name__, None)
+
+
+def _noting(registry: Registry) -> Callable[[Notice], None]:
+    """Where the injected names leave their notices: with the flow whose function runs, else with those of loading."""
+
+    def note(notice: Notice) -> None:
+        own = getattr(active_reader(), "notices", None)
+        (registry.notices if own is None else own).append(notice)
+
+    return note
+
+
+def _empty(files: Sequence[Path], notices: Sequence[Notice]) -> LakeletError:
+    """The error for sources without a table; what was left out of them may be the reason."""
+    shown = [display_path(str(file)) for file in files]
+    looked = "looked at " + ", ".join(shown[:5]) + (f" and {len(shown) - 5} more" if len(shown) > 5 else "")
+    return LakeletError(
+        "EMPTY_PIPELINE",
+        "the sources define no table",
+        why="\n".join([looked, *(f"{notice.where}: {notice.text}" for notice in notices[:3])]),
+        todo="Define at least one with @dlt.table; views alone are never stored.",
+    )
+
+
+def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], bool]:
+    """What declares the SQL of a source: into the active registry, on this session."""
+
+    def declare(source: Source) -> bool:
+        from lakelet.language import sql  # here, because most pipelines hold none
+
+        cells = [sql.Cell(cell.text, cell.line, cell.number) for cell in source.own()]
+        return sql.declare(cells, source.file, configuration=parameters, session=session)
+
+    return declare
+
+
+def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> bool:
+    """Run one file as `__main__`, as hosted source files are; collect what goes wrong. Returns whether it came to its end."""
+    shown = display_path(str(file))
+    imports.source = file
+    try:
+        with contained():
+            return sources.run(file)[1]
+    except LakeletError as error:
+        registry.errors.append(name_left_out(error, registry.notices))
+    except SyntaxError as error:
+        registry.errors.append(
+            LakeletError(
+                "SOURCE_FAILED",
+                f"the file does not compile: {error.msg}",
+                where=code_location(error.filename or str(file), error.lineno or 1),
+                why=(error.text or "").strip() or None,
+                todo="Correct the syntax.",
+            )
+        )
+    except Exception as raised:
+        cause = original(raised)
+        failed = LakeletError(
+            "SOURCE_FAILED",
+            f"loading the file failed: {said(cause, _first_line(cause))}",
+            where=innermost_location(cause, [Path(os.sep)]) or Location(shown, 1),
+            nearest=_nearest(cause),
+            todo=_hint(cause),
+        )
+        registry.errors.append(name_left_out(failed, registry.notices))
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    """Of an error that Java raised and pyspark has no class for, what Java says instead of which call it was."""
+    lines = redacted(str(error)).strip().splitlines() or [""]
+    return lines[1][2:] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
+    if isinstance(error, NameError) and error.name == "dbutils":
+        return "In a helper module: from databricks.sdk.runtime import dbutils"
+    if hint := python_path_hint(error) or data_source_hint(str(error)):
+        return hint
+    if "'JavaPackage' object is not callable" in str(error):
+        return "It calls a Java class of a package that this session does not have: put its jars into the folder `jars` of pyspark."
+    condition = error.getCondition() if hasattr(error, "getCondition") else None
+    if condition == "SQL_CONF_NOT_FOUND":
+        key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
+        return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
+    if condition in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
+        told = error.getMessageParameters() or {}  # type: ignore[attr-defined]
+        name = told.get("relationName") or told.get("identifier") or "NAME"
+        inside = "Tables of the pipeline can be read inside a dataset's function only."
+        return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {inside}"
+    return "Code outside of functions runs when the file is loaded; nothing else has run."
+
+
+def data_source_hint(text: str) -> str | None:
+    """What to do where Spark says that it has no data source of a name; None where it says something else."""
+    missing = re.search(r"Failed to find (?:the )?data source: ([\w-]+)", text)
+    return f"Put the jars of the package that has {missing[1]!r}, for this Spark, into the folder `jars` of pyspark." if missing else None
+
+
+_UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
+_NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attribute) '(?P<name>\w+)'")
+
+
+def _nearest(error: BaseException) -> tuple[str, ...]:
+    """Names of the language close to one that it does not have."""
+    text = str(error)
+    if match := _NOT_IN_MODULE.search(text):
+        return nearest_names(match["name"], api.DLT) if "'dlt'" in text or "'pyspark.pipelines'" in text else ()
+    if match := _UNEXPECTED.search(text):
+        arguments = [name for f in api.DLT.values() if f.__name__ == match["function"] for name in inspect.signature(f).parameters]
+        return nearest_names(match["name"], arguments)
+    return ()
+
+
+def innermost_location(error: BaseException, roots: Sequence[Path]) -> Location | None:
+    """The deepest line of the traceback that lies in user code: below one of `roots` (or any file outside of libraries)."""
+    best = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        inside = any(str(frame.filename).startswith(str(root)) for root in roots)
+        if inside and not is_library(frame.filename):
+            best = code_location(frame.filename, frame.lineno or 1)
+    return best
+
+
+def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:
+    """Modules imported since `before` that lie below `roots`: the user's own, not installed packages."""
+    below = tuple(str(root.resolve()) + os.sep for root in roots)
+    found = []
+    for name, module in list(sys.modules.items()):
+        folders = list(getattr(module, "__path__", ()))  # a package without __init__.py has no file
+        origin = getattr(module, "__file__", None) or next(iter(folders), None)
+        if name not in before and origin and not is_library(origin) and str(Path(origin).resolve()).startswith(below):
+            found.append(module)
+    return tuple(found)

@@ -1,0 +1,218 @@
+"""What user code declares, as frozen values. No Spark, no I/O.
+
+A pipeline is `Definitions`: datasets, and the flows that write to them. Terms: `docs/how-it-works.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Literal
+
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
+
+QueryFunction = Callable[[], Any]
+"""A dataset's function: no arguments in, a Spark DataFrame out."""
+
+
+class Action(Enum):
+    """What happens to a row that breaks an expectation (dlt-semantics 3.1)."""
+
+    WARN = "warn"
+    DROP = "drop"
+    FAIL = "fail"
+
+
+class Kind(Enum):
+    """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (1.6).
+
+    A SINK is only written to; it has a place in the graph and in the event log like a dataset, and no rows of its own.
+    """
+
+    TABLE = "table"
+    STREAMING_TABLE = "streaming_table"
+    MATERIALIZED_VIEW = "materialized_view"
+    VIEW = "view"
+    SINK = "sink"
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A named boolean constraint. `constraint` is SQL text or a Spark Column."""
+
+    name: str
+    constraint: Any
+    action: Action
+    where: Location
+
+    @property
+    def text(self) -> str:
+        return self.constraint if isinstance(self.constraint, str) else str(self.constraint)
+
+
+_FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "avro"})
+
+SinkHandler = Callable[[Any, int], Any]
+"""A micro-batch as DataFrame and its number in; what comes out is not used (dlt-semantics 1.9)."""
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where a sink's rows go: a data source of Spark's by its `format`, or the user's `handler`, whose format is `foreach_batch`.
+
+    `table`: the table that a Delta sink names instead of a path.
+    """
+
+    format: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    handler: SinkHandler | None = None
+    table: TableName | None = None
+
+    @property
+    def is_delta(self) -> bool:
+        return self.handler is None and self.format.lower() == "delta"
+
+    @property
+    def is_files(self) -> bool:
+        """Whether it is a folder of files without a log."""
+        return self.handler is None and self.format.lower() in _FILE_FORMATS
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One dataset as declared.
+
+    `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
+    schema; views without it are temporary.
+    """
+
+    name: TableName
+    kind: Kind
+    where: Location
+    comment: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    partition_cols: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+    schema: Any = None
+    private: bool = False
+    expectations: tuple[Expectation, ...] = ()
+    sink: Sink | None = None
+    published: bool = False
+
+    @property
+    def is_temporary_view(self) -> bool:
+        """Whether it is a view that has no catalog and schema, so that only its bare name means it."""
+        return self.kind is Kind.VIEW and not self.published
+
+
+ColumnPath = tuple[str, ...]
+"""A column by the parts of its name: one part, or several for a field of a struct."""
+
+SnapshotFunction = Callable[[Any], Any]
+"""Latest version or None in; None, or (DataFrame, version) out (dlt-semantics 6.3)."""
+
+
+class NullUpdates(Enum):
+    """Whose nulls say nothing in an upsert: of no leaf, of every leaf, of the listed ones, of all but those (dlt-semantics 6.1)."""
+
+    NONE = "none"
+    ALL = "all"
+    ON = "on"
+    EXCEPT = "except"
+
+
+@dataclass(frozen=True)
+class ChangeSpec:
+    """How a flow's rows change its target: change data capture (dlt-semantics 6).
+
+    Attributes:
+        source: name of the table or view with the changes or snapshots, as written; None where `snapshots` is a function.
+        keys: columns that identify a row of the target.
+        sequence_by: orders the events of a key: SQL text or a Column. None for snapshots, whose version takes its place.
+        scd_type: 1 keeps the current row of a key, 2 every version.
+        apply_as_deletes, apply_as_truncates: conditions, SQL text or a Column; only TRUE counts.
+        column_list, except_column_list: the columns of the target; at most one is given, None means all.
+        track_history_column_list, track_history_except_column_list: whose changes open a version (type 2); at most one is given.
+        ignore_null_updates: whose nulls say nothing; `ignore_null_columns` belongs to ON and EXCEPT.
+        columns_to_update: the source column that names the leaves an event sets.
+        where: a condition that every source row meets.
+        once: a batch that is applied one time until a full refresh.
+        snapshots: None for a feed of events, "periodic", or the function that gives the snapshots one by one.
+    """
+
+    source: str | None
+    keys: tuple[ColumnPath, ...]
+    sequence_by: Any = None
+    scd_type: int = 1
+    apply_as_deletes: Any = None
+    apply_as_truncates: Any = None
+    column_list: tuple[ColumnPath, ...] | None = None
+    except_column_list: tuple[ColumnPath, ...] | None = None
+    track_history_column_list: tuple[ColumnPath, ...] | None = None
+    track_history_except_column_list: tuple[ColumnPath, ...] | None = None
+    ignore_null_updates: NullUpdates = NullUpdates.NONE
+    ignore_null_columns: tuple[ColumnPath, ...] = ()
+    columns_to_update: ColumnPath | None = None
+    where: Any = None
+    once: bool = False
+    snapshots: Literal["periodic"] | SnapshotFunction | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
+
+    `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source. `once`: a batch
+    that is appended one time until a full refresh (5.6); for a change flow its `changes` say so. `update`: a stream into a sink that
+    tells which rows of its result changed (output mode update).
+    """
+
+    name: str
+    target: TableName
+    query: QueryFunction
+    where: Location
+    default: bool
+    comment: str | None = None
+    spark_conf: Mapping[str, str] = field(default_factory=dict)
+    changes: ChangeSpec | None = None
+    language: Literal["PYTHON", "SQL"] = "PYTHON"
+    once: bool = False
+    update: bool = False
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A function that is told the events of each update (dlt-semantics 1.9).
+
+    `max_failures`: how often it may fail in a row before it is disabled; None means as often as it likes.
+    """
+
+    name: str
+    function: Callable[[Any], Any]
+    where: Location
+    max_failures: int | None = None
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Everything one pipeline declares, in the order of declaration."""
+
+    datasets: tuple[Dataset, ...]
+    flows: tuple[Flow, ...]
+    hooks: tuple[Hook, ...] = ()
+
+    @property
+    def sinks(self) -> tuple[Dataset, ...]:
+        """The targets outside of the pipeline."""
+        return tuple(dataset for dataset in self.datasets if dataset.sink is not None)
+
+    def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
+        """Key of each dataset → the flows that write to it, in the order of declaration."""
+        found: dict[str, tuple[Flow, ...]] = {dataset.name.key: () for dataset in self.datasets}
+        for flow in self.flows:
+            key = flow.target.key
+            found[key] = (*found.get(key, ()), flow)
+        return found

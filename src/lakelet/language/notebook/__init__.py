@@ -1,0 +1,10 @@
+"""Source files as the service takes them: plain Python and SQL, Databricks notebooks in both, Jupyter notebooks. No Spark.
+
+`read_source` cuts a file into cells, `Sources` runs them, each file once and with the notebooks it names by `%run`.
+"""
+
+from lakelet.language.notebook.cells import read_source
+from lakelet.language.notebook.running import NotebookExit, Sources
+from lakelet.language.notebook.source import Cell, Source
+
+__all__ = ["Cell", "NotebookExit", "Source", "Sources", "read_source"]

@@ -1,0 +1,228 @@
+"""Runs source files: their Python cells as one module, their SQL cells as declarations.
+
+Cells that a pipeline does not execute are left out as on the service, each with a notice; only Markdown needs none.
+"""
+
+from __future__ import annotations
+import __future__ as futures
+
+import ast
+import asyncio
+import builtins
+import inspect
+import linecache
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.locations import cell_filename
+from lakelet.language.notebook.cells import read_source
+from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
+from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
+from lakelet.language.registry import active_registry
+
+_SUFFIXES = (".py", ".ipynb", ".sql")
+_FUTURES = sum(getattr(futures, name).compiler_flag for name in futures.all_feature_names)
+_QUIET = frozenset({"md", "md-sandbox", "skip"})
+_MAKES = frozenset({"sh", "bash", "fs", "sql", "scala", "r", "python", "writefile", "environment", "conda", "!"})
+"""Commands whose cells may make files, tables or packages that later code needs."""
+
+
+class NotebookExit(BaseException):
+    """`dbutils.notebook.exit`: the rest of the file is not wanted. No `except Exception` of the user's stops it."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a source file runs in: its module, and who takes the arguments that a `%run` hands on."""
+
+    module: ModuleType
+    arguments: Callable[[Mapping[str, str]], None]
+
+
+@dataclass
+class Sources:
+    """The source files of one pipeline, run in order, each once.
+
+    Attributes:
+        frame: makes what a file runs in: a module with the injected names.
+        declare: takes the SQL of a source; returns whether all of it was understood.
+        files: all source files, so that a notebook that another one runs does not run again.
+    """
+
+    frame: Callable[[Path], Frame]
+    declare: Callable[[Source], bool]
+    files: Sequence[Path] = ()
+    _done: dict[Path, ModuleType] = field(default_factory=dict)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self, file: Path) -> tuple[ModuleType, bool]:
+        """Run one source file; its module, and whether it came to its end and all its SQL was understood.
+
+        Raises what the file raises, SyntaxError before any of its cells runs, and LakeletError for what is no source.
+        """
+        known = self._done.get(file.resolve())
+        if known is not None:
+            return known, True
+        frame = self.frame(file)
+        self._done[file.resolve()] = frame.module
+        try:
+            return frame.module, self._run(read_source(file), frame, (file.resolve(),))
+        except NotebookExit:
+            return frame.module, True
+
+    def _run(self, source: Source, frame: Frame, within: tuple[Path, ...]) -> bool:
+        self._note_others(source)
+        if source.language == SQL:
+            return self.declare(source)
+        linecache.cache.pop(str(source.file), None)
+        understood = True
+        for step in _compiled(source):
+            if isinstance(step, CodeType):
+                self._execute(step, frame)
+            else:
+                understood &= self._include(source, *step, frame, within)
+        return understood
+
+    def _execute(self, code: CodeType, frame: Frame) -> None:
+        """Run a piece of code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
+        if not code.co_flags & inspect.CO_COROUTINE:
+            exec(code, vars(frame.module))
+            return
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+        self._loop.run_until_complete(eval(code, vars(frame.module)))
+
+    def close(self) -> None:
+        """End the event loop, if the notebooks had one."""
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+    def _include(self, source: Source, cell: Cell, magic: Magic, frame: Frame, within: tuple[Path, ...]) -> bool:
+        """Run the notebook that a `%run` names, in the module of the one that names it."""
+        where = source.where(cell, cell.line + magic.line - 1)
+        path, given = run_target(magic.rest)
+        file = _named(source.file, path, where)
+        if file in within:
+            shown = " → ".join(one.name for one in (*within, file))
+            raise LakeletError("NOTEBOOK_NOT_FOUND", f"%run {path} comes back to a notebook that is running", where=where, why=shown)
+        if file in self._done:
+            taken = {name: value for name, value in vars(self._done[file]).items() if not name.startswith("__")}
+            vars(frame.module).update({name: value for name, value in taken.items() if name not in ("dbutils",)})
+            return True
+        if file in {one.resolve() for one in self.files}:
+            self._done[file] = frame.module
+            text = f"%run {path}: the notebook is a source of the pipeline itself; it runs here, and not a second time"
+            active_registry().note(text, where)
+        frame.arguments(given)
+        return self._run(read_source(file), frame, (*within, file))
+
+    @staticmethod
+    def _note_others(source: Source) -> None:
+        """One notice for each kind of cell that is left out, at the first of them."""
+        own = {PYTHON: "Python", SQL: "SQL"}[source.language]
+        others: dict[str, list[Cell]] = {}
+        for cell in source.cells:
+            if cell.language not in (source.language, *_QUIET):
+                others.setdefault(cell.language, []).append(cell)
+        for language, (first, *more) in others.items():
+            rest = ", ".join(f"cell {cell.number}" if cell.number else f"line {cell.line}" for cell in more)
+            which = f"{len(more) + 1} cells are left out, the others at {rest}" if more else "the cell is left out"
+            text = f"%{language}: {which}; of this notebook a pipeline executes the {own} cells only"
+            active_registry().note(text, source.where(first), magic=f"%{language}" if language in _MAKES else None)
+
+
+def _named(source: Path, path: str, where: Location) -> Path:
+    """The notebook that a `%run` in `source` means: relative to it, with or without extension. Raises NOTEBOOK_NOT_FOUND."""
+    base = Path(os.path.normpath(source.resolve().parent / path))
+    choices = [base.with_name(base.name + suffix) for suffix in _SUFFIXES] if path else []
+    hit = next((one for one in [*choices, *([base] if path else [])] if one.is_file()), None)
+    if hit is not None:
+        return hit.resolve()
+    beside = [one.stem for one in base.parent.iterdir() if one.suffix in _SUFFIXES] if base.parent.is_dir() else []
+    absolute = path.startswith("/")
+    raise LakeletError(
+        "NOTEBOOK_NOT_FOUND",
+        f"%run {path}: there is no such notebook" if path else "%run names no notebook",
+        where=where,
+        why="It is a path in a workspace, which is not on this machine." if absolute else f"looked in {base.parent}",
+        nearest=nearest_names(base.name, beside),
+        todo="Name it relative to this notebook, as in %run ./helpers.",
+    )
+
+
+def _compiled(source: Source) -> list[CodeType | tuple[Cell, Magic]]:
+    """All cells of a Python source, compiled: code objects, and between them the `%run` commands. Raises SyntaxError."""
+    steps: list[CodeType | tuple[Cell, Magic]] = []
+    flags = 0
+    if any(cell.uncommented for cell in source.own()):
+        _remember(str(source.file), _as_executed(source))
+    for cell in source.own():
+        filename = cell_filename(str(source.file), cell.number)
+        if cell.number is not None:
+            _remember(filename, cell.text)
+        for piece in _pieces(source, cell, filename):
+            if isinstance(piece, Magic):
+                if piece.name == "run":
+                    steps.append((cell, piece))
+                else:
+                    magic = {"!": "!"}.get(piece.name, f"%{piece.name}") if piece.name in _MAKES else None
+                    active_registry().note(_notice(piece), source.where(cell, cell.line + piece.line - 1), magic=magic)
+                continue
+            above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
+            awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
+            code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
+            flags |= code.co_flags & _FUTURES
+            steps.append(code)
+    return steps
+
+
+def _pieces(source: Source, cell: Cell, filename: str) -> Iterator[Code | Magic]:
+    """The pieces of a cell; plain Python files have no magic commands. Lines of a SyntaxError are those of the file."""
+    if not source.notebook:
+        yield Code(cell.text, 1)
+        return
+    try:
+        yield from pieces(cell.text, filename)
+    except SyntaxError as error:
+        lines = cell.text.split("\n")
+        error.text = lines[min(error.lineno or 1, len(lines)) - 1]  # Python looks into the file, whose lines are others
+        error.lineno = (error.lineno or 1) + cell.line - 1
+        raise
+
+
+def _notice(magic: Magic) -> str:
+    if magic.name == "pip":
+        named = packages(magic.rest)
+        what = f"packages come from this environment; the notebook asks for {', '.join(named)}" if named else "nothing is installed here"
+        return f"%pip {magic.rest}: {what}"
+    if magic.name == "!":
+        return f"!{magic.rest}: shell commands are left out"
+    return f"%{magic.name}: the command is left out"
+
+
+def _as_executed(source: Source) -> str:
+    """The file's text with uncommented cells in the place of their comments: what tracebacks and `inspect` should show."""
+    lines = source.file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n").split("\n")
+    for cell in source.own():
+        own = cell.text.split("\n")
+        lines[cell.line - 1 : cell.line - 1 + len(own)] = own
+    return "\n".join(lines)
+
+
+def _remember(filename: str, text: str) -> None:
+    """Let `linecache` have the text: no file holds it in this form."""
+    linecache.cache[filename] = (len(text), None, [line + "\n" for line in text.split("\n")], filename)
+
+
+def new_module(file: Path, names: Mapping[str, Any]) -> ModuleType:
+    """A module as source files run in. It is a real one: pickling by value and `inspect` look for one, and guards for `__main__` hold."""
+    module = ModuleType("__main__")
+    module.__file__ = str(file)
+    vars(module).update(names, __builtins__=builtins)
+    return module

@@ -1,0 +1,209 @@
+"""Where declarations go: the registry that is active while source files are loaded.
+
+The functions of `api` neither know nor care what happens to a declaration; they hand it to the active registry. The runtime, the
+pytest plugin and the tests each make one active for the time of a `with` block.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, cast
+
+from lakelet.base import active
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import caller_location
+from lakelet.base.names import Namespace, TableName
+from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
+from lakelet.language.sql_text.table_names import without_strings
+from lakelet.language.targets import idle_sinks, target_problems
+
+_SUBQUERY = re.compile(r"\(\s*(SELECT|WITH)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something accepted that has no effect here; the result cannot differ because of it.
+
+    `magic`: the command of a notebook's cell or line that was left out and may have made what later code needs.
+    """
+
+    text: str
+    where: Location
+    magic: str | None = None
+
+
+class Reader(Protocol):
+    """Answers `dlt.read` and `dlt.read_stream` while a dataset's function runs, and opens the source of a change flow."""
+
+    def batch(self, name: str) -> Any: ...
+
+    def stream(self, name: str, options: dict[str, str]) -> Any: ...
+
+    def table(self, name: str, *, streaming: bool) -> Any: ...
+
+
+class Registry:
+    """Collects datasets and flows; remembers every contradiction instead of stopping at the first."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self.notices: list[Notice] = []
+        self.errors: list[LakeletError] = []
+        self._datasets: dict[str, Dataset] = {}
+        self._flows: dict[str, Flow] = {}
+        self._hooks: list[Hook] = []
+
+    def resolve(self, text: str, where: Location) -> TableName:
+        """Full name meant by `text`. Raises ARGUMENT_INVALID if it is none."""
+        try:
+            return self.namespace.resolve(text)
+        except ValueError as problem:
+            raise LakeletError("ARGUMENT_INVALID", str(problem), where=where) from None
+
+    def add_dataset(self, dataset: Dataset) -> None:
+        first = self._datasets.get(dataset.name.key)
+        if first is not None:
+            self.errors.append(
+                LakeletError(
+                    "DUPLICATE_DATASET",
+                    f"two definitions carry the name {dataset.name}",
+                    where=dataset.where,
+                    dataset=str(dataset.name),
+                    why=f"the first one is in {first.where}",
+                    todo="Rename one of them.",
+                )
+            )
+            return
+        self._datasets[dataset.name.key] = replace(dataset, expectations=())
+        self.add_expectations(dataset.name, dataset.expectations)
+
+    def add_expectations(self, name: TableName, expectations: Sequence[Expectation]) -> None:
+        """Add rules to a dataset that is already there; names are unique per dataset (dlt-semantics 1.3)."""
+        dataset = self._datasets[name.key]
+        known = {e.name: e for e in dataset.expectations}
+        for expectation in expectations:
+            if isinstance(expectation.constraint, str) and _SUBQUERY.search(without_strings(expectation.constraint)):
+                text = f"the rule {expectation.name!r} holds a subquery, which Databricks refuses in expectations"
+                self.note(text, expectation.where)
+            first = known.get(expectation.name)
+            if first is not None:
+                self.errors.append(
+                    LakeletError(
+                        "DUPLICATE_EXPECTATION",
+                        f"two expectations are called {expectation.name!r}",
+                        where=expectation.where,
+                        dataset=str(name),
+                        why=f"the first one is in {first.where}: {first.text}",
+                        todo="Give each rule of a dataset its own name.",
+                    )
+                )
+                continue
+            known[expectation.name] = expectation
+        self._datasets[name.key] = replace(dataset, expectations=tuple(known.values()))
+
+    def add_flow(self, flow: Flow) -> None:
+        key = flow.name.lower()
+        first = self._flows.get(key)
+        if first is None:
+            self._flows[key] = flow
+        elif not (flow.default and first.default):  # two default flows of one name are a duplicate dataset, already reported
+            self.errors.append(
+                LakeletError(
+                    "DUPLICATE_FLOW",
+                    f"two flows are called {flow.name!r}",
+                    where=flow.where,
+                    dataset=str(flow.target),
+                    why=f"the first one is in {first.where}",
+                    todo="Give the flow another name; its name identifies its checkpoint.",
+                )
+            )
+
+    def add_hook(self, hook: Hook) -> None:
+        self._hooks.append(hook)
+
+    def note(self, text: str, where: Location, *, magic: str | None = None) -> None:
+        self.notices.append(Notice(text, where, magic))
+
+    def definitions(self, *, complete: bool = True) -> Definitions:
+        """What was declared, after the checks that need all files. Problems are added to `errors`.
+
+        Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
+        """
+        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
+        self.errors += target_problems(result, complete=complete)
+        for sink in idle_sinks(result) if complete else ():
+            self.note(f"no flow writes to the sink {sink.name}", sink.where)
+        return result
+
+
+def name_left_out(error: LakeletError, notices: Sequence[Notice]) -> LakeletError:
+    """Add to an error the cells and commands above it in its notebook that were left out: they may have made what it misses."""
+    where = error.where
+    if where is None:
+        return error
+    place = (where.cell or 0, where.line)
+    found = [n for n in notices if n.magic and n.where.file == where.file and (n.where.cell or 0, n.where.line) < place]
+    told = [f"{notice.magic} at {notice.where} was left out, and with it what it makes" for notice in found]
+    error.why = "\n".join(filter(None, [error.why, *told])) or None
+    return error
+
+
+_registry: ContextVar[Registry | None] = ContextVar("lakelet_registry", default=None)
+_names: ContextVar[Namespace | None] = ContextVar("lakelet_names", default=None)
+
+
+@contextmanager
+def recording(registry: Registry) -> Iterator[Registry]:
+    """Make `registry` the one that declarations go to."""
+    token = _registry.set(registry)
+    try:
+        yield registry
+    finally:
+        _registry.reset(token)
+
+
+@contextmanager
+def reading(reader: Reader) -> Iterator[None]:
+    """Make `reader` answer the reads of dataset functions in this thread."""
+    token = active.reader.set(reader)
+    try:
+        yield
+    finally:
+        active.reader.reset(token)
+
+
+@contextmanager
+def names_in(namespace: Namespace | None) -> Iterator[None]:
+    """Complete the names that a query reads in this thread by `namespace`, which `USE` set; None: by the pipeline's own."""
+    token = _names.set(namespace)
+    try:
+        yield
+    finally:
+        _names.reset(token)
+
+
+def names_used() -> Namespace | None:
+    """What `USE` said where the query stands that runs in this thread; None where it said nothing."""
+    return _names.get()
+
+
+def active_registry() -> Registry:
+    """The registry declarations go to. Raises OUTSIDE_PIPELINE when there is none."""
+    registry = _registry.get()
+    if registry is None:
+        raise LakeletError(
+            "OUTSIDE_PIPELINE",
+            "a dataset was declared while no pipeline is being loaded",
+            where=caller_location(),
+            todo="Run the file with `lakelet run FILE`, or load it in a test with the `load_pipeline` fixture.",
+        )
+    return registry
+
+
+def active_reader() -> Reader | None:
+    """Who answers reads in this thread, or None outside of dataset functions."""
+    return cast("Reader | None", active.reader.get())

@@ -1,0 +1,159 @@
+"""AUTO CDC and APPLY CHANGES: everything from FROM on (dlt-semantics 2.1 `auto_cdc_spec`, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.language.sql.cursor import Cursor
+from lakelet.language.sql.values import Changes, Fragment
+from lakelet.language.unsupported import unsupported
+
+_CLAUSES: tuple[tuple[str, ...], ...] = (
+    ("IGNORE", "NULL"),
+    ("WHERE",),
+    ("APPLY", "AS"),
+    ("SEQUENCE", "BY"),
+    ("SYSTEM", "SEQUENCE"),
+    ("COLUMNS",),
+    ("STORED", "AS"),
+    ("TRACK", "HISTORY"),
+    ("KEYS",),
+)
+_WORDS = ("IGNORE", "WHERE", "APPLY", "SEQUENCE", "SYSTEM", "COLUMNS", "STORED", "TRACK", "KEYS")
+
+
+def changes(cursor: Cursor, *, once: bool) -> Changes:
+    """Read `FROM source KEYS (…) …` to the end of the statement; after KEYS the clauses may come in any order. Raises SQL_SYNTAX."""
+    refuse_snapshots(cursor)
+    begin = cursor.where()
+    cursor.expect("FROM", purpose=" before the source of the changes")
+    source, streams = _source(cursor)
+    cursor.expect("KEYS", purpose=" behind the source of the changes")
+    keys_at = cursor.where()
+    found: dict[str, Any] = {"keys": cursor.listed(cursor.column), "places": {"keys": keys_at}}
+    while not cursor.ended:
+        _clause(cursor, found)
+    if "sequence_by" not in found:
+        todo = "SEQUENCE BY says which of two events of a key is the later one."
+        raise LakeletError("SQL_SYNTAX", "SEQUENCE BY is missing", where=begin, todo=todo)
+    return Changes(source=source, source_streams=streams, once=once, **found)
+
+
+def refuse_snapshots(cursor: Cursor) -> None:
+    """Raise NOT_SUPPORTED_YET where `FROM SNAPSHOT source` begins; a source may be called `snapshot`, too."""
+    after = cursor.word(2)
+    if cursor.sees("FROM", "SNAPSHOT") and after is not None and after.upper not in ("KEYS", ".", ")"):
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            "AUTO CDC … FROM SNAPSHOT is not executed in SQL",
+            where=cursor.where(),
+            todo="Write this flow in a Python source: dp.create_auto_cdc_from_snapshot_flow(target=…, source=…, keys=[…]).",
+        )
+
+
+def _source(cursor: Cursor) -> tuple[Fragment, bool]:
+    streams = cursor.sees("STREAM")
+    source = cursor.until("the source of the changes", lambda: cursor.sees("KEYS"))
+    return source, streams
+
+
+def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
+    where = cursor.where()
+
+    def put(**values: Any) -> None:
+        for key, value in values.items():
+            if key in found:
+                raise LakeletError("SQL_SYNTAX", "this clause is given twice", where=where, todo="Keep one of them.")
+            found[key] = value
+            found["places"][key] = where
+
+    if cursor.skip("IGNORE", "NULL"):
+        cursor.expect("UPDATES")
+        if cursor.skip("ON"):
+            listed, left_out = _columns(cursor)
+            put(ignore_null_updates_column_list=listed, ignore_null_updates_except_column_list=left_out)
+            put(ignore_null_updates=listed is None and left_out is None)
+        else:
+            put(ignore_null_updates=True)
+    elif cursor.skip("WHERE"):
+        put(where=cursor.until("a condition", _ends(cursor)))
+    elif cursor.skip("APPLY", "AS"):
+        _apply_as(cursor, put)
+    elif cursor.skip("SEQUENCE"):
+        cursor.expect("BY")
+        put(sequence_by=cursor.until("an expression that orders the events", _ends(cursor)))
+    elif cursor.skip("SYSTEM", "SEQUENCE"):
+        unsupported("SYSTEM SEQUENCE BY (bitemporal tables)", where)
+    elif cursor.skip("COLUMNS", "TO", "UPDATE"):
+        put(columns_to_update=cursor.column())
+    elif cursor.skip("COLUMNS"):
+        listed, left_out = _columns(cursor)
+        put(column_list=listed, except_column_list=left_out)
+    elif cursor.skip("STORED", "AS"):
+        put(stored_as_scd_type=_scd_type(cursor))
+    elif cursor.skip("TRACK", "HISTORY"):
+        cursor.expect("ON")
+        listed, left_out = _columns(cursor)
+        put(track_history_column_list=listed, track_history_except_column_list=left_out)
+    else:
+        cursor.fail("a clause of the change flow is expected", _WORDS, todo=f"The clauses are {', '.join(map(' '.join, _CLAUSES))} ….")
+
+
+def _apply_as(cursor: Cursor, put: Callable[..., None]) -> None:
+    deletes = cursor.skip("DELETE")
+    if not deletes and not cursor.skip("TRUNCATE"):
+        cursor.fail("DELETE or TRUNCATE is expected", ("DELETE", "TRUNCATE"))
+    cursor.expect("WHEN")
+    condition = cursor.until("a condition", _ends(cursor))
+    put(**{"apply_as_deletes" if deletes else "apply_as_truncates": condition})
+
+
+def _scd_type(cursor: Cursor) -> str:
+    where = cursor.where()
+    if cursor.skip("BITEMPORAL"):
+        unsupported("STORED AS BITEMPORAL", where)
+    cursor.expect("SCD", "TYPE")
+    found = cursor.word()
+    if found is None or found.value not in ("1", "2"):
+        cursor.fail("1 or 2 is expected", todo="Type 1 keeps current rows, type 2 keeps history.")
+    return cursor.take().value
+
+
+def _columns(cursor: Cursor) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """`(a, b)`, `a, b`, `*` or `* EXCEPT (a, b)`: (the listed ones, the ones left out)."""
+    if cursor.skip("*"):
+        return None, cursor.listed(cursor.column) if cursor.skip("EXCEPT") else None
+    if cursor.sees("("):
+        return cursor.listed(cursor.column), None
+    found = [cursor.column()]
+    while cursor.skip(","):
+        found.append(cursor.column())
+    return tuple(found), None
+
+
+def _refuse_misspelt(cursor: Cursor) -> None:
+    """Raise SQL_SYNTAX for `STOERD AS`: almost the first word of a clause, and its second one behind it."""
+    word, after = cursor.word(), cursor.word(1)
+    if word is None or after is None or word.kind != "word":
+        return
+    near = [clause for clause in _CLAUSES if len(clause) > 1 and clause[1] == after.upper and clause[0] != word.upper]
+    if nearest_names(word.upper, [clause[0] for clause in near], cutoff=0.7):
+        cursor.fail("a clause of the change flow is expected", [clause[0] for clause in near])
+
+
+def _ends(cursor: Cursor) -> Callable[[], bool]:
+    """Whether the next words begin another clause: not right at the beginning of an expression, and not behind a dot or operator."""
+    begin = cursor.at
+
+    def ends() -> bool:
+        if cursor.at == begin:
+            return False
+        if not any(cursor.sees(*clause) for clause in _CLAUSES):
+            _refuse_misspelt(cursor)
+            return False
+        before = cursor.words[cursor.at - 1]
+        return before.kind != "word" or before.is_name or before.upper in (")", "]")
+
+    return ends

@@ -1,0 +1,157 @@
+"""The list behind a dataset's name: columns, expectations, informational constraints (dlt-semantics 2.1 `table_spec`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.language.model import Action
+from lakelet.language.sql.cursor import Cursor
+from lakelet.language.sql.values import Column, Remark, Rule, Spec
+from lakelet.language.sql_text.json_paths import literal
+from lakelet.language.sql_text.table_names import quoted
+
+_CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
+_AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")
+_IN_TYPE = ("COLLATE", "WITH", "WITHOUT", "LOCAL", "TIME", "ZONE", "TO", "YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND", "PRECISION")
+_OPTIONS = ("NOT NULL", "COMMENT", "GENERATED", "DEFAULT", "PRIMARY KEY", "MASK")
+
+
+def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
+    """Read `( … )`. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED."""
+    where = cursor.where()
+    columns: list[Column] = []
+    rules: list[Rule] = []
+
+    def item() -> None:
+        if cursor.skip("CONSTRAINT"):
+            _constraint(cursor, rules, remarks)
+        elif any(cursor.sees(*words, "(") for words in _CONSTRAINTS):
+            _informational(cursor, remarks)
+        else:
+            columns.append(_column(cursor, remarks))
+
+    cursor.listed(item)
+    typed = [column for column in columns if column.type is not None]
+    if typed and len(typed) < len(columns):
+        bare = next(column for column in columns if column.type is None)
+        raise LakeletError(
+            "SQL_SYNTAX",
+            f"column {bare.name!r} has no type, and others of the list have one",
+            where=bare.where,
+            todo="Give every column a type, or none.",
+        )
+    return Spec(tuple(columns), tuple(rules), where)
+
+
+def ddl(columns: Sequence[Column]) -> str:
+    """Typed columns as Spark's DDL has them: without what they compute."""
+    parts = []
+    for column in columns:
+        null = "" if column.nullable else " NOT NULL"
+        comment = f" COMMENT {literal(column.comment)}" if column.comment is not None else ""
+        parts.append(f"{quoted(column.name)} {column.type}{null}{comment}")
+    return ", ".join(parts)
+
+
+def _constraint(cursor: Cursor, rules: list[Rule], remarks: list[Remark]) -> None:
+    name, where = cursor.identifier("the constraint's name")
+    if cursor.skip("EXPECT"):
+        rules.append(_expectation(cursor, name, where))
+    elif any(cursor.sees(*words) for words in _CONSTRAINTS):
+        _informational(cursor, remarks)
+    else:
+        todo = "A rule is CONSTRAINT name EXPECT (condition)."
+        cursor.fail("EXPECT, PRIMARY KEY or FOREIGN KEY is expected", ("EXPECT", "PRIMARY", "FOREIGN"), todo)
+
+
+def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
+    condition = cursor.enclosed("the condition")
+    action = Action.WARN
+    if cursor.skip("ON"):
+        cursor.expect("VIOLATION")
+        if cursor.skip("FAIL"):
+            cursor.expect("UPDATE")
+            action = Action.FAIL
+        elif cursor.skip("DROP"):
+            cursor.expect("ROW")
+            action = Action.DROP
+        else:
+            cursor.fail("DROP ROW or FAIL UPDATE is expected", ("DROP", "FAIL"))
+    return Rule(name, condition, action, where)
+
+
+def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
+    """A key constraint, up to the comma or parenthesis behind it."""
+    where = cursor.where()
+    kind = next(" ".join(words) for words in _CONSTRAINTS if cursor.sees(*words))
+    cursor.until("a key", lambda: False)
+    remarks.append(Remark(f"{kind} has no effect here: keys are informational, nothing checks them", where))
+
+
+def _column(cursor: Cursor, remarks: list[Remark]) -> Column:
+    name, where = cursor.identifier("a column")
+    found = Column(name, where, type=_type(cursor))
+    while not (cursor.ended or cursor.sees(",") or cursor.sees(")")):
+        found = replace(found, **_option(cursor, name, remarks))
+    return found
+
+
+def _type(cursor: Cursor) -> str | None:
+    """The text of a type, without comments; None if there is none."""
+    begin, depth = cursor.at, 0
+    while (word := cursor.word()) is not None:
+        opens = word.upper in ("(", "<")
+        of_name = word.is_name and (cursor.at == begin or word.upper in _IN_TYPE or cursor.words[cursor.at - 1].upper == "COLLATE")
+        if depth == 0 and (word.upper in _AFTER_TYPE or not (of_name or (opens and cursor.at > begin))):
+            break
+        depth += 1 if opens else -1 if word.upper in (")", ">") else 0
+        cursor.at += 1
+    if cursor.at == begin and not cursor.ended and not any(cursor.sees(word) for word in (",", ")", *_AFTER_TYPE)):
+        cursor.fail("a type is expected")
+    if cursor.at == begin:
+        return None
+    text = cursor.fragment(begin, cursor.at).text
+    if "--" in text or "/*" in text:
+        text = " ".join(word.value for word in cursor.words[begin : cursor.at])
+    return text
+
+
+def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
+    where = cursor.where()
+    if cursor.skip("NOT"):
+        cursor.expect("NULL")
+        return {"nullable": False}
+    if cursor.skip("NULL"):
+        return {}
+    if cursor.skip("COMMENT"):
+        return {"comment": cursor.string("a string with the comment")}
+    if cursor.skip("GENERATED", "ALWAYS", "AS", "("):
+        cursor.at -= 1
+        return {"filled": cursor.enclosed("the expression"), "generated": True}
+    if cursor.skip("GENERATED"):
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            f"{name!r} is an IDENTITY column, whose numbers this version does not give",
+            where=where,
+            why="A number that is given once must survive a repeated micro-batch and a recomputed view; Delta promises neither here.",
+            todo="Make a key of the data, for example xxhash64(id), or leave the column out.",
+        )
+    if cursor.skip("DEFAULT"):
+        options = lambda: any(cursor.sees(word) for word in _AFTER_TYPE)  # noqa: E731 - read where it is used
+        return {"filled": cursor.until("the default", options)}
+    if cursor.skip("MASK"):
+        raise LakeletError(
+            "PROTECTION_REFUSED",
+            f"the column mask of {name!r} would not be applied: the data would be shown as it is",
+            where=where,
+            todo="Leave it out where the data may be seen.",
+        )
+    if cursor.skip("CONSTRAINT"):
+        cursor.identifier("the constraint's name")
+    if cursor.sees("PRIMARY", "KEY") or cursor.sees("FOREIGN", "KEY") or cursor.sees("REFERENCES"):
+        _informational(cursor, remarks)
+        return {}
+    cursor.fail("a comma, ) or an option of the column is expected", _OPTIONS)

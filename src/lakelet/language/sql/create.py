@@ -1,0 +1,162 @@
+"""CREATE … of datasets and flows (dlt-semantics 2.1)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.language.model import Kind
+from lakelet.language.sql import clauses
+from lakelet.language.sql.changes import changes, refuse_snapshots
+from lakelet.language.sql.columns import spec
+from lakelet.language.sql.cursor import QUERY_WORDS, Cursor
+from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Remark, Spec
+from lakelet.language.unsupported import unsupported
+
+_AFTER_CREATE = ("STREAMING", "MATERIALIZED", "LIVE", "TEMPORARY", "PRIVATE", "VIEW", "FLOW")
+
+
+def create(cursor: Cursor, remarks: list[Remark]) -> CreateDataset | CreateFlow | None:
+    """Read the statement behind CREATE; None if it creates something that a pipeline does not declare. Raises SQL_SYNTAX and refusals."""
+    where = cursor.where(cursor.words[0])
+    replaced = cursor.where()
+    if cursor.skip("OR", "REPLACE"):
+        remarks.append(Remark("OR REPLACE has no effect here: a pipeline's definitions always replace older ones", replaced))
+    elif cursor.skip("OR"):
+        cursor.expect("REFRESH")
+    if cursor.skip("FLOW"):
+        return _flow(cursor, where)
+    private = cursor.skip("PRIVATE")
+    temporary = cursor.skip("TEMPORARY") or cursor.skip("TEMP")
+    kind = _kind(cursor)
+    if kind is None:
+        return None
+    if kind[1] == "view":
+        return _view(cursor, where, remarks, live=kind[0] == "live", temporary=temporary)
+    return _table(cursor, where, remarks, kind=Kind(kind[0]), private=private or temporary)
+
+
+def _kind(cursor: Cursor) -> tuple[str, str] | None:
+    """(kind of dataset, "table") or ("live" or "", "view"); None for anything else."""
+    streaming, materialized = Kind.STREAMING_TABLE.value, Kind.MATERIALIZED_VIEW.value
+    for words, found in (
+        (("STREAMING", "LIVE", "TABLE"), (streaming, "table")),
+        (("INCREMENTAL", "LIVE", "TABLE"), (streaming, "table")),
+        (("STREAMING", "TABLE"), (streaming, "table")),
+        (("LIVE", "TABLE"), (materialized, "table")),
+        (("MATERIALIZED", "VIEW"), (materialized, "table")),
+        (("STREAMING", "LIVE", "VIEW"), ("live", "view")),
+        (("INCREMENTAL", "LIVE", "VIEW"), ("live", "view")),
+        (("LIVE", "VIEW"), ("live", "view")),
+        (("VIEW",), ("", "view")),
+    ):
+        if cursor.skip(*words):
+            return found
+    if cursor.sees("STREAMING") or cursor.sees("MATERIALIZED") or cursor.sees("LIVE"):
+        first = cursor.take()
+        cursor.fail(f"TABLE or VIEW is expected behind {first.upper}", ("TABLE", "VIEW", "LIVE"))
+    if _is_misspelt(cursor):
+        cursor.fail("the kind of dataset is expected", _AFTER_CREATE)
+    return None
+
+
+def _is_misspelt(cursor: Cursor) -> bool:
+    """Whether the next word is nothing that Spark could create."""
+    found = cursor.word()
+    return found is None or found.upper not in clauses.CREATED_ELSEWHERE
+
+
+def _table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind, private: bool) -> CreateDataset:
+    clauses.not_exists(cursor, remarks)
+    name = cursor.name("the table's name")
+    columns = spec(cursor, remarks) if cursor.sees("(") and not _query_ahead(cursor) else Spec()
+    found = clauses.table_clauses(cursor, remarks, kind)
+    query, flow, once = None, None, False
+    if kind is Kind.MATERIALIZED_VIEW and cursor.sees("FLOW"):
+        raise LakeletError(
+            "SQL_SYNTAX", "a materialized view has no flow beside its query", where=cursor.where(), todo="Write AS and the query."
+        )
+    if cursor.skip("FLOW"):
+        query, flow, once = _flow_clause(cursor)
+    elif cursor.skip("AS") or _query_ahead(cursor):
+        query = cursor.rest()
+    elif not cursor.ended or kind is Kind.MATERIALIZED_VIEW:
+        cursor.fail("AS and a query, or a clause of the table, is expected", clauses.TABLE_CLAUSES)
+    return CreateDataset(kind, name, where, columns, found, query, flow, private, once=once)
+
+
+def _query_ahead(cursor: Cursor) -> bool:
+    """Whether a query begins here; a parenthesis begins one if SELECT, WITH, FROM or VALUES stands in it."""
+    ahead = 0
+    while (word := cursor.word(ahead)) is not None and word.upper == "(":
+        ahead += 1
+    return word is not None and word.upper in QUERY_WORDS[:4]
+
+
+def _view(cursor: Cursor, where: Location, remarks: list[Remark], *, live: bool, temporary: bool) -> CreateDataset:
+    clauses.not_exists(cursor, remarks)
+    name = cursor.name("the view's name")
+    columns = spec(cursor, remarks) if cursor.sees("(") else Spec()
+    view: Literal["temporary", "live", "published"] = "live" if live else "temporary" if temporary else "published"
+    if columns.rules and view == "published":
+        raise LakeletError(
+            "SQL_SYNTAX",
+            "CREATE VIEW takes no expectations",
+            where=columns.rules[0].where,
+            todo="Write CREATE TEMPORARY VIEW, or give the rule to the table that reads the view.",
+        )
+    found = clauses.view_clauses(cursor, remarks)
+    if not cursor.skip("AS") and not _query_ahead(cursor):
+        cursor.fail("AS and a query is expected", ("AS", "COMMENT", "TBLPROPERTIES"))
+    return CreateDataset(Kind.VIEW, name, where, columns, found, cursor.rest(), view=view)
+
+
+# ------------------------------------------------------------------------------------------------------------- flows
+
+
+def _flow(cursor: Cursor, where: Location) -> CreateFlow:
+    name = cursor.name("the flow's name")
+    if len(name.parts) > 1:
+        raise LakeletError("SQL_SYNTAX", "the name of a flow has one part", where=name.where, todo="Leave catalog and schema out.")
+    comment = cursor.string("a string with the comment") if cursor.skip("COMMENT") else None
+    cursor.expect("AS", purpose=" before what the flow does")
+    found: dict[str, Any]
+    if cursor.skip("INSERT"):
+        once = cursor.skip("ONCE")
+        cursor.expect("INTO")
+        once = once or cursor.skip("ONCE")  # both orders are documented
+        target = cursor.name("the target of the flow")
+        if cursor.skip("BY"):
+            cursor.expect("NAME")
+        found = {"target": target, "query": cursor.rest(), "once": once}
+    else:
+        _auto_cdc(cursor)
+        found = into(cursor)
+    return CreateFlow(name=name, where=where, comment=comment, **found)
+
+
+def into(cursor: Cursor) -> dict[str, Any]:
+    """`[ONCE] INTO target FROM …` of a change flow: its target and its changes."""
+    once = cursor.skip("ONCE")
+    cursor.expect("INTO")
+    target = cursor.name("the target of the changes")
+    return {"target": target, "changes": changes(cursor, once=once)}
+
+
+def _auto_cdc(cursor: Cursor) -> None:
+    if not cursor.skip("AUTO", "CDC") and not cursor.skip("APPLY", "CHANGES"):
+        cursor.fail("INSERT INTO or AUTO CDC is expected", ("INSERT", "AUTO", "APPLY"))
+    refuse_snapshots(cursor)
+
+
+def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool]:
+    """`FLOW INSERT [ONCE] BY NAME query` or `FLOW AUTO CDC …` of CREATE STREAMING TABLE: query, changes, whether it appends once."""
+    where = cursor.where()
+    if cursor.skip("INSERT"):
+        once = cursor.skip("ONCE")
+        cursor.expect("BY", "NAME", purpose=" behind FLOW INSERT")
+        return cursor.rest(), None, once
+    if cursor.skip("REPLACE"):
+        unsupported("FLOW REPLACE", where)
+    _auto_cdc(cursor)
+    return None, changes(cursor, once=cursor.skip("ONCE")), False

@@ -1,0 +1,289 @@
+"""Declares what the SQL text of one source says into the active registry."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from sqlglot.errors import SqlglotError
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.locations import display_path
+from lakelet.base.names import Namespace, TableName
+from lakelet.language.change_flows import declare_changes
+from lakelet.language.model import Dataset, Expectation, Flow, Kind
+from lakelet.language.registry import Registry, active_registry
+from lakelet.language.sql.columns import ddl
+from lakelet.language.sql.grammar import is_setting, statement
+from lakelet.language.sql.lengths import without_lengths
+from lakelet.language.sql.query import Query, Wanted
+from lakelet.language.sql.rules import columns_of, on_columns
+from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
+from lakelet.language.sql.words import in_sql_words
+from lakelet.language.sql_text.json_paths import json_paths, parameters
+from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
+from lakelet.language.sql_text.table_names import quoted, without_strings
+
+_PIVOT = re.compile(r"\bPIVOT\s*\(", re.IGNORECASE)
+_STREAM = Wanted(
+    True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
+)
+_BATCH = Wanted(
+    False, "a materialized view needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE STREAMING TABLE."
+)
+_VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
+_EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
+_APPEND = replace(_STREAM, what="an append flow needs a stream; its query reads a batch")
+_APPEND_ONCE = Wanted(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
+_ONCE = Wanted(False, "a change flow that runs ONCE reads a batch; its source is a stream", "Leave STREAM out, or leave ONCE out.")
+
+
+def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, str], session: Any) -> bool:
+    """Declare the statements of the cells, in order, into the active registry.
+
+    Args:
+        cells: the SQL of one source file; `SET` and `USE` of one cell act on the later ones.
+        file: the source file, for locations.
+        configuration: the pipeline's parameters, for `${key}` and `:key`.
+        session: the session that the declared queries run on, when they are called.
+
+    Mistakes are added to the registry's errors. Returns whether every statement was understood.
+    """
+    registry = active_registry()
+    source = _Source(registry, file, configuration, session)
+    whole = True
+    for cell in cells:
+        text = CellText(cell, display_path(str(file)))
+        try:
+            for begin, end in statements(text):
+                whole &= source.declared(text, begin, end)
+        except LakeletError as error:  # a quote that is not closed: what follows cannot be told apart
+            registry.errors.append(error)
+            whole = False
+    return whole
+
+
+class _Source:
+    """One file while its statements are declared: what SET and USE said so far."""
+
+    def __init__(self, registry: Registry, file: Path, configuration: Mapping[str, str], session: Any) -> None:
+        self.registry, self.file, self.configuration, self.session = registry, file, configuration, session
+        self.settings: dict[str, str] = {}
+        self.confs: dict[str, str] = {}
+        self.namespace: Namespace | None = None
+
+    def declared(self, cell: CellText, begin: int, end: int) -> bool:
+        """Declare one statement; a mistake in it is kept. Returns whether there was none."""
+        try:
+            text = interpolated(cell, begin, end, self._value)
+            if not is_setting(text):
+                new, anchors = self._with_parameters(text)
+                text = text.edited(new, anchors)
+            remarks: list[Remark] = []
+            found = statement(text, remarks)
+            if isinstance(found, Setting):
+                self._set(found)
+            elif isinstance(found, Use):
+                self._use(found)
+            elif isinstance(found, CreateFlow):
+                self._flow(found, text)
+            elif found is not None:
+                self._dataset(found, text)
+            for remark in remarks:
+                self.registry.note(remark.text, remark.where)
+        except LakeletError as error:
+            self.registry.errors.append(error)
+            return False
+        except RecursionError:
+            what = "the statement is nested too deeply"
+            self.registry.errors.append(LakeletError("SQL_SYNTAX", what, where=cell.location(begin), todo="Split it into views."))
+            return False
+        return True
+
+    # ---------------------------------------------------------------------------------------------- parameters, names
+
+    def _value(self, key: str, where: Location) -> str:
+        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (dlt-semantics 2.3)."""
+        for known in (self.settings, self.configuration):
+            if key in known:
+                return known[key]
+        raise LakeletError(
+            "SQL_PARAMETER_UNKNOWN",
+            f"nothing gives the parameter {key!r} a value",
+            where=where,
+            nearest=nearest_names(key, (*self.settings, *self.configuration)),
+            todo=f"Set it in the pipeline's configuration, with --param {key}=VALUE, or before this statement: SET {key} = VALUE.",
+        )
+
+    def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
+        try:
+            return parameters(text.text, lambda key, position: self._value(key, text.location(position)))
+        except SqlglotError:
+            return text.text, ()  # reading the statement says what is wrong with it
+
+    def _set(self, found: Setting) -> None:
+        self.settings[found.key] = found.value
+        if found.key.lower().startswith("spark.databricks."):
+            self.registry.note(f"SET {found.key} has no effect here: it belongs to Databricks", found.where)
+        else:
+            self.confs[found.key] = found.value
+
+    def _use(self, found: Use) -> None:
+        now = self.namespace or self.registry.namespace
+        self.namespace = Namespace(found.catalog or now.catalog, found.schema or now.schema)
+
+    def _full(self, name: Name, *, single: str = "") -> TableName:
+        """The full name; `single`: what has a name of one part, and lives where the pipeline does, whatever USE says."""
+        parts = name.parts
+        legacy = len(parts) > 1 and parts[0].lower() == "live"
+        parts = parts[1:] if legacy else parts
+        if single and len(parts) > 1:
+            raise LakeletError("SQL_SYNTAX", f"the name of {single} has one part", where=name.where, todo="Leave catalog and schema out.")
+        space = self.registry.namespace if legacy or single else self.namespace or self.registry.namespace
+        try:
+            return space.resolve(".".join(map(quoted, parts)))
+        except ValueError as problem:
+            raise LakeletError("SQL_SYNTAX", str(problem), where=name.where) from None
+
+    # --------------------------------------------------------------------------------------------------- declarations
+
+    def _dataset(self, found: CreateDataset, text: StatementText) -> None:
+        single = {"temporary": "a temporary view", "live": "a live view"}.get(found.view, "")
+        name = self._full(found.name, single=single)
+        columns, clauses = found.spec.columns, found.clauses
+        _check_columns(found)
+        if found.view and clauses.properties:
+            self.registry.note("TBLPROPERTIES of a view have no effect here: a view is not stored", found.where)
+        query = self._query(found, text) if found.query else None
+        schema, limits = without_lengths(ddl(columns) if columns and columns[0].type else None, found.where)
+        self.registry.add_dataset(
+            Dataset(
+                name=name,
+                kind=found.kind,
+                where=found.where,
+                comment=clauses.comment,
+                spark_conf={} if found.view else dict(self.confs),
+                table_properties={} if found.view else clauses.properties,
+                partition_cols=clauses.partitioned_by,
+                cluster_by=clauses.cluster_by,
+                schema=schema,
+                private=found.private,
+                expectations=(*limits, *_rules(found)),
+                published=found.view == "published",
+            )
+        )
+        if query is not None:
+            function = query.function(self.session, self.file, found.where)
+            if found.view == "published":
+                vars(function)["published"] = self._published(name, found)
+            self.registry.add_flow(
+                Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL", once=found.once)
+            )
+        if found.changes is not None:
+            self._changes(found.changes, name, None, text, found.where)
+
+    def _published(self, name: TableName, found: CreateDataset) -> dict[str, str]:
+        """What `lakelet sql` needs to know of a view; see `lakelet.storage.published_views`."""
+        assert found.query is not None
+        space, columns = self.namespace or self.registry.namespace, found.spec.columns
+        named = ", ".join(quoted(column.name) for column in columns)
+        query = f"SELECT * FROM (\n{found.query.text}\n) AS {quoted(name.name)} ({named})" if columns else found.query.text
+        return {"name": str(name), "query": query, "catalog": space.catalog, "schema": space.schema}
+
+    def _query(self, found: CreateDataset, text: StatementText) -> Query:
+        assert found.query is not None
+        wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
+        if _PIVOT.search(without_strings(found.query.text)):
+            self.registry.note("PIVOT runs here only: Databricks refuses it in pipelines", found.query.where)
+        wanted = _VIEW if found.view == "published" else _APPEND_ONCE if found.once else wanted
+        columns = found.spec.columns
+        return Query(
+            found.query,
+            text,
+            self.namespace,
+            wanted,
+            names=tuple(column for column in columns if column.type is None),
+            filled=tuple(column for column in columns if column.filled is not None),
+        )
+
+    def _flow(self, found: CreateFlow, text: StatementText) -> None:
+        target = self._full(found.target)
+        name = self._full(found.name) if found.name else None
+        if found.changes is not None:
+            self._changes(found.changes, target, name, text, found.where, found.comment)
+            return
+        assert found.query is not None
+        query = Query(found.query, text, self.namespace, _APPEND_ONCE if found.once else _APPEND)
+        self.registry.add_flow(
+            Flow(
+                name=str(name),
+                target=target,
+                query=query.function(self.session, self.file, found.where),
+                where=found.where,
+                default=False,
+                comment=found.comment,
+                spark_conf=dict(self.confs),
+                language="SQL",
+                once=found.once,
+            )
+        )
+
+    def _changes(
+        self, found: Changes, target: TableName, name: TableName | None, text: StatementText, where: Location, comment: str | None = None
+    ) -> None:
+        plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
+        prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
+        query = Query(found.source, text, self.namespace, _ONCE if found.once else _EVENTS, prefix)
+        with in_sql_words(where, found.places):
+            declare_changes(
+                _arguments(found),
+                str(target) if _is_plain(target) else ".".join(map(quoted, (target.catalog, target.schema, target.name))),
+                str(name) if name else None,
+                where,
+                query=query.function(self.session, self.file, where),
+                comment=comment,
+                spark_conf=dict(self.confs),
+                language="SQL",
+            )
+
+
+def _is_plain(name: TableName) -> bool:
+    return not set(str(name)) & set("` ") and str(name).count(".") == 2
+
+
+def _check_columns(found: CreateDataset) -> None:
+    """Refuse column lists that say something the dataset cannot have."""
+    for column in found.spec.columns:
+        if found.view and (column.type or not column.nullable):
+            what = f"column {column.name!r} of a view has a type"
+            raise LakeletError("SQL_SYNTAX", what, where=column.where, todo="Cast it in the query.")
+        if not found.view and found.query is None and column.type is None:
+            raise LakeletError("SQL_SYNTAX", f"column {column.name!r} has no type", where=column.where, todo="Give it one.")
+        if found.query is None and column.filled is not None:
+            raise LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"column {column.name!r} is computed, and the table has no query of its own",
+                where=column.where,
+                todo="Compute it in the queries of the flows.",
+            )
+
+
+def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
+    """The rules of a dataset, on the columns that its query returns."""
+    named_apart = found.query is not None and any("." in rule.condition.text for rule in found.spec.rules)
+    columns = columns_of(found.query.text) if found.query is not None and named_apart else None
+    rules = []
+    for rule in found.spec.rules:
+        condition = json_paths(rule.condition.text)
+        rules.append(Expectation(rule.name, on_columns(condition, columns) if columns else condition, rule.action, rule.where))
+    return tuple(rules)
+
+
+def _arguments(found: Changes) -> dict[str, Any]:
+    """The clauses as arguments of `apply_changes`."""
+    given = {field.name: getattr(found, field.name) for field in fields(found) if field.name not in ("source_streams", "places")}
+    texts = {name: json_paths(value.text) for name, value in given.items() if isinstance(value, Fragment)}
+    return {**given, **texts, "source": found.source.text}

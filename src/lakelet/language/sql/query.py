@@ -1,0 +1,171 @@
+"""Query functions of SQL datasets: the user's text, run on the session when it is called. No Spark of its own.
+
+The text keeps the line it has in the file, so that Spark's `line 12, pos 3` is a place in the file; the function's code carries file and
+line too, so that tracebacks and `caller_location` name the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import cell_filename
+from lakelet.base.names import Namespace
+from lakelet.language.model import QueryFunction
+from lakelet.language.registry import names_in
+from lakelet.language.sql.values import Column, Fragment
+from lakelet.language.sql_text.statements import StatementText
+from lakelet.language.sql_text.table_names import quoted
+
+_POSITION = re.compile(r"\bline (\d+),? pos (\d+)")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Whether a query must be a stream or must not, and what is said to the user if it is not so."""
+
+    streaming: bool
+    what: str
+    todo: str
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a dataset or flow reads.
+
+    `prefix` goes before the text, where the text is the source of changes and no query. `namespace`: what USE said, None without.
+    `names`: columns by position, renamed; `filled`: columns that are computed where the query does not return them.
+    """
+
+    text: Fragment
+    statement: StatementText
+    namespace: Namespace | None = None
+    wanted: Wanted | None = None
+    prefix: str = ""
+    names: tuple[Column, ...] = ()
+    filled: tuple[Column, ...] = ()
+
+    def function(self, session: Any, file: Path, where: Location) -> QueryFunction:
+        """The function that gives the query's DataFrame when it is called inside of an update."""
+        found = _placed(lambda: self._rows(session), cell_filename(str(file), where.cell), where.line)
+        vars(found)["sql"] = self.text.text
+        return found
+
+    def _rows(self, session: Any) -> Any:
+        try:
+            with names_in(self.namespace):
+                frame = session.sql(self._in_its_line())
+            frame = self._renamed(frame)
+            for column in self.filled:
+                frame = with_filled(frame, column)
+        except LakeletError as error:
+            error.where = self._better(error)
+            raise
+        except Exception as error:
+            place = self._place_of(error)
+            if place is not None:
+                vars(error).setdefault("lakelet_where", place)  # that of an inner query stays
+            raise
+        if self.wanted is not None and bool(frame.isStreaming) is not self.wanted.streaming:
+            raise LakeletError("QUERY_KIND", self.wanted.what, where=self.text.where, todo=self.wanted.todo)
+        return frame
+
+    def _in_its_line(self) -> str:
+        where = self.text.where
+        column = (where.column or 1) - 1
+        if not self.prefix:
+            return "\n" * (where.line - 1) + " " * column + self.text.text
+        if where.line == 1:
+            return self.prefix.ljust(column) + " " + self.text.text
+        return "\n" * (where.line - 2) + self.prefix + "\n" + " " * column + self.text.text
+
+    def _renamed(self, frame: Any) -> Any:
+        if not self.names:
+            return frame
+        if len(frame.columns) != len(self.names):
+            raise LakeletError(
+                "SCHEMA_MISMATCH",
+                f"the list has {len(self.names)} columns, the query returns {len(frame.columns)}",
+                where=self.names[0].where,
+                why=f"it returns {', '.join(frame.columns)}",
+            )
+        if not any(column.comment for column in self.names):
+            return frame.toDF(*(column.name for column in self.names))
+        frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))  # the query's own names may be twice the same
+        told = [{"metadata": {"comment": column.comment}} if column.comment else {} for column in self.names]
+        return frame.select(*(frame[f"c{at}"].alias(column.name, **told[at]) for at, column in enumerate(self.names)))
+
+    # ---------------------------------------------------------------------------------------------------- locations
+
+    def _place_of(self, error: BaseException) -> Location | None:
+        """The place of the file that Spark's message speaks of."""
+        told = _POSITION.search(str(error))
+        if told is None:
+            return None
+        line, column = int(told[1]) - self.text.where.line, int(told[2])
+        if line < 0:
+            return None
+        lines = self.text.text.splitlines(keepends=True)
+        if line >= len(lines):
+            return self.text.where
+        start = sum(map(len, lines[:line]))
+        column -= (self.text.where.column or 1) - 1 if line == 0 else 0
+        at = _nearest(lines[line], _fragments(error), column)
+        return self.statement.location(self.text.start + start + at)
+
+    def _better(self, error: LakeletError) -> Location | None:
+        """The place of a name that the query reads and nobody knows; else the error's own, if it is more than the statement's line."""
+        if error.where is not None and (error.where.column is not None or error.where.file != self.text.where.file):
+            return error.where
+        name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
+        parts = name[1].split(".") if name else []
+        for first in range(len(parts)):  # what USE added stands nowhere
+            found = re.search(r"\b" + r"[\s`]*\.[\s`]*".join(map(re.escape, parts[first:])), self.text.text, re.IGNORECASE)
+            if found:
+                return self.statement.location(self.text.start + found.start())
+        return self.text.where
+
+
+def _fragments(error: BaseException) -> list[str]:
+    contexts: Callable[[], Sequence[Any]] | None = getattr(error, "getQueryContext", None)
+    try:
+        return [str(context.fragment()) for context in contexts()] if contexts else []
+    except Exception:  # contexts of other kinds than SQL text have no fragment
+        return []
+
+
+def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
+    """Where in the line the fragment stands that is meant: names before it may have had another length when Spark saw them."""
+    column = max(0, min(column, len(line.rstrip("\n"))))
+    for fragment in fragments:
+        starts = [found.start() for found in re.finditer(re.escape(fragment.split("\n")[0]), line)]
+        if starts and fragment:
+            return min(starts, key=lambda start: abs(start - column))
+    return column
+
+
+def with_filled(frame: Any, column: Column) -> Any:
+    """The rows with a computed column behind them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
+    assert column.filled is not None
+    if column.name.lower() in (name.lower() for name in frame.columns):
+        if not column.generated:
+            return frame
+        raise LakeletError(
+            "SCHEMA_MISMATCH",
+            f"column {column.name!r} is generated, and the query returns it too",
+            where=column.where,
+            todo="Leave it out of the query, or write it without GENERATED.",
+        )
+    return frame.selectExpr("*", f"CAST(({column.filled.text}\n) AS {column.type}) AS {quoted(column.name)}")
+
+
+def _placed(function: Callable[[], Any], file: str, line: int) -> QueryFunction:
+    """A function that calls `function`, and whose code stands in `line` of `file`."""
+    found = lambda: function()  # noqa: E731 - one line, so that its only line is the one given
+    found.__code__ = found.__code__.replace(co_filename=file, co_firstlineno=line, co_name="query")
+    found.__name__ = "query"
+    return found

@@ -1,0 +1,114 @@
+"""Conditions of expectations that speak of the query's tables: `c.price > 0` where `c` is an alias in it.
+
+A rule is judged on the columns that the query returns (dlt-semantics 3.1). What it names by alias or path is looked up in the query's list
+of columns and called by its name there. What is not found stays as it is, and analysis says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from lakelet.language.sql_text.dialect import Pipelines, Word, words_of
+from lakelet.language.sql_text.table_names import quoted
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a query returns, as far as its text tells.
+
+    `by_path`: lower-case dotted source of a column → its name; `names`: all names, lower case; `open`: aliases of tables all of whose
+    columns are returned under their own names.
+    """
+
+    by_path: Mapping[str, str]
+    names: frozenset[str]
+    open: frozenset[str]
+
+
+def columns_of(query: str) -> Columns | None:
+    """The columns of a query, or None where sqlglot does not understand it."""
+    try:
+        tree = parse_one(query, dialect=Pipelines)
+    except (SqlglotError, RecursionError):
+        return None
+    while isinstance(tree, exp.SetOperation | exp.Subquery):
+        tree = tree.this
+    if not isinstance(tree, exp.Select):
+        return None
+    sources = {source.alias_or_name.lower() for source in _sources(tree)}
+    by_path: dict[str, str] = {}
+    names: set[str] = set()
+    open_sources: set[str] = set()
+    for item in tree.expressions:
+        if isinstance(item, exp.Star):
+            open_sources |= sources
+        elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+            open_sources.add(item.table.lower())
+        elif (path := _path(item.unalias())) is not None:
+            by_path.setdefault(".".join(path).lower(), item.alias_or_name or path[-1])
+        if item.alias_or_name and item.alias_or_name != "*":
+            names.add(item.alias_or_name.lower())
+    return Columns(by_path, frozenset(names), frozenset(open_sources))
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expression]:
+    """What stands behind FROM and JOIN."""
+    clause = select.args.get("from_") or select.args.get("from")
+    for part in [clause, *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]:
+        source = part if isinstance(part, exp.Lateral) else part.this if isinstance(part, exp.Expression) else None
+        while isinstance(source, exp.Stream):
+            source = source.this
+        if isinstance(source, exp.Expression):
+            yield source
+
+
+def _path(item: exp.Expression) -> tuple[str, ...] | None:
+    """The parts of a plain dotted column, else None."""
+    if isinstance(item, exp.Column):
+        return tuple(part.name for part in item.parts)
+    if isinstance(item, exp.Dot) and (before := _path(item.this)) is not None and isinstance(item.expression, exp.Identifier):
+        return (*before, item.expression.name)
+    return None
+
+
+def on_columns(condition: str, columns: Columns) -> str:
+    """The condition with names that the query's columns do not have replaced by theirs."""
+    try:
+        words = words_of(condition)
+    except SqlglotError:
+        return condition
+    for chain in reversed(list(_chains(words))):
+        parts = [word.value for word in chain]
+        new = _renamed(parts, columns)
+        if new is not None:
+            condition = condition[: chain[0].start] + new + condition[chain[-1].stop :]
+    return condition
+
+
+def _chains(words: list[Word]) -> Iterator[list[Word]]:
+    """Dotted names of two or more parts that are not called."""
+    at = 0
+    while at < len(words):
+        chain = [words[at]]
+        at += 1
+        while chain[0].is_name and at + 1 < len(words) and words[at].upper == "." and words[at + 1].is_name:
+            chain.append(words[at + 1])
+            at += 2
+        if len(chain) > 1 and not (at < len(words) and words[at].upper == "("):
+            yield chain
+
+
+def _renamed(parts: list[str], columns: Columns) -> str | None:
+    if parts[0].lower() in columns.names:
+        return None  # a field of a returned struct
+    for length in range(len(parts), 1, -1):
+        name = columns.by_path.get(".".join(parts[:length]).lower())
+        if name is not None:
+            return ".".join(quoted(part) for part in (name, *parts[length:]))
+    if parts[0].lower() in columns.open:
+        return ".".join(quoted(part) for part in parts[1:])
+    return None

@@ -1,0 +1,175 @@
+"""Statements of a SQL source as frozen values; each part knows its place in the file (dlt-semantics 2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from lakelet.base.errors import Location
+from lakelet.language.model import Action, Kind
+from lakelet.language.sql_text.table_names import quoted
+
+
+@dataclass(frozen=True)
+class Name:
+    """A dotted name by its parts."""
+
+    parts: tuple[str, ...]
+    where: Location
+
+    @property
+    def text(self) -> str:
+        """The name with each part in back quotes."""
+        return ".".join(quoted(part) for part in self.parts)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A piece of SQL that Spark will read: `text`, which begins at `where`, at character `start` of its statement."""
+
+    text: str
+    start: int
+    where: Location
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a column list. `filled`: what GENERATED ALWAYS AS or DEFAULT computes; `generated` tells which of the two."""
+
+    name: str
+    where: Location
+    type: str | None = None
+    nullable: bool = True
+    comment: str | None = None
+    filled: Fragment | None = None
+    generated: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """CONSTRAINT name EXPECT (condition) ON VIOLATION …"""
+
+    name: str
+    condition: Fragment
+    action: Action
+    where: Location
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something that was read and has no effect here, and why."""
+
+    text: str
+    where: Location
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that was read and is not executed: it would change the result."""
+
+    feature: str
+    where: Location
+
+
+@dataclass(frozen=True)
+class Spec:
+    """The parenthesised list behind a dataset's name."""
+
+    columns: tuple[Column, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    where: Location | None = None
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """The clauses between a dataset's name and its query."""
+
+    comment: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
+
+
+Columns = tuple[str, ...] | None
+"""Names of columns, each as text with back quotes; None where the clause is absent."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """FROM source KEYS (…) … of AUTO CDC and APPLY CHANGES, each clause under the name that it has as an argument (dlt-semantics 6).
+
+    `places`: where each clause stands.
+    """
+
+    source: Fragment
+    source_streams: bool
+    keys: tuple[str, ...]
+    sequence_by: Fragment
+    stored_as_scd_type: str = "1"
+    where: Fragment | None = None
+    apply_as_deletes: Fragment | None = None
+    apply_as_truncates: Fragment | None = None
+    column_list: Columns = None
+    except_column_list: Columns = None
+    track_history_column_list: Columns = None
+    track_history_except_column_list: Columns = None
+    ignore_null_updates: bool = False
+    ignore_null_updates_column_list: Columns = None
+    ignore_null_updates_except_column_list: Columns = None
+    columns_to_update: str | None = None
+    once: bool = False
+    places: Mapping[str, Location] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CreateDataset:
+    """CREATE … TABLE, MATERIALIZED VIEW or VIEW. At most one of `query` and `changes` is given; `published`: CREATE VIEW.
+
+    `once`: the query belongs to FLOW INSERT ONCE.
+    """
+
+    kind: Kind
+    name: Name
+    where: Location
+    spec: Spec = Spec()
+    clauses: Clauses = Clauses()
+    query: Fragment | None = None
+    changes: Changes | None = None
+    private: bool = False
+    view: Literal["", "temporary", "live", "published"] = ""
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class CreateFlow:
+    """CREATE FLOW, and AUTO CDC INTO / APPLY CHANGES INTO standing alone (then without a name). `once`: INSERT … ONCE."""
+
+    target: Name
+    where: Location
+    name: Name | None = None
+    comment: str | None = None
+    query: Fragment | None = None
+    changes: Changes | None = None
+    once: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """SET key = value."""
+
+    key: str
+    value: str
+    where: Location
+
+
+@dataclass(frozen=True)
+class Use:
+    """USE CATALOG catalog, USE SCHEMA schema, USE catalog.schema; None leaves it as it is."""
+
+    catalog: str | None
+    schema: str | None
+    where: Location
+
+
+Statement = CreateDataset | CreateFlow | Setting | Use

@@ -1,0 +1,1 @@
+"""SQL text: statements, words, table names, paths into JSON."""

@@ -1,0 +1,210 @@
+"""The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (dlt-semantics 2.1, 2.3).
+
+Spark knows the first on VARIANT only, so that a query over text is written anew with `get_json_object`. Everything stays in its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot.errors import SqlglotError
+
+from lakelet.language.sql_text.dialect import Word, words_of
+from lakelet.language.sql_text.table_names import quoted
+
+_PLAIN = re.compile(r"\w+")
+_OPENING = {")": "(", "]": "["}
+_LIST_ENDS = frozenset(
+    ("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "LATERAL", "WINDOW", "QUALIFY")
+)
+_JOINING = (
+    "SELECT",
+    "DISTINCT",
+    "ALL",
+    "AND",
+    "OR",
+    "NOT",
+    "THEN",
+    "WHEN",
+    "ELSE",
+    "CASE",
+    "BY",
+    "IN",
+    "LIKE",
+    "ILIKE",
+    "RLIKE",
+    "BETWEEN",
+)
+_KEYWORDS = frozenset((*_JOINING, *_LIST_ENDS, "BETWEEN", "QUALIFY", "ON", "OFFSET", "AS", "IS", "JOIN", "USING", "END", "STREAM"))
+_CLAUSES = (
+    *("INTERVAL", "ESCAPE", "VALUES", "DIV", "SET", "OF", "TO", "ROWS", "DEFAULT", "WITH", "FOR", "INTO", "FETCH", "FIRST", "NEXT"),
+    *("COMMENT", "LOCATION", "SCHEMA", "CATALOG", "TABLE", "VIEW", "FLOW", "EVERY", "CRON", "AT", "ZONE", "DATE", "TIMESTAMP", "EXISTS"),
+)
+_BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
+
+
+@dataclass(frozen=True)
+class _Path:
+    """`base:path`: where the base begins, where colon and path stand, the path of Spark's function, and the last name in it."""
+
+    base: int
+    colon: int
+    stop: int
+    path: str
+    name: str
+
+
+def json_paths(text: str) -> str:
+    """The text with each path into JSON as a call of `get_json_object`; unchanged where it has none or is no SQL."""
+    if ":" not in text:
+        return text
+    try:
+        words = words_of(text)
+    except SqlglotError:
+        return text
+    edits: list[tuple[int, int, str]] = []
+    done = 0
+    for at, item in _colons(words):
+        found = _path(words, at) if words[at].start >= done else None
+        if found is None:
+            continue
+        done = found.stop
+        edits.append((words[found.base].start, words[found.base].start, "get_json_object(CAST("))
+        edits.append((words[found.colon].start, found.stop, f" AS STRING), {literal(found.path)})"))
+        if item and (end := _item_end(words, found)) is not None:
+            edits.append((end, end, f" AS {quoted(found.name)}"))
+    return _edited(text, edits)
+
+
+def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The text with each `:key` as a string literal of what `value_of(key, position)` gives, and the anchors of the new text in the old."""
+    if ":" not in text:
+        return text, ()
+    words = words_of(text)
+    edits = []
+    for at, _ in _colons(words):
+        after = words[at + 1] if at + 1 < len(words) else None
+        is_parameter = after is not None and after.is_name and after.kind == "word" and after.start == words[at].stop
+        if is_parameter and after is not None and not _ends_value(words, at):
+            edits.append((words[at].start, after.stop, literal(value_of(after.value, words[at].start))))
+    anchors, shift = [(0, 0)], 0
+    for start, stop, new in edits:
+        anchors += [(start + shift, start), (start + shift + len(new), stop)]
+        shift += len(new) - (stop - start)
+    return _edited(text, edits), tuple(anchors) if edits else ()
+
+
+def literal(value: str) -> str:
+    """A string of SQL."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
+    """Edits of one place stay in their order."""
+    for start, stop, new in sorted(edits, key=lambda edit: edit[:2])[::-1]:
+        text = text[:start] + new + text[stop:]
+    return text
+
+
+def _colons(words: Sequence[Word]) -> Iterator[tuple[int, bool]]:
+    """The positions of single colons outside of types, and whether each stands in a list behind SELECT."""
+    lists, types = [False], 0
+    for at, word in enumerate(words):
+        if word.upper in ("(", "["):
+            lists.append(False)
+        elif word.upper in (")", "]") and len(lists) > 1:
+            lists.pop()
+        elif word.upper == "SELECT":
+            lists[-1] = True
+        elif word.upper in _LIST_ENDS:
+            lists[-1] = False
+        elif word.upper == "<" and (types or words[at - 1].upper in ("STRUCT", "ARRAY", "MAP")):
+            types += 1
+        elif word.upper == ">" and types:
+            types -= 1
+        elif word.upper == ":" and at and not types:
+            yield at, lists[-1]
+
+
+def _ends_value(words: Sequence[Word], at: int) -> bool:
+    """Whether a value that has a path ends before the word at `at`; Databricks' own formatter puts a blank between (`raw :a :b`)."""
+    before = words[at - 1]
+    not_values = _KEYWORDS if before.stop == words[at].start else _BEFORE_PARAMETERS
+    return before.upper in (")", "]") or (before.is_name and (before.kind == "name" or before.upper not in not_values))
+
+
+def _path(words: Sequence[Word], at: int) -> _Path | None:
+    if not _ends_value(words, at):
+        return None
+    steps, name, position = "$", "", at + 1
+    while position < len(words):
+        word = words[position]
+        if position == at + 1 and word.is_name:
+            steps, name, position = steps + _step(word.value), word.value, position + 1
+        elif word.upper in (".", ":") and position + 1 < len(words) and words[position + 1].is_name:
+            name = words[position + 1].value
+            steps, position = steps + _step(name), position + 2
+        elif word.upper == "[" and position + 2 < len(words) and words[position + 2].upper == "]":
+            inside = words[position + 1]
+            name = inside.value if inside.kind == "string" else name
+            steps += _step(inside.value) if inside.kind == "string" else f"[{inside.value}]"
+            position += 3
+        else:
+            break
+    if steps == "$":
+        return None
+    return _Path(_base(words, at), at, words[position - 1].stop, steps, name)
+
+
+def _step(name: str) -> str:
+    return f".{name}" if _PLAIN.fullmatch(name) else f"['{name}']"
+
+
+def _base(words: Sequence[Word], at: int) -> int:
+    """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses."""
+    position = at - 1
+    while True:
+        closing = words[position].upper
+        if closing in _OPENING:
+            position = _opening(words, position)
+            before = words[position - 1] if position else None
+            index = closing == "]" and before is not None
+            call = before is not None and before.is_name and before.upper not in _KEYWORDS and before.stop == words[position].start
+            if index or call:
+                position -= 1
+                continue
+        if position >= 2 and words[position - 1].upper == "." and words[position].is_name:
+            position -= 2
+            continue
+        return position
+
+
+def _opening(words: Sequence[Word], position: int) -> int:
+    depth = 0
+    for at in range(position, -1, -1):
+        depth += 1 if words[at].upper in _OPENING else -1 if words[at].upper in _OPENING.values() else 0
+        if depth == 0:
+            return at
+    return 0
+
+
+def _item_end(words: Sequence[Word], path: _Path) -> int | None:
+    """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list behind SELECT."""
+    before = words[path.base - 1].upper if path.base else ""
+    if before not in ("SELECT", "DISTINCT", "ALL", ","):
+        return None
+    position = next(at for at in range(path.colon, len(words)) if words[at].stop >= path.stop) + 1
+    if position + 1 < len(words) and words[position].upper == "::":
+        position += 2
+        if position < len(words) and words[position].upper in ("(", "<"):
+            close = ")" if words[position].upper == "(" else ">"
+            depth = 0
+            while position < len(words):
+                depth += {"(": 1, "<": 1, ")": -1, ">": -1}.get(words[position].upper, 0)
+                position += 1
+                if depth == 0 and words[position - 1].upper == close:
+                    break
+    follows = words[position].upper if position < len(words) else ""
+    return words[position - 1].stop if follows in ("", ",", "FROM", ")", "UNION", "WHERE") else None

@@ -1,0 +1,137 @@
+"""The text of a SQL source: its statements, `${key}` put in, and the way back from a character to file, line and column."""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from lakelet.base.errors import LakeletError, Location
+
+_PIECE = re.compile(
+    r"""(?P<comment>--[^\n]*|/\*.*?\*/)
+    |(?P<quoted>\b[rR]'[^']*'|\b[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)
+    |(?P<open>/\*|['"`])
+    |(?P<end>;)""",
+    re.DOTALL | re.VERBOSE,
+)
+_REFERENCE = re.compile(r"\$\{\s*(?P<key>[^\s{}]+)\s*\}")
+_COMMENT_OR_REFERENCE = re.compile(_PIECE.pattern + "|(?P<reference>" + _REFERENCE.pattern + ")", re.DOTALL | re.VERBOSE)
+_UNCLOSED = {"/*": "comment", "'": "string", '"': "string", "`": "name in back quotes"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A part of a source: its SQL text, and the line of the file on which it begins (1-based). Statements do not cross cells.
+
+    `number`: the cell's position in a Jupyter notebook, where `line` is within the cell; it belongs into every location.
+    """
+
+    text: str
+    line: int = 1
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class CellText:
+    """A cell and the file it stands in, as the user would name it."""
+
+    cell: Cell
+    file: str
+
+    def location(self, offset: int) -> Location:
+        """The place of a character of the cell."""
+        text = self.cell.text
+        begin = text.rfind("\n", 0, offset) + 1
+        end = text.find("\n", offset)
+        line = self.cell.line + text.count("\n", 0, offset)
+        source = text[begin : end if end >= 0 else len(text)]
+        return Location(self.file, line, offset - begin + 1, source, self.cell.number)
+
+
+@dataclass(frozen=True)
+class StatementText:
+    """One statement: `text` with every `${key}` replaced.
+
+    `anchors`: pairs of a position in `text` and one in what it was made from, the cell or the statement `before`; between two of them
+    both run in step, or stand still inside a value.
+    """
+
+    within: CellText
+    text: str
+    anchors: tuple[tuple[int, int], ...]
+    before: StatementText | None = None
+
+    def offset(self, position: int) -> int:
+        """The character of the cell that a character of `text` comes from."""
+        length = len(self.before.text if self.before else self.within.cell.text)
+        at = bisect.bisect_right(self.anchors, (position, length + 1)) - 1
+        ours, theirs = self.anchors[max(at, 0)]
+        limit = self.anchors[at + 1][1] if at + 1 < len(self.anchors) else length
+        found = min(theirs + position - ours, limit)
+        return self.before.offset(found) if self.before else found
+
+    def location(self, position: int) -> Location:
+        return self.within.location(self.offset(position))
+
+    def edited(self, text: str, anchors: tuple[tuple[int, int], ...]) -> StatementText:
+        """The statement with another text, whose positions `anchors` relate to this one's."""
+        return StatementText(self.within, text, anchors, self) if anchors else self
+
+
+def statements(cell: CellText) -> Iterator[tuple[int, int]]:
+    """The spans of the statements of a cell, without what holds only comments. Raises SQL_SYNTAX where a quote or comment is not closed."""
+    text = cell.cell.text
+    begin, speaks_from = 0, 0
+    spoken = False
+    for piece in _PIECE.finditer(text):
+        spoken = spoken or bool(text[speaks_from : piece.start()].strip()) or piece.lastgroup == "quoted"
+        if piece.lastgroup == "open":
+            what = f"this {_UNCLOSED[piece.group()]} is not closed"
+            raise LakeletError("SQL_SYNTAX", what, where=cell.location(piece.start()), todo=f"Close it{_closing(piece.group())}.")
+        speaks_from = piece.end()
+        if piece.lastgroup == "end":
+            if spoken:
+                yield begin, piece.start()
+            begin, spoken = piece.end(), False
+    if spoken or text[speaks_from:].strip():
+        yield begin, len(text)
+
+
+def _closing(opening: str) -> str:
+    return " with */" if opening == "/*" else f" with {opening}"
+
+
+def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, Location], str]) -> StatementText:
+    """The statement in `text[begin:end]` of the cell, each `${key}` outside of comments replaced by what `value_of` gives for it."""
+    text = cell.cell.text
+    begin += len(text[begin:end]) - len(text[begin:end].lstrip())
+    parts: list[str] = []
+    anchors = [(0, begin)]
+    done, length = begin, 0
+    for found in _references(text, begin, end):
+        value = value_of(found["key"], cell.location(found.start()))
+        parts += [text[done : found.start()], value]
+        length += found.start() - done
+        anchors += [(length, found.start())]
+        length += len(value)
+        anchors += [(length, found.end())]
+        done = found.end()
+    parts.append(text[done:end].rstrip())
+    return StatementText(cell, "".join(parts), tuple(anchors))
+
+
+def _references(text: str, begin: int, end: int) -> Iterator[re.Match[str]]:
+    """Each `${key}`, also inside of strings and quoted names, but not inside of comments."""
+    position = begin
+    while found := _COMMENT_OR_REFERENCE.search(text, position, end):
+        if found.lastgroup == "comment":
+            position = found.end()
+        elif found["reference"] is not None:
+            yield found
+            position = found.end()
+        else:
+            inside = _REFERENCE.finditer(text, found.start(), found.end()) if found.lastgroup == "quoted" else ()
+            yield from inside
+            position = found.end()

@@ -1,0 +1,24 @@
+"""Names of the DLT language that this version knows but does not execute: exact signatures, coded refusals."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import caller_location
+
+
+def unsupported(feature: str, where: Location | None = None) -> NoReturn:
+    """Raise NOT_SUPPORTED_YET for a part of the language: silence would change the result."""
+    raise LakeletError(
+        "NOT_SUPPORTED_YET",
+        f"{feature} is part of the DLT language, but this version of Lakelet does not execute it",
+        where=where or caller_location(),
+        todo="Leave it out, or run this pipeline on Databricks until a later version supports it.",
+    )
+
+
+def replace_flow(
+    target: Any, replace_using: Any = None, sequence_by: Any = None, name: Any = None, comment: Any = None, spark_conf: Any = None
+) -> Any:
+    unsupported("replace_flow")

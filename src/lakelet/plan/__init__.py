@@ -1,0 +1,1 @@
+"""The dataset graph, selection, and what an update will do and why. Pure; knows no Spark."""

@@ -1,0 +1,102 @@
+"""What an update will do and why, as data. Pure: positions and fingerprints in, strategies out.
+
+The same functions decide when a plan is printed and again when a step's turn comes, on the facts of that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from lakelet.language.model import Kind
+
+
+class Strategy(Enum):
+    """How one step brings its dataset up to date. Incremental refresh of materialized views will be one more member."""
+
+    STREAM = "stream"
+    FULL = "full"
+    SKIP = "skip"
+    EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A strategy and the reason for it, a clause that reads well behind "because"."""
+
+    strategy: Strategy
+    reason: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One flow of the plan. `dataset`, `flow`, `inputs`: full names."""
+
+    dataset: str
+    kind: Kind
+    flow: str
+    strategy: Strategy
+    reason: str
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they may start."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class SourcePosition:
+    """What lies between a flow's checkpoint and one of its streaming sources.
+
+    `pending`: True there is something, False there is nothing, None cannot be told. `text` says it in words.
+    """
+
+    source: str
+    pending: bool | None
+    text: str
+
+
+def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfinished: bool) -> Decision:
+    """Whether a streaming flow must run.
+
+    `started`: the flow has a checkpoint. `unfinished`: its last micro-batch was planned but not completed.
+    """
+    if unfinished:
+        return Decision(Strategy.STREAM, "its last micro-batch was not completed")
+    if not started:
+        return Decision(Strategy.STREAM, "it has not run yet")
+    waiting = [p for p in positions if p.pending is not False]
+    if waiting or not positions:
+        return Decision(Strategy.STREAM, "; ".join(p.text for p in waiting) or "its source cannot be looked at without running it")
+    return Decision(Strategy.SKIP, "; ".join(p.text for p in positions))
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """What a materialized view's content depends on. `always`: why it can never be skipped, or None.
+
+    `fingerprint` covers plan, rules, table specification, settings and engine version; `inputs` are data versions of its tables. Behind
+    a line end the name of an input may say which table it is: one that was made again counts its versions from 0 (UP-3).
+    """
+
+    fingerprint: str
+    inputs: Mapping[str, int]
+    always: str | None = None
+
+
+def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, int], found: ViewState) -> Decision:
+    """Whether a materialized view must be computed again."""
+    if stored_fingerprint is None:
+        return Decision(Strategy.FULL, "it has not been computed yet")
+    if found.always:
+        return Decision(Strategy.FULL, found.always)
+    if stored_fingerprint != found.fingerprint:
+        return Decision(Strategy.FULL, "its query, rules, settings or the engine changed")
+    changed = sorted(name.partition("\n")[0] for name, version in found.inputs.items() if stored_inputs.get(name) != version)
+    if changed:
+        return Decision(Strategy.FULL, f"{', '.join(changed[:3])}{' and more' if len(changed) > 3 else ''} changed")
+    return Decision(Strategy.SKIP, "its query and its inputs are unchanged")

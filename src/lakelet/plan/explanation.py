@@ -1,0 +1,123 @@
+"""Plan and graph as text, as JSON values and as a Mermaid chart: what `lakelet plan` and `lakelet graph` print.
+
+Pure: values in, text out. Tests compare with golden files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.text import aligned, counted, listed, shortener
+from lakelet.language.model import Kind
+
+if TYPE_CHECKING:
+    from lakelet.plan.decisions import Plan, Step
+    from lakelet.plan.graph import Graph, Node
+
+_STRATEGY_ORDER = ("stream", "full", "skip", "excluded")
+_SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '[/"{}"/]'}
+
+
+def kind_text(kind: Kind | str) -> str:
+    """The kind in words: `streaming table`."""
+    return (kind.value if isinstance(kind, Kind) else kind).replace("_", " ")
+
+
+def plan_text(plan: Plan) -> str:
+    """One line per step (strategy, dataset, reason), then the number of steps per strategy."""
+    if not plan.steps:
+        return "Nothing to do: the pipeline has no steps."
+    short = shortener(name for step in plan.steps for name in (step.dataset, *step.inputs))
+    rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), step.reason) for step in plan.steps]
+    counts = Counter(step.strategy.value for step in plan.steps)
+    summary = ", ".join(f"{counts[name]:,} {name}" for name in sorted(counts, key=_strategy_rank))
+    return "\n".join([*aligned(rows, header=("step", "dataset", "kind", "because")), "", f"{counted(len(plan.steps), 'step')}: {summary}"])
+
+
+def _strategy_rank(name: str) -> int:
+    return _STRATEGY_ORDER.index(name) if name in _STRATEGY_ORDER else len(_STRATEGY_ORDER)
+
+
+def _step_name(step: Step, short: Callable[[str], str]) -> str:
+    dataset = short(step.dataset)
+    flow = short(step.flow)
+    return dataset if flow in (dataset, step.dataset) else f"{dataset} (flow {flow})"
+
+
+def plan_json(plan: Plan) -> dict[str, Any]:
+    """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`."""
+    steps = [
+        {
+            "dataset": step.dataset,
+            "kind": step.kind.value,
+            "flow": step.flow,
+            "strategy": step.strategy.value,
+            "reason": step.reason,
+            "inputs": list(step.inputs),
+        }
+        for step in plan.steps
+    ]
+    return {"steps": steps}
+
+
+def graph_text(graph: Graph) -> str:
+    """One line per dataset in topological order: what it is, what it reads, its size in columns and rules, where it is written."""
+    short = shortener(str(node.name) for node in graph.nodes)
+    rows = [
+        (
+            short(str(node.name)),
+            kind_text(node.kind),
+            listed([*(short(str(i)) for i in node.inputs), *node.external], 4) or "-",
+            str(len(node.columns)),
+            str(len(node.expectations)),
+            f"{node.where.file}{f' cell {node.where.cell}' if node.where.cell else ''}:{node.where.line}",
+        )
+        for node in graph.nodes
+    ]
+    counts = Counter(kind_text(node.kind) for node in graph.nodes)
+    summary = ", ".join(counted(number, kind) for kind, number in sorted(counts.items()))
+    header = ("dataset", "kind", "reads", "columns", "rules", "defined in")
+    return "\n".join([*aligned(rows, header=header, right=(3, 4)), "", f"{counted(len(rows), 'dataset')}: {summary}"])
+
+
+def graph_json(graph: Graph) -> dict[str, Any]:
+    """The graph as JSON values: `{"datasets": [...]}`, inputs before readers."""
+    return {"datasets": [_node_json(node) for node in graph.nodes]}
+
+
+def _node_json(node: Node) -> dict[str, Any]:
+    return {
+        "name": str(node.name),
+        "kind": node.kind.value,
+        "inputs": [str(i) for i in node.inputs],
+        "external": list(node.external),
+        "flows": list(node.flows),
+        "columns": [{"name": name, "type": kind} for name, kind in node.columns],
+        "expectations": [{"name": e.name, "constraint": e.text, "action": e.action.value} for e in node.expectations],
+        "file": node.where.file,
+        "line": node.where.line,
+        **({"cell": node.where.cell} if node.where.cell else {}),
+    }
+
+
+def graph_mermaid(graph: Graph) -> str:
+    """The graph as a Mermaid flow chart: streaming tables are cylinders, views rounded, sinks slanted; dashed arrows come from outside."""
+    short = shortener(str(node.name) for node in graph.nodes)
+    identifiers = {str(node.name).lower(): f"d{number}" for number, node in enumerate(graph.nodes)}
+    outside = {text: f"x{number}" for number, text in enumerate(dict.fromkeys(e for node in graph.nodes for e in node.external))}
+    lines = ["flowchart LR"]
+    lines += [f'  {key}{{{{"{_escaped(text)}"}}}}' for text, key in outside.items()]
+    for node in graph.nodes:
+        shape = _SHAPES.get(node.kind, '["{}"]')
+        lines.append(f"  {identifiers[node.name.key]}{shape.format(_escaped(short(str(node.name))))}")
+    for node in graph.nodes:
+        here = identifiers[node.name.key]
+        lines += [f"  {outside[text]} -.-> {here}" for text in node.external]
+        lines += [f"  {identifiers[source.key]} --> {here}" for source in node.inputs if source.key in identifiers]
+    return "\n".join(lines)
+
+
+def _escaped(text: str) -> str:
+    return text.replace('"', "#quot;")

@@ -1,0 +1,88 @@
+"""The dataset graph: who reads whom. Pure values and traversal, no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from lakelet.base.errors import Location
+from lakelet.base.names import TableName
+from lakelet.language.model import Expectation, Kind
+
+
+@dataclass(frozen=True)
+class Node:
+    """One dataset after analysis. `external`: inputs that are not datasets of the pipeline, as text. `columns`: (name, type) pairs."""
+
+    name: TableName
+    kind: Kind
+    inputs: tuple[TableName, ...]
+    external: tuple[str, ...]
+    flows: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+    expectations: tuple[Expectation, ...]
+    where: Location
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Nodes in topological order: inputs before readers."""
+
+    nodes: tuple[Node, ...]
+
+    @cached_property
+    def by_key(self) -> Mapping[str, Node]:
+        return {node.name.key: node for node in self.nodes}
+
+    @cached_property
+    def readers(self) -> Mapping[str, tuple[str, ...]]:
+        """Keys of the datasets that read each dataset directly."""
+        found: dict[str, list[str]] = {node.name.key: [] for node in self.nodes}
+        for node in self.nodes:
+            for source in node.inputs:
+                found[source.key].append(node.name.key)
+        return {key: tuple(dict.fromkeys(keys)) for key, keys in found.items()}
+
+    def stored_inputs(self, key: str) -> tuple[str, ...]:
+        """Keys of the stored datasets that `key` reads, views looked through."""
+        found: list[str] = []
+        for source in self.by_key[key].inputs:
+            found.extend(self.stored_inputs(source.key) if self.by_key[source.key].kind is Kind.VIEW else [source.key])
+        return tuple(dict.fromkeys(found))
+
+    def downstream(self, keys: Iterable[str]) -> set[str]:
+        """`keys` and everything that reads them, directly or not."""
+        return _closure(keys, self.readers)
+
+
+def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(start)
+    while waiting:
+        key = waiting.pop()
+        if key not in found:
+            found.add(key)
+            waiting.extend(edges[key])
+    return found
+
+
+def topological(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> list[str]:
+    """`names` with inputs first; otherwise in the order given. The graph must have no cycle."""
+    done: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        stack = [(name, iter(inputs[name]))]
+        while stack:
+            current, rest = stack[-1]
+            following = next((n for n in rest if n not in done), None)
+            if following is None:
+                done.setdefault(current)
+                stack.pop()
+            else:
+                stack.append((following, iter(inputs[following])))
+
+    for name in names:
+        if name not in done:
+            visit(name)
+    return list(done)

@@ -1,0 +1,147 @@
+"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (dlt-semantics 5.1, decision 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import Namespace
+from lakelet.language.model import Kind
+from lakelet.plan.graph import Graph
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asked of one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets."""
+
+    select: tuple[str, ...] = ()
+    full_refresh: tuple[str, ...] = ()
+    full_refresh_all: bool = False
+    reset_checkpoint: tuple[str, ...] = ()
+    refresh_failed: bool = False
+
+
+EVERYTHING = Request()
+"""The usual request: refresh all, reset nothing."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Keys of the stored datasets to refresh, and of those among them to reset first.
+
+    `checkpoints`: names of flows that read their sources again while the tables keep their rows. `protected`: datasets that were to be
+    reset with all others, and must not be.
+    """
+
+    refresh: frozenset[str]
+    reset: frozenset[str]
+    checkpoints: frozenset[str] = frozenset()
+    protected: frozenset[str] = frozenset()
+
+    def without_resets(self) -> Selection:
+        """The same for another attempt: what was reset is not reset again, its source may have moved on."""
+        return Selection(self.refresh, frozenset())
+
+
+def select(
+    request: Request, graph: Graph, namespace: Namespace, *, kept: frozenset[str] = frozenset(), failed: frozenset[str] = frozenset()
+) -> Selection:
+    """Resolve the request against the graph.
+
+    With `select`, only these (and the ones to reset) take part; else all do. `kept`: keys of datasets that must not be reset (table
+    property pipelines.reset.allowed=false); `full_refresh_all` leaves them out. `failed`: the datasets that `refresh_failed` means.
+    Raises UNKNOWN_SELECTION, and USAGE if `full_refresh_all` or `refresh_failed` comes with names or `full_refresh` names one of `kept`.
+    """
+    if request.full_refresh_all and (request.select or request.full_refresh):
+        raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
+    if request.refresh_failed and (request.select or request.full_refresh or request.full_refresh_all or request.reset_checkpoint):
+        raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
+    stored = frozenset(node.name.key for node in graph.nodes if node.kind is not Kind.VIEW)
+    reset = stored - kept if request.full_refresh_all else _keys(request.full_refresh, "--full-refresh", graph, namespace, stored)
+    if reset & kept:
+        raise LakeletError(
+            "USAGE",
+            f"--full-refresh names {graph.by_key[min(reset & kept)].name}, whose property pipelines.reset.allowed is false",
+            todo="Its rows may have no source any more. Take the property away first if they may be lost.",
+        )
+    selected = _keys(request.select, "--select", graph, namespace, stored)
+    flows = _flows(request.reset_checkpoint, graph, namespace)
+    if request.refresh_failed:
+        return Selection(refresh=failed & stored, reset=reset)
+    protected = kept & stored if request.full_refresh_all else frozenset()
+    return Selection((selected | reset | frozenset(flows.values())) if request.select else stored, reset, frozenset(flows), protected)
+
+
+def below_failed(graph: Graph, *, not_done: frozenset[str], excluded: frozenset[str]) -> frozenset[str]:
+    """What `refresh_failed` means: the tables that an update did not finish and what is below them; those it left out stay out."""
+    return frozenset(graph.downstream(not_done & graph.by_key.keys())) - excluded
+
+
+def _flows(names: Sequence[str], graph: Graph, namespace: Namespace) -> dict[str, str]:
+    """Flow → key of its target, for the flows whose checkpoints are to be cleared."""
+    streaming = {flow: node.name.key for node in graph.nodes if node.kind in (Kind.STREAMING_TABLE, Kind.SINK) for flow in node.flows}
+    by_key = {flow.lower(): flow for flow in streaming}
+    found = {}
+    for name in names:
+        flow = by_key.get(name.lower()) or by_key.get(_resolved(name, namespace))
+        if flow is None:
+            node = graph.by_key.get(_resolved(name, namespace))
+            what = f"a {node.kind.value.replace('_', ' ')}, which has no checkpoint" if node else "no flow of this pipeline"
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"--reset-checkpoint names {name!r}, {what}",
+                nearest=nearest_names(name, streaming),
+                todo="List all flows: lakelet plan",
+            )
+        found[flow] = streaming[flow]
+    return found
+
+
+def _resolved(name: str, namespace: Namespace) -> str:
+    try:
+        return namespace.resolve(name).key
+    except ValueError:
+        return name.lower()
+
+
+def forgotten(request: Request, keys: Iterable[str], namespace: Namespace, *, kept: frozenset[str]) -> frozenset[str]:
+    """Those of `keys` whose stored columns and kind do not bind the update, because it resets them; names are checked by `select`."""
+    if request.full_refresh_all:
+        return frozenset(keys) - kept
+    named = set()
+    for name in request.full_refresh:
+        with suppress(ValueError):
+            named.add(namespace.resolve(name).key)
+    return frozenset(keys) & named - kept
+
+
+def refuse_in_continuous(request: Request) -> None:
+    """Raise USAGE for a request of some datasets only: a continuous update keeps them all up to date (dlt-semantics 5.5)."""
+    if request.select or request.refresh_failed:
+        raise LakeletError(
+            "USAGE",
+            f"{'--select' if request.select else '--refresh-failed'} does not go with a continuous update",
+            todo="Add --triggered: the update then ends when the selected datasets are up to date.",
+        )
+
+
+def _keys(names: Sequence[str], flag: str, graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:
+    found = set()
+    for name in names:
+        try:
+            key = namespace.resolve(name).key
+        except ValueError as problem:
+            raise LakeletError("UNKNOWN_SELECTION", f"{flag}: {problem}") from None
+        if key not in stored:
+            known = [str(graph.by_key[k].name) for k in sorted(stored)]
+            what = "a view, which is never stored" if key in graph.by_key else "no table of this pipeline"
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"{flag} names {name!r}, {what}",
+                nearest=nearest_names(name, known),
+                todo="List all names: lakelet graph",
+            )
+        found.add(key)
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""What a checkout needs: `init`, `doctor`, sample data."""

@@ -1,0 +1,74 @@
+"""`lakelet init`: reads a repository that others wrote, says what it found, and makes a starter `databricks.yml`. No Spark.
+
+Code is read, not run; only names that running code makes are learned by loading it, in a process of its own that cannot write.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError
+from lakelet.config.bundle import bundle_file, load_bundle
+from lakelet.config.spark_pipeline_file import spark_file
+from lakelet.config.update_config import load_config
+from lakelet.project.init.bundlefile import bundle_text
+from lakelet.project.init.grouping import group_of
+from lakelet.project.init.report import Report, as_json, report_on
+from lakelet.project.init.report_text import report_lines
+from lakelet.project.init.repository import read_repository
+
+__all__ = ["Report", "Started", "as_json", "report_lines", "start"]
+
+BUNDLE = "databricks.yml"
+
+
+@dataclass(frozen=True)
+class Started:
+    """The report, the file that was written, and the project file that was there already; each of them None without."""
+
+    report: Report
+    written: Path | None
+    existing: Path | None
+
+
+def _declared(folder: Path) -> dict[str, tuple[Path, ...]]:
+    """The files of each pipeline of the folder's own bundle; empty where it has none or cannot be read as it is."""
+    file = bundle_file(folder)
+    try:
+        if file is None:
+            return {"pipeline": load_config([str(folder)]).files}
+        keys = load_bundle(file, target=None, cwd=folder, environ=os.environ).pipelines()
+        return {key: load_config([key], cwd=folder).files for key in keys}
+    except LakeletError:
+        return {}
+
+
+def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
+    """Read the repository in `folder` and write its `databricks.yml`, unless it has a project file already.
+
+    Nothing else is written, and nothing outside of the folder. Raises USAGE if there is no such folder, NO_SOURCES if it holds no pipeline.
+    """
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise LakeletError("USAGE", f"{folder} is no folder", todo="Name the folder of the repository: lakelet init FOLDER")
+    existing = bundle_file(folder) or spark_file(folder)
+    declared = _declared(folder) if existing is not None else {}
+    files = list(dict.fromkeys(file for files in declared.values() for file in files))
+    found = read_repository(folder, files or None)
+    groups = [group_of([one for one in found.sources if one.path in files], key) for key, files in declared.items()]
+    report = report_on(found, load=load, groups=groups or None)
+    if not report.pipelines and existing is None:
+        raise LakeletError(
+            "NO_SOURCES",
+            f"no pipeline source file in {folder}",
+            why="\n".join(f"{file}: {why}" for file, why in report.aside[:5]) or None,
+            todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
+        )
+    written = None
+    if write and existing is None:
+        written = folder / BUNDLE
+        with written.open("x", encoding="utf-8") as file:
+            file.write(bundle_text(folder, [pipeline.resource for pipeline in report.pipelines]))
+    return Started(report, written, existing)

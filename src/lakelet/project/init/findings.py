@@ -1,0 +1,163 @@
+"""What reading a repository found, as frozen values; places are relative to the folder that was read. No Spark."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_HOLE = re.compile(r"xhole(\d+)x")
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """A line of a file, or of one cell of a Jupyter notebook."""
+
+    file: str
+    line: int
+    cell: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}" if self.cell is None else f"{self.file}:cell {self.cell}:{self.line}"
+
+
+class Holes:
+    """Parts of texts that are known only when the code runs. A text holds a token in their place, which is a word for SQL as well."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+
+    def token(self, name: str) -> str:
+        """A word that stands for what `name` will be."""
+        if name not in self._names:
+            self._names.append(name)
+        return f"xhole{self._names.index(name)}x"
+
+    def shown(self, text: str) -> str:
+        """The text with `{name}` in the place of tokens."""
+        return _HOLE.sub(lambda found: "{" + self._names[int(found[1])] + "}", text)
+
+    @staticmethod
+    def first_in(text: str) -> int | None:
+        """Where the first hole begins; None where everything is known."""
+        found = _HOLE.search(text)
+        return found.start() if found else None
+
+
+@dataclass(frozen=True)
+class DatasetFound:
+    """A dataset or sink that the code declares. `computed`: its name is known only when the code runs. `loaded`: found by running it."""
+
+    name: str
+    kind: str
+    place: Place
+    computed: bool = False
+    loaded: bool = False
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The name's parts in lower case, without `LIVE`."""
+        return name_parts(self.name)
+
+
+@dataclass(frozen=True)
+class TableRead:
+    """A table that the code reads by name. `within`: the dataset whose query reads it, where that is known."""
+
+    name: str
+    place: Place
+    within: str | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.name.lower().startswith("live.")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return name_parts(self.name)
+
+
+@dataclass(frozen=True)
+class PathFound:
+    """A path that the code names. `fixed`: how many of its characters are known before it runs and are no pattern.
+
+    `format`: that of the files there, where the code says it beside the path.
+    """
+
+    path: str
+    fixed: int
+    place: Place
+    format: str = ""
+
+
+@dataclass(frozen=True)
+class ParameterFound:
+    """A piece of the pipeline's configuration that the code asks for; `default` is the code's own, None without."""
+
+    key: str
+    default: str | None
+    place: Place
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Something that this version does not execute."""
+
+    code: str
+    what: str
+    place: Place
+
+
+@dataclass(frozen=True)
+class Import:
+    """A package that the code imports. `guarded`: inside of `try`, so that it may be missing."""
+
+    module: str
+    place: Place
+    guarded: bool = False
+
+
+@dataclass
+class FileReading:
+    """What one file says. `declares`: it is pipeline code; `aside`: why it is left out, although it looks like it.
+
+    `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
+    are known only when it runs.
+    `given`: parameters that it sets itself. `scripts`: how many of its statements declare nothing, `stored`: how many a table.
+    """
+
+    path: Path
+    file: str
+    declares: bool = False
+    aside: str = ""
+    datasets: list[DatasetFound] = field(default_factory=list)
+    tables: list[TableRead] = field(default_factory=list)
+    paths: list[PathFound] = field(default_factory=list)
+    parameters: list[ParameterFound] = field(default_factory=list)
+    given: set[str] = field(default_factory=set)
+    refused: list[Refused] = field(default_factory=list)
+    imports: list[Import] = field(default_factory=list)
+    helpers: list[Path] = field(default_factory=list)
+    roots: list[Path] = field(default_factory=list)
+    incomplete: bool = False
+    scripts: int = 0
+    stored: int = 0
+
+    def take(self, other: FileReading) -> None:
+        """Add what a notebook says that this one runs by `%run`."""
+        for name in ("datasets", "tables", "paths", "parameters", "refused", "imports", "helpers", "roots"):
+            getattr(self, name).extend(getattr(other, name))
+        self.given |= other.given
+        self.incomplete |= other.incomplete
+        self.declares |= other.declares
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """The parts of a dotted name in lower case, without back quotes and without `LIVE`."""
+    parts = tuple(part.strip("` ").lower() for part in re.findall(r"`(?:[^`]|``)*`|[^.]+", name))
+    return parts[1:] if len(parts) > 1 and parts[0] == "live" else parts
+
+
+def same_table(read: tuple[str, ...], declared: tuple[str, ...]) -> bool:
+    """Whether two names can mean one table: as far as both say something that is known, they say the same."""
+    return all(a == b or "{" in a or "{" in b for a, b in zip(reversed(read), reversed(declared), strict=False))

@@ -1,0 +1,291 @@
+"""Reads a Python source without running it: datasets, reads, paths, parameters, imports. No Spark."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from pathlib import Path
+
+from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, kind_of, writes_flow
+from lakelet.project.init.findings import DatasetFound, FileReading, Holes, Import, ParameterFound, PathFound, Place, Refused, TableRead
+from lakelet.project.init.paths import is_hosted, path_found
+from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
+from lakelet.project.init.sqlfile import hosted
+from lakelet.project.init.sqltexts import names_of
+from lakelet.project.init.texts import Reader, Scope, asked_parameter, dotted, function_scope, resolved
+
+_READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
+_FORMATS = {name: name for name in ("csv", "json", "parquet", "orc", "text", "xml")} | {"forPath": "delta"}
+_BY_FUNCTION = ("table", "materialized_view", "view")
+_OF_SPARK = ("spark.sql.", "spark.databricks.", "spark.master", "spark.app.")
+_DEEPEST = 10
+_PATH_ARGUMENTS = ("path", "source_path", "paths")
+_NOT_PATHS = frozenset({"comment", "description", "doc"})
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def read_python(file: PyFile, reading: FileReading, repository: Repository, holes: Holes) -> None:
+    """Add to `reading` what the file says, and what the notebooks say that it runs."""
+    if file.broken is not None:
+        what, line, cell = file.broken
+        reading.refused.append(Refused("SOURCE_FAILED", f"the file does not compile: {what}", repository.place(file.path, line, cell)))
+    names = Api.of(tree.module for tree in file.trees)
+    for tree in file.trees:
+        _Visitor(file, tree, reading, repository, holes, names).visit_all(tree.module.body, file.scope, top=True)
+
+
+class _Visitor:
+    """Walks one tree with the scope of each function."""
+
+    def __init__(self, file: PyFile, tree: Tree, reading: FileReading, repository: Repository, holes: Holes, names: Api) -> None:
+        self.file, self.tree, self.reading, self.repository, self.holes, self.api = file, tree, reading, repository, holes, names
+        self.reader = Reader(holes, self._asked)
+        self.guarded = 0
+        self.decorators: set[int] = set()
+        self.within: list[str] = []
+
+    def visit_all(self, nodes: list[ast.stmt], scope: Scope, *, top: bool = False) -> None:
+        for node in nodes:
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                continue  # a docstring
+            self.visit(node, scope, top)
+
+    def visit(self, node: ast.AST, scope: Scope, top: bool) -> None:
+        if isinstance(node, _Function):
+            self._function(node, scope, top)
+        elif isinstance(node, ast.Lambda):
+            self.visit(node.body, function_scope(node, scope), False)
+        elif isinstance(node, ast.ClassDef):
+            inner = Scope(scope)
+            inner.fill(node.body)
+            self.visit_all(node.body, inner)
+        elif isinstance(node, ast.Try):
+            self.guarded += 1
+            self.visit_all(node.body, scope, top=top)
+            self.guarded -= 1
+            self.visit_all([*node.orelse, *node.finalbody, *(s for handler in node.handlers for s in handler.body)], scope, top=top)
+        elif isinstance(node, ast.For | ast.While | ast.comprehension):
+            self._children(node, scope, False)
+        else:
+            self._one(node, scope, top)
+            self._children(node, scope, top)
+
+    def _children(self, node: ast.AST, scope: Scope, top: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant):
+                continue
+            if isinstance(child, ast.keyword) and child.arg in _NOT_PATHS:
+                continue
+            self.visit(child, scope, top)
+
+    def _one(self, node: ast.AST, scope: Scope, top: bool) -> None:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            self._imports(node)
+        elif isinstance(node, ast.Call):
+            self._call(node, scope, top)
+        elif isinstance(node, ast.Attribute):
+            self._attribute(node)
+        elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+            self._text(node, scope)
+
+    # --------------------------------------------------------------------------------------------------- declarations
+
+    def _function(self, node: _Function, scope: Scope, top: bool) -> None:
+        before = len(self.reading.datasets)
+        for decorator in node.decorator_list:
+            call = decorator if isinstance(decorator, ast.Call) else None
+            found = self.api.called(call.func if call else decorator)
+            if found is not None:
+                self.decorators.add(id(decorator))
+                self._declared(found, call, node, scope, top)
+                check_call(*found, call, node.name, lambda value: self.reader.text(value, scope), self._refuse(decorator))
+            self.visit(decorator, scope, top)
+        declared = [one.name for one in self.reading.datasets[before:]]
+        self.within += declared
+        self.visit_all(node.body, function_scope(node, scope))
+        del self.within[len(self.within) - len(declared) :]
+        for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]:
+            self.visit(default, scope, top)
+
+    def _declared(self, found: tuple[str, str], call: ast.Call | None, function: _Function | None, scope: Scope, top: bool) -> None:
+        kind = kind_of(*found)
+        self.reading.declares |= kind is not None or writes_flow(found[1])
+        if kind is None:
+            return
+        named = argument(call, "name")
+        if named is None and function is None and call is not None and call.args and kind not in _BY_FUNCTION:
+            named = call.args[0]
+        if kind == "table" and function is not None:
+            kind = _kind_by_reads(function)
+        name = self.reader.text(named, scope) if named is not None else function.name if function else self.holes.token("name")
+        computed = self.holes.first_in(name.split(".")[-1]) is not None or (
+            named is not None and not top and self.reader.constant(named, scope) is None
+        )
+        self.reading.incomplete |= computed or not top
+        self.reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._place(function or call), computed))
+
+    # ---------------------------------------------------------------------------------------------------------- calls
+
+    def _call(self, node: ast.Call, scope: Scope, top: bool) -> None:
+        if asked_parameter(node) is not None:
+            self.reader.text(node, scope)
+        found = self.api.called(node.func)
+        if found is not None:
+            self._api_call(found, node, scope, top)
+            return
+        path = dotted(node.func) or ""
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else path
+        first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg in _PATH_ARGUMENTS), None)
+        if path.endswith("conf.set") and node.args:
+            key = self.reader.constant(node.args[0], scope)
+            self.reading.given |= {key} if key else set()
+        if not isinstance(node.func, ast.Attribute) or first is None:
+            return
+        chain = _chain(node.func, scope)
+        if called == "sql" and (path.split(".")[0] in ("spark", "self") or "spark" in path.lower()):
+            self._sql(first, scope)
+        elif called in ("table", "forName") and (chain & {"read", "readStream", "spark"} or called == "forName" or "spark" in path.lower()):
+            index = 1 if called == "forName" and len(node.args) > 1 else 0
+            self._table(node.args[index] if node.args else first, scope)
+        elif called == "format" and chain & {"read", "readStream", "write", "writeStream"}:
+            self._format(first, scope)
+        elif called in _READS and (chain & {"read", "readStream", "sparkContext", "fs", "DeltaTable"}):
+            for one in first.elts if isinstance(first, ast.List | ast.Tuple) else [first]:
+                self._path(one, scope, named=True, format=_FORMATS.get(called) or self._format_of(node.func, scope))
+
+    def _api_call(self, found: tuple[str, str], node: ast.Call, scope: Scope, top: bool) -> None:
+        name = found[1]
+        if name in ("read", "read_stream", "readStream"):
+            self._table(node.args[0] if node.args else argument(node, "name"), scope)
+            return
+        if id(node) not in self.decorators:
+            if kind_of(*found) not in _BY_FUNCTION or node.args or argument(node, "query_function") is not None:
+                self._declared(found, node, None, scope, top)
+            check_call(*found, node, None, lambda value: self.reader.text(value, scope), self._refuse(node))
+        source = argument(node, "source")
+        if source is not None and self.reader.constant(source, scope):
+            self._table(source, scope)
+        if name == "create_sink":
+            self._format(argument(node, "format") or (node.args[1] if len(node.args) > 1 else None), scope)
+
+    def _attribute(self, node: ast.Attribute) -> None:
+        """`dlt.something` that neither module has."""
+        module = self.api.module_of(node.value)
+        if module is not None and node.attr not in self.api.names(module) and not node.attr.startswith("_"):
+            self._refuse(node)("NOT_SUPPORTED_YET", f"{'dlt' if module == 'dlt' else 'pyspark.pipelines'} has no {node.attr} here")
+
+    def _format(self, node: ast.expr | None, scope: Scope) -> None:
+        text = self.reader.constant(node, scope)
+        if node is not None and text is not None:
+            check_format(text, self._refuse(node))
+
+    def _table(self, node: ast.expr | None, scope: Scope) -> None:
+        if node is None:
+            return
+        text = self.reader.text(node, scope)
+        last = text.split(".")[-1]
+        if text and not text.startswith("/") and self.holes.first_in(last) is None:
+            self.reading.tables.append(TableRead(self.holes.shown(text), self._place(node), self._reader()))
+
+    def _reader(self) -> str | None:
+        """The dataset whose function is read."""
+        return self.within[-1] if self.within else None
+
+    def _sql(self, node: ast.expr, scope: Scope) -> None:
+        found = names_of(self.reader.text(node, scope))
+        place = self._place(node)
+        for table in found.tables:
+            if self.holes.first_in(table.text.split(".")[-1]) is None:
+                self.reading.tables.append(TableRead(self.holes.shown(table.text), place, self._reader()))
+        self._add_paths(path_found(path.text, self.holes, place, path.format) for path in found.paths)
+        self.reading.refused += [hosted(one.text, place) for one in found.hosted]
+
+    def _text(self, node: ast.expr, scope: Scope) -> None:
+        """A path that stands anywhere in the code."""
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            return
+        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Div):
+            return
+        text = self.reader.text(node, scope)
+        if is_hosted(text):
+            self._path(node, scope, named=False)
+
+    def _format_of(self, node: ast.expr, scope: Scope) -> str:
+        """The format that a chain of calls names before its `load`."""
+        found = ""
+        while isinstance(node, ast.Attribute | ast.Call):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
+                key, value = (self.reader.constant(argument, scope) for argument in (node.args[0], node.args[-1]))
+                if node.func.attr == "option" and key is not None and key.lower() == "cloudfiles.format":
+                    return value or ""
+                if node.func.attr == "format" and key is not None:
+                    found = key
+            node = node.func if isinstance(node, ast.Call) else node.value
+        return "" if found.lower() == "cloudfiles" else found
+
+    def _path(self, node: ast.expr, scope: Scope, *, named: bool, format: str = "") -> None:
+        text = self.reader.text(node, scope)
+        if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
+            self._add_paths([path_found(text, self.holes, self._place(node), format)])
+
+    def _add_paths(self, found: Iterable[PathFound]) -> None:
+        for one in found:
+            if one not in self.reading.paths:
+                self.reading.paths.append(one)
+
+    # -------------------------------------------------------------------------------------------------------- imports
+
+    def _imports(self, node: ast.Import | ast.ImportFrom) -> None:
+        for _, module in imported_modules(node, self.file.path):
+            first = module.split(".")[0]
+            there = self.repository.module(module, self.file.path) or self.repository.module(first, self.file.path)
+            if there is not None:
+                self._helper(node, module, *there)
+            elif not getattr(node, "level", 0):
+                self.reading.imports.append(Import(module, self._place(node), self.guarded > 0))
+
+    def _helper(self, node: ast.Import | ast.ImportFrom, module: str, file: Path, root: Path) -> None:
+        self.reading.roots.append(root)
+        names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+        inner = [self.repository.module(f"{module}.{name}", self.file.path) for name in names]
+        self.reading.helpers += [found for found in (file, *(one[0] for one in inner if one)) if found.is_file()]
+
+    # ----------------------------------------------------------------------------------------------------------- rest
+
+    def _asked(self, key: str, default: str | None, node: ast.AST) -> None:
+        found = ParameterFound(key, default, self._place(node))
+        if found not in self.reading.parameters and not key.startswith(_OF_SPARK):
+            self.reading.parameters.append(found)
+
+    def _refuse(self, node: ast.AST) -> Refuse:
+        def refuse(code: str, what: str) -> None:
+            found = Refused(code, what, self._place(node))
+            if found not in self.reading.refused:
+                self.reading.refused.append(found)
+
+        return refuse
+
+    def _place(self, node: ast.AST | None) -> Place:
+        return self.repository.place(self.file.path, getattr(node, "lineno", 1), self.tree.cell)
+
+
+def _chain(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
+    """All names of `a.b(…).c`, those of what `a` stands for among them."""
+    found: set[str] = set()
+    while isinstance(node, ast.Attribute | ast.Call):
+        found |= {node.attr} if isinstance(node, ast.Attribute) else set()
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    if isinstance(node, ast.Name):
+        found.add(node.id)
+        known = resolved(node, scope) if depth < _DEEPEST else None
+        if known is not None and isinstance(known[1], ast.Call | ast.Attribute):
+            found |= _chain(known[1], known[0], depth + 1)
+    return found
+
+
+def _kind_by_reads(function: _Function) -> str:
+    """What a table of `dlt.table` is, as far as its function tells."""
+    read = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
+    if read & {"readStream", "read_stream"}:
+        return "streaming_table"
+    return "materialized_view" if read & {"read", "createDataFrame", "range"} else "table"

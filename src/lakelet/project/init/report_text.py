@@ -1,0 +1,86 @@
+"""The report of `lakelet init` as lines of text. Pure."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from lakelet.base.text import aligned, counted, listed
+from lakelet.project.init.findings import Place
+from lakelet.project.init.report import PipelineReport, Report, needs_map
+
+
+def report_lines(report: Report) -> Iterator[str]:
+    """The whole report; a line that ends with a colon begins a part."""
+    count = sum(len(one.datasets) for one in report.pipelines)
+    files = sum(len(one.resource.group.files) for one in report.pipelines)
+    if report.pipelines:
+        yield f"{counted(len(report.pipelines), 'pipeline')}, {counted(count, 'dataset')} in {counted(files, 'source file')}"
+    for one in report.pipelines:
+        yield ""
+        yield from _pipeline(one)
+    if report.maps or report.tables:
+        yield ""
+        yield from _settings(report)
+    if report.projects:
+        yield ""
+        yield "Projects of their own, left as they are:"
+        yield from (f"  {one}" for one in report.projects)
+    if report.aside:
+        yield ""
+        yield "Left aside:"
+        yield from (f"  {file}: {why}" for file, why in report.aside)
+
+
+def _pipeline(one: PipelineReport) -> Iterator[str]:
+    home = os.path.commonpath([PurePosixPath(reading.file).parent for reading in one.resource.group.files])
+    lead = f"{home}/" if home else ""
+
+    def place(where: Place) -> str:
+        return str(where).removeprefix(lead)
+
+    def places(found: Sequence[Place]) -> str:
+        return listed([place(where) for where in found], 2)
+
+    yield f"pipeline {one.key}{f', in {lead}' if lead else ''}:"
+    kinds = {"table": "table", "streaming_table": "streaming table", "materialized_view": "materialized view"}
+    rows = [(d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), place(d.place)) for d in one.datasets]
+    yield from _part("datasets", _aligned(rows))
+    paths = [(path, form, "" if needs_map(path) else "not on this machine", places(found)) for path, form, found in one.paths]
+    yield from _part("files it names", _aligned(paths))
+    outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", places(t.places)) for t in one.tables]
+    yield from _part("tables from outside", _aligned(outside))
+    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', place(p.place)) for p in one.parameters]
+    yield from _part("parameters", _aligned(parameters))
+    yield from _part("not supported", [f"{place(r.place)}  [{r.code}] {r.what}" for r in one.refused])
+    missing = [(m.module, f"pip install {m.package}", places(m.places)) for m in one.missing]
+    yield from _part("packages that are not installed", _aligned(missing))
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows in columns, without those that are empty."""
+    filled = [at for at in range(len(rows[0])) if any(row[at] for row in rows)] if rows else []
+    return aligned([[row[at] for at in filled] for row in rows])
+
+
+def _part(title: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield f"  {title}:"
+        yield from (f"    {line}" for line in lines)
+
+
+def _settings(report: Report) -> Iterator[str]:
+    yield "Inputs to map. Put your own folders behind =, in pyproject.toml:"
+    for key, pairs in (("map", report.maps), ("table", report.tables)):
+        if pairs:
+            yield f"  [tool.lakelet.{key}]"
+            yield from (f"  {_toml(name)} = {_toml(place)}" for name, place in pairs.items())
+    yield "or behind the command:"
+    for key, pairs in (("map", report.maps), ("table", report.tables)):
+        yield from (f"  --{key} {shlex.quote(f'{name}={place}')}" for name, place in pairs.items())
+
+
+def _toml(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

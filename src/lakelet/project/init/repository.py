@@ -1,0 +1,119 @@
+"""Reads all pipeline code below a folder: which files take part, what each says, what they import. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError
+from lakelet.config import source_files as sources
+from lakelet.config.bundle import BUNDLE_FILES
+from lakelet.config.spark_pipeline_file import SPARK_FILES
+from lakelet.language.notebook import read_source
+from lakelet.project.init.findings import FileReading, Holes
+from lakelet.project.init.pyfiles import Repository
+from lakelet.project.init.pyreading import read_python
+from lakelet.project.init.sqlfile import read_sql
+
+
+@dataclass
+class Found:
+    """All pipeline code of a folder.
+
+    Attributes:
+        sources: files that declare something.
+        helpers: files of the folder that they import or run, by path.
+        aside: files that look like pipeline code and are left out, with the reason.
+        projects: project files further down: what lies there is theirs.
+    """
+
+    folder: Path
+    sources: list[FileReading] = field(default_factory=list)
+    helpers: dict[Path, FileReading] = field(default_factory=dict)
+    aside: list[tuple[str, str]] = field(default_factory=list)
+    projects: list[Path] = field(default_factory=list)
+
+
+def read_repository(folder: Path, files: Iterable[Path] | None = None) -> Found:
+    """Read the pipeline code below `folder`, or these files of it. Nothing is executed and nothing written."""
+    found = Found(folder)
+    repository = Repository(folder)
+    holes = Holes()
+    if files is None:
+        found.projects = sorted(_projects(folder))
+        taken = [file for file in sources.in_folder(folder) if not any(file.is_relative_to(one.parent) for one in found.projects)]
+    else:
+        taken = list(files)
+    readings = {file: _read(file, repository, holes) for file in taken}
+    imported = {helper for reading in readings.values() for helper in reading.helpers}
+    for file, reading in readings.items():
+        reason = _left_out(file, reading, imported, folder) if files is None else ""
+        if reason:
+            found.aside += [(reading.file, reason)] if reason != _HELPER else []
+        else:
+            found.sources.append(reading)
+    _read_helpers(found, repository, holes)
+    return found
+
+
+_HELPER = "helper"
+
+
+def _left_out(file: Path, reading: FileReading, imported: set[Path], folder: Path) -> str:
+    """Why a file takes no part; empty if it does."""
+    if "{{" in str(file.relative_to(folder)):
+        return "a template: its path holds {{…}}"
+    if file in imported and all(one.computed or not one.loaded for one in reading.datasets) and reading.incomplete:
+        return _HELPER  # it declares what those who import it ask for
+    if reading.aside:
+        return reading.aside
+    if not reading.declares and file in imported:
+        return _HELPER
+    if not reading.declares and any(one.code == "SOURCE_FAILED" for one in reading.refused):
+        return "it does not compile: " + reading.refused[0].what
+    return "" if reading.declares or reading.helpers else "it declares no dataset"
+
+
+def _projects(folder: Path) -> Iterator[Path]:
+    for name in (*BUNDLE_FILES, *SPARK_FILES):
+        for file in folder.rglob(name):
+            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
+            if file.parent != folder and not hidden:
+                yield file
+
+
+def _read(file: Path, repository: Repository, holes: Holes) -> FileReading:
+    reading = FileReading(file, repository.place(file, 1).file)
+    try:
+        source = read_source(file)
+    except (LakeletError, SyntaxError) as error:
+        what = error.what if isinstance(error, LakeletError) else str(error.msg)
+        reading.aside = what
+        return reading
+    if source.language == "sql":
+        read_sql(source, reading, holes)
+    else:
+        _python(file, reading, repository, holes, set())
+    return reading
+
+
+def _python(file: Path, reading: FileReading, repository: Repository, holes: Holes, done: set[Path]) -> None:
+    """Read a Python file, and after it the notebooks that it runs."""
+    done.add(file)
+    parsed = repository.read(file)
+    read_python(parsed, reading, repository, holes)
+    for other in parsed.runs:
+        if other not in done:
+            _python(other, reading, repository, holes, done)
+
+
+def _read_helpers(found: Found, repository: Repository, holes: Holes) -> None:
+    waiting = [helper for reading in found.sources for helper in reading.helpers]
+    known = {reading.path for reading in found.sources}
+    while waiting:
+        file = waiting.pop()
+        if file in known or file in found.helpers:
+            continue
+        reading = found.helpers[file] = _read(file, repository, holes)
+        waiting += reading.helpers

@@ -1,0 +1,1 @@
+"""Spark's errors and errors of user code, as coded errors."""

@@ -1,0 +1,126 @@
+"""What a dataset's function raised, as a coded error at the line of the user's file: mistakes of the query, the doing of data."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from pyspark.errors import (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+from pyspark.errors.exceptions.base import PySparkException
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.user_code import original, said
+from lakelet.config.path_map import python_path_hint
+from lakelet.language.loader import innermost_location
+from lakelet.language.model import Dataset, Flow
+from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
+
+_DATA_CONDITIONS = (
+    *("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE"),
+    *("DELTA_PATH_DOES_NOT_EXIST", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"),
+)
+# What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
+_MISTAKES = (
+    AnalysisException,
+    IllegalArgumentException,
+    ParseException,
+    PySparkAssertionError,
+    PySparkAttributeError,
+    PySparkKeyError,
+    PySparkTypeError,
+    PySparkValueError,
+    SparkNoSuchElementException,
+)
+
+_CONNECTORS = (
+    re.compile(r"Failed to find (?:the )?data source: (?P<what>[\w.-]+)"),
+    re.compile(r"resolve `?(?P<what>read_(?:kinesis|pubsub|pulsar|eventhubs|statestore))`? to a table-valued function", re.IGNORECASE),
+    re.compile(r"(?P<what>No suitable (?:JDBC )?driver)"),
+    re.compile(r"ClassNotFoundException: (?P<what>[\w.$]*[Dd]river[\w$]*)"),
+)
+
+_NO_ROWS = (
+    "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
+)
+
+
+def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
+    """What the function of `dataset` raised, as an error of ours."""
+    if isinstance(error, LakeletError):
+        error.dataset = error.dataset or str(dataset.name)
+        error.where = error.where or flow.where
+        return error
+    connector = missing_connector(error)
+    if connector is not None:
+        return _without_connector(error, connector, dataset, flow)
+    if isinstance(error, _MISTAKES):
+        return _analysis_error(error, dataset, flow)
+    return user_error(error, dataset, flow)
+
+
+def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
+    condition = error.getCondition() or ""
+    data = condition.startswith(_DATA_CONDITIONS)
+    message = first_line(error)
+    return LakeletError(
+        "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
+        "the data it reads cannot be opened" if data else "the query does not analyse",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        why=without_proposal(message),
+        nearest=unresolved_nearest(error, proposed(error)),
+        todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
+    )
+
+
+def missing_connector(error: BaseException) -> str | None:
+    """Return what Spark would need a package for to read what the code asks for; None for any other failure."""
+    text = str(error)
+    for pattern in _CONNECTORS:
+        if found := pattern.search(text):
+            return found["what"]
+    return None
+
+
+def _without_connector(error: Exception, connector: str, dataset: Dataset, flow: Flow) -> LakeletError:
+    return LakeletError(
+        "SOURCE_FORMAT_MISSING",
+        f"the source needs a connector that this session does not have: {connector}",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        why=first_line(error),
+        todo="Put the jars of its package, for this Spark, into the folder `jars` of pyspark, or give the data as files or as a table:\n"
+        "the cookbook says how a function picks its source by a parameter.",
+    )
+
+
+def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
+    """The failure of a dataset's function, with the line of the user's file that raised."""
+    error = original(error)
+    on_rows = isinstance(error, TypeError | AttributeError | IndexError)
+    known = _NO_ROWS if on_rows else python_path_hint(error) or remedy(error)
+    result = LakeletError(
+        "USER_FUNCTION_FAILED",
+        f"its function raised {said(error, first_line(error))}",
+        where=_user_location(error, flow),
+        dataset=str(dataset.name),
+        todo=known or "Correct the function, or what it needs; the next update runs it again.",
+    )
+    result.__cause__ = error
+    return result
+
+
+def _user_location(error: BaseException, flow: Flow) -> Location:
+    place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
+    return place or innermost_location(error, [Path(os.sep)]) or flow.where

@@ -1,0 +1,134 @@
+"""One pass over the rows: evaluate every rule, count, drop.
+
+A struct of booleans is added, `observe` counts it while the rows flow to the table, a filter drops, the struct is taken off again.
+Nothing here starts a job.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.language.model import Action, Expectation
+
+_CHECKS = "__lakelet_checks"
+_NO_INPUT = "The input data could not be determined from the output record"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What one pass found. `rows` and `failed` are over rows before dropping; a NULL result counts as failed (3.1).
+
+    `violation`: JSON `{"rules": [...], "row": {...}}` of one row that breaks a fail rule, or None.
+    """
+
+    rows: int
+    dropped: int
+    failed: tuple[int, ...]
+    violation: str | None
+
+    @property
+    def kept(self) -> int:
+        return self.rows - self.dropped
+
+
+def predicate(expectation: Expectation) -> Column:
+    """The constraint as a Column that is never NULL."""
+    constraint = F.expr(expectation.constraint) if isinstance(expectation.constraint, str) else expectation.constraint
+    return F.coalesce(constraint, F.lit(False))
+
+
+def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str) -> DataFrame:
+    """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
+
+    Rules are judged on the incoming row, so their order does not matter (3.2). Rows that break a fail rule stay in: the caller refuses the
+    whole write when `Counts.violation` is set.
+    """
+    if not rules:
+        return rows.observe(watch, F.count(F.lit(1)).alias("rows"))
+    checks = F.struct(*(predicate(rule).alias(f"r{i}") for i, rule in enumerate(rules)))
+    columns = rows.columns
+    with_checks = rows.withColumn(_CHECKS, checks)
+    failed = [~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
+    drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
+    fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
+    counted = [F.count(F.lit(1)).alias("rows")]
+    counted += [F.count_if(condition).alias(f"f{i}") for i, condition in enumerate(failed)]
+    if drops:
+        counted.append(F.count_if(_any(drops)).alias("dropped"))
+    if fails:
+        counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
+    observed = with_checks.observe(watch, *counted)
+    return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS)
+
+
+def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
+    """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, dlt-semantics 1.9).
+
+    Rules of views only: where the rows go cannot be rolled back when counts are known.
+    """
+    failed = [~predicate(rule) for rule in rules]
+    drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
+    fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
+    kept = ~_any(drops) if drops else F.lit(True)
+    if fails:
+        names = F.array_join(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), ", ")
+        row = F.to_json(F.struct(*(F.col(f"`{c.replace('`', '``')}`") for c in rows.columns)), {"ignoreNullFields": "false"})
+        head = F.lit(f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '")
+        text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
+        kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
+    return rows.filter(kept) if drops or fails else rows
+
+
+def _any(conditions: Sequence[Column]) -> Column:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result | condition
+    return result
+
+
+def _violation_json(rules: Sequence[Expectation], fails: Sequence[int], failed: Sequence[Column], columns: Sequence[str]) -> Column:
+    names = F.filter(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), lambda name: name.isNotNull())
+    row = F.struct(*(F.col(f"`{c.replace('`', '``')}`") for c in columns))
+    return F.to_json(F.struct(names.alias("rules"), row.alias("row")), {"ignoreNullFields": "false"})
+
+
+def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> Counts:
+    """The observation's values as Counts; None: there was no row."""
+    if observed is None:
+        return Counts(0, 0, (0,) * len(rules), None)
+    return Counts(
+        rows=int(observed["rows"]),
+        dropped=int(observed.get("dropped") or 0),
+        failed=tuple(int(observed[f"f{i}"]) for i in range(len(rules))),
+        violation=observed.get("violation"),
+    )
+
+
+def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> list[dict[str, Any]]:
+    """The `expectations` array of a flow_progress event (3.3)."""
+    return [
+        {"name": rule.name, "dataset": dataset, "passed_records": found.rows - failed, "failed_records": failed}
+        for rule, failed in zip(rules, found.failed, strict=True)
+    ]
+
+
+def violation_error(flow: str, dataset: str, found: Counts, where: Location, *, view: str | None = None) -> LakeletError:
+    """The failure of a flow into `dataset` whose rows break a fail rule, its own or that of a `view` it reads; message as in 3.4."""
+    detail = json.loads(found.violation or "{}")
+    names, row = ", ".join(detail.get("rules", [])), json.dumps(detail.get("row", {}), ensure_ascii=False)
+    return LakeletError(
+        "EXPECTATION_VIOLATION",
+        f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '{names}'. "
+        f"Input data: '{_NO_INPUT}'. Output record: '{row}'. Missing input data: true",
+        dataset=dataset,
+        where=where,
+        why=f"the rule belongs to the view {view}" if view else None,
+        todo="Nothing of this batch was written. Correct the data or the query, or let the rule drop or warn.",
+    )

@@ -1,0 +1,38 @@
+"""What Spark observed while it ran a query.
+
+A part of the plan that no row can leave is left out of it, and with it what is observed there: at once (`limit(0)`), or by adaptive
+execution after the part has run, although it saw rows that it dropped. The flows' sessions keep the second from happening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Observation, SparkSession
+
+_EXCLUDED = "spark.sql.adaptive.optimizer.excludedRules"
+_LEAVES_OUT = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
+
+
+def reported(spark: SparkSession, observation: Observation) -> Mapping[str, Any] | None:
+    """The metrics of a query that has ended; None if it did not need the observed rows.
+
+    Such a query completes the observation with a row without columns, which pyspark cannot read, or not at all.
+    """
+    java: Any = observation._jo
+    if java is None:
+        return None
+    context: Any = spark.sparkContext
+    context._jsc.sc().listenerBus().waitUntilEmpty()
+    if not java.future().isCompleted() or java.getRow().length() == 0:
+        return None
+    found: Mapping[str, Any] = observation.get
+    return found
+
+
+def keep_observed(spark: SparkSession) -> None:
+    """Let adaptive execution plan again in this session, but leave out nothing that is observed."""
+    excluded = [rule.strip() for rule in str(spark.conf.get(_EXCLUDED, "")).split(",") if rule.strip()]
+    if _LEAVES_OUT not in excluded:
+        spark.conf.set(_EXCLUDED, ",".join([*excluded, _LEAVES_OUT]))

@@ -1,0 +1,1 @@
+"""Starting Spark: Java, jars, the session, and its Python processes."""

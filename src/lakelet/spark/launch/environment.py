@@ -1,0 +1,338 @@
+"""What the machine must offer before Spark can start: Java, Delta's two jars, the class-data archive.
+
+Imports neither Spark nor anything of ours but the errors. Everything kept between processes lies in one per-user cache folder
+(`LAKELET_CACHE`, default `~/.cache/lakelet`): `jars/`, `archives/`, `logs/` and `java.json`. All of it can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.errors import LakeletError
+
+SPARK_VERSION = "4.2.0"
+DELTA_VERSION = "4.4.0"
+MINIMUM_JAVA = 17
+VECTOR_MODULE = "jdk.incubator.vector"
+
+# Name of each jar: its group, module and version in a Maven repository.
+_DELTA = {f"{module}-{DELTA_VERSION}.jar": ("io.delta", module, DELTA_VERSION) for module in ("delta-spark_4.2_2.13", "delta-storage")}
+# hadoop-aws must be of the Hadoop that pyspark holds; the other two are those it was built with.
+_S3 = {
+    "hadoop-aws-3.5.0.jar": ("org.apache.hadoop", "hadoop-aws", "3.5.0"),
+    "bundle-2.35.4.jar": ("software.amazon.awssdk", "bundle", "2.35.4"),
+    "analyticsaccelerator-s3-1.3.1.jar": ("software.amazon.s3.analyticsaccelerator", "analyticsaccelerator-s3", "1.3.1"),
+}
+JAR_NAMES = tuple(_DELTA)
+S3_JAR_NAMES = tuple(_S3)
+_FETCH_SECONDS = 1800
+
+KEPT_ARCHIVES = 3
+_ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
+
+INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
+INSTALL_JAVA_ELSEWHERE = "install a JDK or JRE 17 or newer and point JAVA_HOME at it"
+
+
+def cache_folder() -> Path:
+    """Return the per-user folder for what can be rebuilt: `LAKELET_CACHE`, else `~/.cache/lakelet`. It need not exist."""
+    return Path(os.environ.get("LAKELET_CACHE") or "~/.cache/lakelet").expanduser().absolute()
+
+
+# --- Java -------------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Java:
+    """One Java: the file to start, its full version ("17.0.15+6"), the number that counts (17), and whether it has the vector module."""
+
+    executable: Path
+    full_version: str
+    version: int
+    has_vector: bool
+
+    @property
+    def problem(self) -> str | None:
+        """One sentence on why Spark cannot use this Java; None when it can."""
+        if self.version < MINIMUM_JAVA:
+            return f"{self.executable} is Java {self.full_version}; Spark {SPARK_VERSION} needs Java {MINIMUM_JAVA} or newer"
+        if not self.has_vector:
+            return f"{self.executable} (Java {self.full_version}) lacks the module {VECTOR_MODULE}, which Spark loads at start"
+        return None
+
+
+def java_remedy() -> str:
+    """Return the one command or sentence that gets a usable Java on this machine."""
+    return f"Type: {INSTALL_JAVA}" if shutil.which("apt-get") else f"Please {INSTALL_JAVA_ELSEWHERE}."
+
+
+def find_java() -> Java:
+    """Return the Java that Spark would start: `JAVA_HOME/bin/java`, else the first `java` on the path.
+
+    The answer of the two `java` calls is kept in the cache under the file's path and time, so a second look costs no process.
+    Raises JAVA_MISSING when there is none or it does not answer; a Java that is too old is returned, with its `problem`.
+    """
+    executable = _java_executable()
+    real = executable.resolve()
+    key = f"{real}|{real.stat().st_mtime_ns}"
+    known = _read_json(cache_folder() / "java.json")
+    if key in known:
+        return Java(executable=executable, **known[key])
+    java = _ask_java(executable)
+    facts = {k: v for k, v in asdict(java).items() if k != "executable"}
+    _write_quietly(cache_folder() / "java.json", json.dumps({**known, key: facts}, indent=1))
+    return java
+
+
+def require_java() -> Java:
+    """Like `find_java`, but raises JAVA_MISSING also for a Java that Spark cannot use."""
+    java = find_java()
+    if java.problem:
+        raise LakeletError("JAVA_MISSING", java.problem, todo=java_remedy())
+    return java
+
+
+def _java_executable() -> Path:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = Path(home) / "bin" / "java"
+        if inside.is_file():
+            return inside
+        raise LakeletError("JAVA_MISSING", f"JAVA_HOME is {home}, but there is no bin/java in it", todo="Correct JAVA_HOME or unset it.")
+    found = shutil.which("java")
+    if not found:
+        raise LakeletError("JAVA_MISSING", "No Java: JAVA_HOME is not set and there is no java on the path", todo=java_remedy())
+    return Path(found)
+
+
+def _ask_java(executable: Path) -> Java:
+    settings = _output_of([str(executable), "-XshowSettings:properties", "-version"])
+    properties = dict(re.findall(r"^\s+([\w.]+) = (.*)$", settings, re.MULTILINE))
+    specification = properties.get("java.specification.version", "")
+    digits = re.match(r"(?:1\.)?(\d+)", specification)
+    if not digits:
+        first = settings.strip().splitlines()[:1]
+        why = first[0] if first else "it printed nothing"
+        raise LakeletError("JAVA_MISSING", f"{executable} does not tell its version", why=why, todo=java_remedy())
+    version = int(digits.group(1))
+    modules = _output_of([str(executable), "--list-modules"]) if version >= MINIMUM_JAVA else ""
+    full = properties.get("java.runtime.version") or specification
+    return Java(executable, full, version, re.search(rf"^{re.escape(VECTOR_MODULE)}(@|$)", modules, re.MULTILINE) is not None)
+
+
+def _output_of(command: list[str], seconds: float = 60) -> str:
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout
+
+
+# --- pyspark's folder and Delta's jars ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Jars:
+    """The two jars that a session needs beside Spark's own."""
+
+    delta_spark: Path
+    delta_storage: Path
+
+    @property
+    def paths(self) -> tuple[Path, Path]:
+        return (self.delta_spark, self.delta_storage)
+
+    @property
+    def class_path(self) -> str:
+        """The jars as one class path entry list."""
+        return os.pathsep.join(map(str, self.paths))
+
+
+def spark_home() -> Path:
+    """Return the folder of the installed pyspark package, which is a whole Spark, without importing it. Else PYSPARK_BROKEN."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        todo = f"Type: {sys.executable} -m pip install pyspark=={SPARK_VERSION}"
+        raise LakeletError("PYSPARK_BROKEN", "pyspark is not installed", todo=todo)
+    return Path(next(iter(spec.submodule_search_locations))).absolute()
+
+
+def jars() -> Jars:
+    """Return the two Delta jars: from the folder `LAKELET_JARS` when it is set, else from the cache. Asks no network.
+
+    Raises JARS_MISSING when one of them is absent or no jar.
+    """
+    return Jars(*_present(JAR_NAMES, "Type: lakelet doctor --fetch (or: make setup)"))
+
+
+def s3_jars() -> tuple[Path, ...]:
+    """Return the jars with which Spark reads and writes `s3a://`, from the same folders as `jars`. Raises JARS_MISSING. Asks no network."""
+    return _present(S3_JAR_NAMES, "Type: lakelet doctor --fetch-s3 (700 MB, once)")
+
+
+def _present(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
+    named = os.environ.get("LAKELET_JARS")
+    folder = Path(named).expanduser().absolute() if named else cache_folder() / "jars"
+    missing = [name for name in names if not zipfile.is_zipfile(folder / name)]
+    if missing:
+        todo = f"Put them there: LAKELET_JARS names {folder}." if named else remedy
+        raise LakeletError("JARS_MISSING", f"{' and '.join(missing)} not found in {folder}", todo=todo)
+    return tuple(folder / name for name in names)
+
+
+def ensure_jars() -> Jars:
+    """Return the jars, fetching them first when the cache has none. The only call that may ask the network, once per user."""
+    try:
+        return jars()
+    except LakeletError:
+        if os.environ.get("LAKELET_JARS"):
+            raise
+        return fetch_jars()
+
+
+def ensure_s3_jars() -> tuple[Path, ...]:
+    """Return the jars for `s3a://`, fetching them first (700 MB) when the cache has none."""
+    try:
+        return s3_jars()
+    except LakeletError:
+        if os.environ.get("LAKELET_JARS"):
+            raise
+        return fetch_s3_jars()
+
+
+def fetch_jars() -> Jars:
+    """Get Delta's two jars, without what they depend on, into the cache and return them. Raises JARS_MISSING with Ivy's reason."""
+    _fetch("Delta's jars", _DELTA)
+    return jars()
+
+
+def fetch_s3_jars() -> tuple[Path, ...]:
+    """Get the three jars for `s3a://` into the cache and return them. Raises like `fetch_jars`."""
+    _fetch("The jars for s3a", _S3)
+    return s3_jars()
+
+
+def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]]) -> None:
+    """Get jars into the cache.
+
+    Uses the Ivy that pyspark ships (one small Java process, no Spark), which looks in its default repositories or, when `LAKELET_MAVEN`
+    holds a repository URL, only there. Each jar appears in the cache whole or not at all.
+    """
+    java, target = require_java(), cache_folder() / "jars"
+    target.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
+        work = Path(temporary)
+        told = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
+        if not all(zipfile.is_zipfile(work / name) for name in wanted):
+            raise LakeletError(
+                "JARS_MISSING",
+                f"{what} {' and '.join(wanted)} could not be fetched",
+                why=_ivy_reason(told),
+                todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds all of them with LAKELET_JARS=<folder>.",
+            )
+        for name in wanted:
+            os.replace(work / name, target / name)
+
+
+def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:
+    dependencies = "".join(f'<dependency org="{group}" name="{module}" rev="{rev}" transitive="false"/>' for group, module, rev in wanted)
+    info = '<info organisation="lakelet" module="jars"/>'
+    (work / "ivy.xml").write_text(f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>')
+    ivy = next(iter(sorted((spark_home() / "jars").glob("ivy-*.jar"))), None)
+    if ivy is None:
+        raise LakeletError("PYSPARK_BROKEN", f"{spark_home()} holds no Ivy jar", todo=f"Reinstall pyspark=={SPARK_VERSION}.")
+    pattern = str(work / "[artifact]-[revision].[ext]")
+    command = [str(java.executable), "-cp", str(ivy), "org.apache.ivy.Main", "-ivy", str(work / "ivy.xml"), "-cache", str(work / "ivy")]
+    mirror = os.environ.get("LAKELET_MAVEN")
+    if mirror:
+        (work / "settings.xml").write_text(_mirror_settings(mirror))
+        command += ["-settings", str(work / "settings.xml")]
+    return [*command, "-types", "jar", "-retrieve", pattern]
+
+
+def _mirror_settings(url: str) -> str:
+    quoted = url.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+    resolver = f'<ibiblio name="mirror" m2compatible="true" root="{quoted}"/>'
+    return f'<ivysettings><settings defaultResolver="mirror"/><resolvers>{resolver}</resolvers></ivysettings>'
+
+
+def _ivy_reason(told: str) -> str:
+    lines = [line.strip().lstrip(": ") for line in told.splitlines()]
+    telling = [line for line in lines if re.search(r"not found|failed|error|refused|unknown host|denied|exception", line, re.IGNORECASE)]
+    return "\n".join(dict.fromkeys((telling or lines)[:4])) or "Ivy said nothing"
+
+
+# --- the class-data archive -------------------------------------------------------------------------------------------------------------
+
+
+def archive_path(java: Java, delta: Jars) -> Path:
+    """Return where the class-data archive for exactly this Java, this pyspark and these jars lies or would lie.
+
+    The Java virtual machine accepts an archive only for the class path it was made with, files and their times included, so these make up
+    the name: an archive that no longer fits is simply not found.
+    """
+    facts = [str(java.executable.resolve()), java.full_version]
+    for jar in [*delta.paths, *sorted((spark_home() / "jars").iterdir())]:
+        status = jar.stat()
+        facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
+    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+    name = f"java-{java.full_version}-spark-{SPARK_VERSION}-delta-{DELTA_VERSION}-{digest}.jsa"
+    return cache_folder() / "archives" / re.sub(r"[^\w.+-]", "_", name)
+
+
+def make_archive() -> Path:
+    """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
+
+    The newest archives are kept, for other checkouts have their own. Raises ARCHIVE_FAILED with the last words of the process.
+    """
+    java, delta = require_java(), ensure_jars()
+    target = archive_path(java, delta)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".make-") as temporary:
+            made = Path(temporary) / target.name
+            command = [sys.executable, "-m", "lakelet.spark.launch.warmup", "--record"]
+            environment = {**os.environ, "LAKELET_RECORD_CLASSES": str(made)}
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, env=environment)
+            if done.returncode or not made.is_file():
+                why = "\n".join(done.stdout.strip().splitlines()[-3:]) or None
+                raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=why, todo=_ARCHIVE_TODO)
+            os.replace(made, target)
+        for old in sorted(target.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
+            old.unlink(missing_ok=True)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=str(error), todo=_ARCHIVE_TODO) from error
+    return target
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _write_quietly(path: Path, text: str) -> None:
+    """Replace a cache file atomically; a cache that cannot be written is no error."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(handle, "w") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError:
+        return

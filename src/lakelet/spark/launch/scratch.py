@@ -1,0 +1,68 @@
+"""Folders of one process in the temporary directory. No Spark.
+
+They are removed when the process ends. A process that is killed leaves them behind: the next one that needs a folder removes those
+whose process is gone, which shows in a lock that ends with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import functools
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_PREFIX = "lakelet-run-"
+_LOCK = ".held"
+_held: list[int] = []  # open as long as the process lives
+
+
+def scratch_folder(purpose: str) -> Path:
+    """A new, empty folder of this process."""
+    return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=_root()))
+
+
+@functools.cache
+def _root() -> Path:
+    remove_abandoned()
+    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    _held.append(lock)
+    atexit.register(_removed_by, os.getpid(), root)
+    return root
+
+
+def remove_abandoned() -> None:
+    """Remove the folders of this user's processes that were killed."""
+    with suppress(OSError):
+        for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+            with suppress(OSError):
+                if root.stat().st_uid == os.getuid() and _is_abandoned(root / _LOCK):
+                    shutil.rmtree(root, ignore_errors=True)
+
+
+def _is_abandoned(lock: Path) -> bool:
+    """Whether nobody holds the lock. A folder without one is about to be taken, or about to go."""
+    try:
+        handle = os.open(lock, os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _removed_by(process: int, root: Path) -> None:
+    if os.getpid() == process:  # not by a fork of it
+        shutil.rmtree(root, ignore_errors=True)
+
+
+__all__ = ["remove_abandoned", "scratch_folder"]

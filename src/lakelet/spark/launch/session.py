@@ -1,0 +1,212 @@
+"""Starts the one Spark session of a process: Delta's two jars, quiet, local by default, quick.
+
+ pyspark is imported inside the functions, so importing this module costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import PACKAGE
+from lakelet.files.remote import S3Settings
+from lakelet.spark.launch import java_process
+from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
+from lakelet.spark.launch.forks import python_executable
+from lakelet.spark.launch.scratch import scratch_folder
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+
+# Set on every master.
+_ALWAYS = {
+    "spark.sql.extensions": DELTA_EXTENSION,
+    "spark.sql.catalog.spark_catalog": DELTA_CATALOG,
+    "spark.sql.catalogImplementation": "in-memory",
+    # spark.sql(text, args): with Delta's extension Spark 4.2 loses the arguments otherwise (UNBOUND_SQL_PARAMETER).
+    "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
+    # A Python UDF over Parquet or Delta columns never ends otherwise (SPARK-58241, Spark 4.2.0).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.debug.maxToStringFields": "1000",
+    "spark.python.worker.reuse": "true",
+    "spark.python.worker.faulthandler.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+# Set on a local master only: one machine, loopback, small tables, and a file system on which Hadoop's Java code starts a process
+# (chmod, readlink) wherever it lacks its native library. With these a Delta commit takes half the time (docs/decisions/0001-start-up.md).
+_LOCAL = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    # A master elsewhere cannot import it before it has got Lakelet's code; there the state of Python functions has no arrays and maps.
+    "spark.python.daemon.module": "lakelet.spark.launch.python_daemon",
+    "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
+    "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
+}
+
+# Up to this much data a query is over before the code generated for it has been compiled.
+INTERPRETED_BYTES = 32 * 1024 * 1024
+_INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def start_session(
+    *,
+    app_name: str = "lakelet",
+    master: str | None = None,
+    input_bytes: int | None = None,
+    conf: Mapping[str, str] | None = None,
+    s3: bool = False,
+    worker_python: str | None = None,
+) -> SparkSession:
+    """Return the Spark session of this process, starting it when there is none.
+
+    Args:
+        app_name: shown in Spark's own listings.
+        master: a Spark master URL; by default this machine with all its cores.
+        input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `launch.tuning_options`), and below
+            `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
+        conf: further Spark settings; they win over ours.
+        s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
+        worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
+            nothing of ours: for it, and for a master elsewhere, Lakelet's code travels with the session.
+
+    A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
+    JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
+    """
+    if "pyspark" in sys.modules:
+        running = _running_session()
+        if running is not None:
+            return running
+    java, delta = require_java(), ensure_jars()
+    more = ensure_s3_jars() if s3 else ()
+    settings = session_settings(delta, app_name=app_name, master=master, conf=conf or {}, more=more)
+    local = settings["spark.master"].startswith("local")
+    # Workers must run the driver's version of Python; Spark reads these only here, and Java the second one.
+    os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
+    if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
+        settings = {**_INTERPRETED, **settings}
+    # Spark's own temporary files go with this process too, also when it is killed.
+    options = [*java_process.tuning_options(java, delta, input_bytes), f"-Djava.io.tmpdir={scratch_folder('java')}"]
+    command = java_process.java_command(java, delta, options, settings, more)
+    process = java_process.start_java(command, local=local)
+    try:
+        session = _new_session(process, settings)
+        if worker_python or not local:
+            _equip_workers(session.sparkContext)
+        return session
+    except BaseException:
+        process.process.kill()
+        raise
+
+
+def session_settings(
+    delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = ()
+) -> dict[str, str]:
+    """Return every Spark setting of a new session: ours for this kind of master, then `conf` over them. `more`: the jars for `s3a://`."""
+    url = conf.get("spark.master") or master or f"local[{cores()}]"
+    settings = {
+        "spark.master": url,
+        "spark.app.name": app_name,
+        "spark.driver.memory": driver_memory(),
+        "spark.driver.extraClassPath": delta.class_path,
+        "spark.sql.warehouse.dir": (scratch_folder("spark") / "warehouse").as_uri(),
+        **_ALWAYS,
+    }
+    if url.startswith("local"):
+        partitions = str(cores())
+        settings |= {**_LOCAL, "spark.sql.shuffle.partitions": partitions, "spark.databricks.delta.snapshotPartitions": partitions}
+    else:
+        settings["spark.jars"] = ",".join(path.as_uri() for path in (*delta.paths, *more))
+    if more:
+        # Spark's own choice replaces a file whose name is taken; the one for local disks cannot do that on an object store.
+        settings.pop("spark.sql.streaming.checkpointFileManagerClass", None)
+        settings |= S3Settings.of(os.environ).spark_settings()
+    return {**settings, **conf}
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 2
+
+
+def driver_memory() -> str:
+    """Return the Java heap's limit: 2 GB, less on machines under 5 GB.
+
+    With 0.7 GB beside the heap, Python and its workers, a run stays below 4 GB in all.
+    """
+    import psutil
+
+    total = psutil.virtual_memory().total // (1024 * 1024)
+    return f"{max(768, min(2048, int(total * 0.4)))}m"
+
+
+def _running_session() -> SparkSession | None:
+    """The session that this process already has, in whichever thread it was made."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    if SparkContext._active_spark_context is None:
+        return None
+    session = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if DELTA_EXTENSION not in str(session.conf.get("spark.sql.extensions", "")):
+        raise LakeletError(
+            "SESSION_WITHOUT_DELTA",
+            "A Spark session without Delta is already active in this process",
+            todo="Stop it (spark.stop()) and start again, or start it with lakelet.spark.launch.session.start_session().",
+        )
+    return session
+
+
+def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str]) -> SparkSession:
+    """Make the session in the Java process that is starting. Python's imports happen here, while Java comes up."""
+    try:
+        # pyspark imports this one in its first call to Java, when nothing else can go on; here it costs no time.
+        import pyspark.testing.utils  # noqa: F401
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise LakeletError("PYSPARK_BROKEN", "pyspark cannot be imported", why=str(error), todo="Type: lakelet doctor") from error
+    context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=java_process.connect(java))
+    if settings["spark.master"].startswith("local"):
+        _write_no_checksum_files(context)
+    return SparkSession.builder.getOrCreate()
+
+
+def _write_no_checksum_files(context: SparkContext) -> None:
+    """Leave out Hadoop's hidden .crc file beside every local file: Parquet and Delta have checks of their own."""
+    jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
+    jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
+
+
+def _equip_workers(context: SparkContext) -> None:
+    """Give Python processes that do not share this one's packages what Auto Loader's readers need: our code, and where S3 is."""
+    archive = scratch_folder("code") / "lakelet-code.zip"
+    package = Path(PACKAGE)
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:
+        for file in sorted(package.rglob("*.py")):
+            content.write(file, f"{package.name}/{file.relative_to(package).as_posix()}")
+    context.addPyFile(str(archive))
+    # Where Spark plans a stream it looks for added files in a folder of its own, and they are not there (Spark 4.2.0).
+    path = [str(archive), *filter(None, [context.environment.get("PYTHONPATH")])]
+    context.environment.update({**S3Settings.of(os.environ).variables(), "PYTHONPATH": os.pathsep.join(path)})

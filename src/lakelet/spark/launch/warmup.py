@@ -1,0 +1,120 @@
+"""Makes this machine ready: Delta's jars in the cache, and the class-data archive that lets later sessions start faster.
+
+`python -m lakelet.spark.launch.warmup` does both, once; a second call finds them and returns. With `--record FILE` it is the warm-up
+process itself (started by `environment.make_archive`): a session that touches what updates touch, so that their classes are in the archive.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError
+from lakelet.spark.launch.environment import archive_path, ensure_jars, make_archive, require_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def prepare() -> Path:
+    """Fetch the jars and make the archive where they are missing; return the archive's path."""
+    java, delta = require_java(), ensure_jars()
+    archive = archive_path(java, delta)
+    return archive if archive.is_file() else make_archive()
+
+
+def record() -> None:
+    """Run the warm-up and end the Java process in order, for it writes the archive while it ends."""
+    from lakelet.spark.launch.session import start_session
+
+    spark = start_session(app_name="lakelet warm-up")
+    with tempfile.TemporaryDirectory(prefix="lakelet-warmup-") as folder:
+        exercise(spark, Path(folder))
+    process = spark.sparkContext._gateway.proc
+    spark.stop()
+    process.stdin.close()
+    process.wait(timeout=300)
+
+
+def exercise(spark: SparkSession, folder: Path) -> None:
+    """Touch, on a few rows below `folder`, what updates touch: Delta in batch and stream, JSON, SQL, Python workers."""
+    path = str(folder / "events")
+    rows = _rows(spark)
+    rows.write.format("delta").partitionBy("kind").save(path)
+    rows.withColumn("more", rows.id).write.format("delta").mode("append").option("mergeSchema", "true").save(path)
+    _stream(spark, path, folder)
+    _queries(spark, path)
+    rows.write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
+    spark.read.format("delta").load(path).write.mode("overwrite").json(str(folder / "json"))
+    spark.read.json(str(folder / "json")).collect()
+
+
+def _rows(spark: SparkSession) -> DataFrame:
+    return spark.range(200).selectExpr(
+        "id",
+        "concat('k', id % 2) AS kind",
+        "cast(id AS decimal(20, 2)) AS amount",
+        "timestamp'2026-01-01' + make_interval(0, 0, 0, 0, 0, cast(id AS int)) AS at",
+        "named_struct('a', id, 'b', array(id), 'c', map('k', id)) AS nested",
+    )
+
+
+def _stream(spark: SparkSession, path: str, folder: Path) -> None:
+    from pyspark.sql import functions as F
+
+    def write(batch: DataFrame, number: int) -> None:
+        measured = batch.observe("rules", F.count(F.lit(1)).alias("rows"), F.sum(F.col("valid.positive").cast("int")).alias("passed"))
+        kept = measured.where("valid.positive").drop("valid")
+        options: dict[str, Any] = {"txnAppId": "warm-up", "txnVersion": number, "mergeSchema": "true"}
+        kept.write.format("delta").mode("append").options(**options).save(str(folder / "copied"))
+
+    source = spark.readStream.format("delta").option("skipChangeCommits", "true").load(path)
+    judged = (
+        source.withWatermark("at", "1 hour")
+        .dropDuplicatesWithinWatermark(["id"])
+        .withColumn("valid", F.struct((F.col("id") > 3).alias("positive")))
+    )
+    for _ in range(2):
+        query = (
+            judged.writeStream.foreachBatch(write)
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+
+def _queries(spark: SparkSession, path: str) -> None:
+    from pyspark.sql import functions as F
+
+    frame = spark.read.format("delta").load(path)
+    frame.createOrReplaceTempView("warm_up")
+    spark.sql(
+        "SELECT kind, date_trunc('HOUR', at) AS hour, count(*) AS n, count(DISTINCT id) AS ids, sum(amount) AS amount, "
+        "percentile_approx(id, 0.5) AS middle, max_by(nested.a, at) AS newest FROM warm_up GROUP BY ALL ORDER BY n"
+    ).collect()
+    spark.sql(
+        "SELECT *, row_number() OVER (PARTITION BY kind ORDER BY a.at DESC) AS place FROM warm_up a JOIN warm_up b USING (id, kind) "
+        "WHERE get_json_object(to_json(a.nested), '$.a') IS NOT NULL QUALIFY place < 3"
+    ).toPandas()
+    plus_one = F.udf(lambda number: number + 1, "bigint")
+    spark.createDataFrame([(1, "a"), (2, "b")], "id bigint, kind string").select(plus_one("id")).collect()
+    frame.mapInArrow(lambda batches: batches, frame.schema).toArrow()
+
+
+def main(arguments: list[str]) -> str | None:
+    """Run as a program; return what went wrong, None when nothing did."""
+    try:
+        if arguments == ["--record"]:
+            record()
+        else:
+            prepare()
+    except LakeletError as error:
+        return str(error)
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

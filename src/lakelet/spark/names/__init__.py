@@ -1,0 +1,1 @@
+"""Name resolution: what a dataset function reads by name, path or SQL."""

@@ -1,0 +1,112 @@
+"""Paths into JSON text (`raw:a.b`) in queries and expressions of user code.
+
+Databricks takes them on text and on VARIANT, Spark on VARIANT only. Columns have no types before a query is analysed, so each is tried as
+Spark reads it; if Spark says that the column is no VARIANT, it is tried again with `get_json_object` in the place of the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+from weakref import WeakSet
+
+from pyspark.sql import DataFrame, functions
+from pyspark.sql.functions import builtin
+
+from lakelet.base import user_code
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+
+_NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"  # in the message of the error that Spark raises for a path into text
+_in_text: ContextVar[bool] = ContextVar("lakelet_json_text", default=False)
+_functions: WeakSet[Any] = WeakSet()  # functions of datasets whose expressions have paths into text
+
+
+def on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
+    """Run a query; if it takes values out of JSON text by `column:path`, run it in Spark's words."""
+    try:
+        return run(text)
+    except Exception as problem:
+        if not _is_path_into_text(problem):
+            raise
+        return run(in_words_of_spark(text))
+
+
+def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
+    """Return what a dataset's function returns; it is called once more if `F.expr` gave it a path into text.
+
+    `forget` undoes what the first call left behind.
+    """
+    try:
+        with _converting(query in _functions):
+            return user_code.called(query)
+    except Exception as problem:
+        if query in _functions or not _is_path_into_text(problem):
+            raise
+    forget()
+    _functions.add(query)
+    with _converting(True):
+        return user_code.called(query)
+
+
+def wrap_expressions(wrap: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
+    """Let `F.expr`, `selectExpr`, `filter` and `where` take paths into text."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    for owner in (functions, builtin):
+        wrap(owner, "expr", _expr)
+    wrap(Classic, "selectExpr", _select)
+    for name in ("filter", "where"):
+        wrap(Classic, name, _filter)
+
+
+def _expr(original: Any) -> Any:
+    def expr(str: str) -> Any:
+        return original(_item(str) if _in_text.get() else str)
+
+    return expr
+
+
+def _select(original: Any) -> Any:
+    def select(self: Any, *expr: Any) -> Any:
+        try:
+            return original(self, *expr)
+        except Exception as problem:
+            if not _is_path_into_text(problem):
+                raise
+            given = expr[0] if len(expr) == 1 and isinstance(expr[0], list) else expr
+            return original(self, *map(_item, given))
+
+    return select
+
+
+def _filter(original: Any) -> Any:
+    def filtered(self: Any, condition: Any) -> Any:
+        try:
+            return original(self, condition)
+        except Exception as problem:
+            if not isinstance(condition, str) or not _is_path_into_text(problem):
+                raise
+            return original(self, in_words_of_spark(condition))
+
+    return filtered
+
+
+@contextmanager
+def _converting(converts: bool) -> Iterator[None]:
+    token = _in_text.set(converts)
+    try:
+        yield
+    finally:
+        _in_text.reset(token)
+
+
+def _is_path_into_text(problem: Exception) -> bool:
+    return _NOT_VARIANT in str(problem)
+
+
+def _item(text: str) -> str:
+    """One item of a list behind SELECT; a bare path is named as Databricks names its column."""
+    head = "SELECT "
+    return in_words_of_spark(head + text).removeprefix(head)

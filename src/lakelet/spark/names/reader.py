@@ -1,0 +1,324 @@
+"""What a dataset's function reads: tables and views of the pipeline, tables beside it, `cloudFiles` streams.
+
+A reader is active in the thread that calls the function; `interception` asks it for what pyspark's reading methods are asked for.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.types import StructType
+
+from lakelet.autoloader.loading import struct_of
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.locations import caller_location
+from lakelet.base.names import TableName
+from lakelet.config.named_tables import table_flag
+from lakelet.language.model import Dataset, Expectation, Flow, Kind
+from lakelet.language.registry import Notice, active_reader, names_in
+from lakelet.spark.expectations.measure import judged
+from lakelet.spark.names import json_paths, named_tables
+from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
+from lakelet.spark.names.input_file_name import with_file_names
+from lakelet.spark.names.paths import homeless_log, located_source
+from lakelet.storage.delta.table_spec import CHANGE_FEED
+
+_CHANGE_FEED = {"readchangefeed", "readchangedata"}
+_VERSIONS = {"versionasof", "timestampasof"}
+
+
+Options = Mapping[str, str] | None
+"""Options of one read, as user code gives them."""
+
+
+@dataclass(frozen=True)
+class Watch:
+    """An observation in a query's plan: `name` of the metrics, the view whose rules it counts, and those rules."""
+
+    name: str
+    dataset: TableName
+    rules: tuple[Expectation, ...]
+    streaming: bool = False
+
+
+@dataclass
+class TableReader(ABC):
+    """Answers the reads of one call of one dataset's function; remembers what was read.
+
+    Sub-classes say what a table is: a stand-in with the right columns (analysis), or the stored one (run).
+    """
+
+    spark: SparkSession
+    catalog: Catalog
+    reads: dict[tuple[str, bool], TableName] = field(default_factory=dict)
+    external: dict[str, None] = field(default_factory=dict)
+    sources: list[SourceSpec] = field(default_factory=list)
+    watches: list[Watch] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    label: str = ""  # name of the flow
+    takes_commands: ClassVar[bool] = False
+    """Whether SQL text may write: in functions of sinks only."""
+    _views: int = 0
+    _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
+
+    # ------------------------------------------------------------------------ to be answered by sub-classes
+
+    @abstractmethod
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
+        """A stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: its change feed is asked for."""
+
+    def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027
+        """Told before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
+
+    def opened_outside(self, key: str, frame: DataFrame) -> None:  # noqa: B027 - a run has nothing to say
+        """Told about the rows of a table from outside that are read as they are, as a batch."""
+
+    @abstractmethod
+    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
+        """The cloudFiles source that the function opened as its `number`-th."""
+
+    @abstractmethod
+    def file_states(self, dataset: Dataset) -> DataFrame:
+        """The files that the streaming flows of a dataset have seen (`cloud_files_state`)."""
+
+    @abstractmethod
+    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Told about each view that is looked through, before its rules are judged."""
+
+    def marked(self) -> Callable[[], None]:
+        """Return what makes the reader forget all that it is asked for from now on."""
+        kept = {f.name: copy(value) for f in fields(self) if isinstance(value := getattr(self, f.name), dict | list | int)}
+
+        def forget() -> None:
+            for name, value in kept.items():
+                setattr(self, name, value)
+
+        return forget
+
+    def observation(self, name: str) -> Observation | str:
+        """What view rules are observed under: a name, or an Observation where the query is no stream."""
+        return name
+
+    @contextmanager
+    def resolving(self, dataset: Dataset) -> Iterator[None]:
+        """Around the resolution of each dataset that is read; finds cycles in analysis."""
+        yield
+
+    # ---------------------------------------------------------------------------------------- dlt.read, read_stream
+
+    def batch(self, name: str) -> DataFrame:
+        return self._named(name, streaming=False)
+
+    def stream(self, name: str, options: dict[str, str]) -> DataFrame:
+        return self._named(name, streaming=True)
+
+    def table(self, name: str, *, streaming: bool) -> DataFrame:
+        """The source of a change flow, or what `dlt.read` names: of the pipeline, of the storage, or whatever Spark knows."""
+        return self.spark.readStream.table(name) if streaming else self.spark.read.table(name)
+
+    def _named(self, text: str, *, streaming: bool) -> DataFrame:
+        dataset = self.catalog.dataset(parts_of(text))
+        if dataset is None:  # a table of another pipeline or from outside, by its full name
+            return self.table(text, streaming=streaming)
+        return self.open(dataset, streaming=streaming)
+
+    # -------------------------------------------------------------------------------------------- spark.table and co
+
+    def relation(
+        self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+    ) -> DataFrame:
+        """The table called `text`, read with `options`: of the pipeline first, then of the storage, then whatever Spark knows."""
+        parts = parts_of(text)
+        found, dataset = self.catalog.find(parts), self.catalog.dataset(parts)
+        if dataset is not None and not self.catalog.is_foreign(dataset.name):
+            return self.open(dataset, streaming=streaming, jreader=jreader, options=options)
+        if parts[0].lower() == "live":
+            raise self.unknown(text)
+        if found and found.key in named_tables.named():
+            self.external[str(found)] = None
+            frame = named_tables.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)
+            if not streaming and not options:
+                self.opened_outside(found.key, frame)
+            return frame
+        if found and found.key in self.catalog.other_tables:
+            self.external[str(found)] = None
+            return self.stored(self.catalog.other_tables[found.key], streaming, jreader)
+        self.external[text] = None
+        try:
+            return otherwise()
+        except AnalysisException as problem:
+            if is_missing_table(problem):
+                raise self.unknown(text) from None
+            raise
+
+    def own_table(self, text: str) -> Callable[[], DataFrame] | None:
+        """Return what opens the stored dataset of the pipeline that a name means; None for any other name."""
+        dataset = self.catalog.dataset(parts_of(text))
+        if dataset is None or dataset.kind is Kind.VIEW or dataset.sink is not None:
+            return None
+        return lambda: self.open(dataset, streaming=False)
+
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
+        """DataFrame of a dataset of the pipeline, or of its change feed."""
+        feed = _feed_asked(options or {})
+        if dataset.sink is not None:
+            todo = "Read the table or view that is written to it; a Delta sink's table by its own name or path."
+            raise LakeletError("UNKNOWN_DATASET", f"{dataset.name} is a sink, which cannot be read", where=caller_location(), todo=todo)
+        if feed and dataset.kind is Kind.VIEW:
+            raise _kind_error(f"{dataset.name} is a view, which has no change feed", "Read the change feed of a streaming table.")
+        if feed and dataset.table_properties.get(CHANGE_FEED, "true").lower() == "false":
+            what = f"{dataset.name} keeps no change feed: its property {CHANGE_FEED} is false"
+            raise _kind_error(what, "Take the property away; it is set where a change feed is read.")
+        if dataset.kind is Kind.VIEW and any(key.lower() in _VERSIONS for key in options or ()):
+            raise _kind_error(f"{dataset.name} is a view, which has no versions", "Read a version of the table that it reads.")
+        self.noted(dataset, streaming=streaming)
+        with self.resolving(dataset):
+            if dataset.kind is Kind.VIEW:
+                frame = self.look_through(dataset)
+            else:
+                if streaming and not feed:
+                    self.streamed(dataset, options or {})
+                frame = self.open_table(dataset, streaming=streaming, jreader=jreader, feed=feed)
+        if streaming and not frame.isStreaming:
+            raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
+        if not streaming and frame.isStreaming:
+            raise _kind_error(f"{dataset.name} is a streaming view", "Read it with spark.readStream.table or dlt.read_stream.")
+        return self.aliased(frame, dataset.name.name)
+
+    def aliased(self, frame: DataFrame, name: str) -> DataFrame:
+        return frame.alias(name)
+
+    def look_through(self, dataset: Dataset) -> DataFrame:
+        """A view is its query, put in place; its rules are judged in each flow that reads it (dlt-semantics 3.3)."""
+        self._scopes.append({})
+        flow = self.catalog.flows[dataset.name.key][0]
+        try:
+            with names_in(None):
+                frame = rows_of(flow)
+        finally:
+            reads = self._scopes.pop()
+        self.entered_view(dataset, frame, reads)
+        return self.judged_view(dataset, frame) if dataset.expectations else frame
+
+    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        """The rows of a view that its rules let pass, and what it takes to count them."""
+        watch = Watch(f"lakelet_view_{len(self.watches)}", dataset.name, dataset.expectations, frame.isStreaming)
+        self.watches.append(watch)
+        return judged(frame, dataset.expectations, self.observation(watch.name))
+
+    def stored(self, path: str, streaming: bool, jreader: Any) -> DataFrame:
+        """The Delta table in a folder."""
+        reader = jreader or (self.spark._jsparkSession.readStream() if streaming else self.spark._jsparkSession.read())
+        return DataFrame(reader.format("delta").load(path), self.spark)
+
+    def unknown(self, text: str) -> LakeletError:
+        """The error for a name that nobody knows."""
+        return LakeletError(
+            "UNKNOWN_DATASET",
+            f'the query reads "{text}", which neither the pipeline nor the storage knows',
+            where=caller_location(),
+            nearest=nearest_names(text, self.catalog.known_names()),
+            todo=self._view_meant(text) or _where_it_could_be(text),
+        )
+
+    def _view_meant(self, text: str) -> str | None:
+        """The remedy for a name whose last part alone would mean a temporary view; None for other names."""
+        *_, last = parts_of(text)
+        view = self.catalog.dataset([last])
+        if view is None or not view.is_temporary_view:
+            return None
+        other = f"If a table from outside is meant, say where it lies: {table_flag(text)}."
+        return f'The temporary view {last} has no catalog and schema: read it as "{last}". {other}'
+
+    def view(self, frame: DataFrame) -> str:
+        """A temporary view of a frame; its name."""
+        # The same in every process, because it shows in plans; unlike that of any other query, because analysis nests.
+        view = f"__lakelet_{zlib.crc32(self.label.encode()):08x}_{self._views}"
+        self._views += 1
+        frame._jdf.createOrReplaceTempView(view)
+        return view
+
+    def noted(self, dataset: Dataset, *, streaming: bool) -> None:
+        """Remember that the query, or the view that is being looked through, reads a dataset."""
+        scope = self._scopes[-1] if self._scopes else self.reads
+        scope.setdefault((dataset.name.key, streaming), dataset.name)
+
+    # --------------------------------------------------------------------------------------------------- cloudFiles
+
+    def load(self, path: str | None, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
+        """A `cloudFiles` stream."""
+        where = caller_location()
+        if not path:
+            raise LakeletError("CF_SOURCE_DIRECTORY_PATH_REQUIRED", "load() of a cloudFiles stream was called without a path", where=where)
+        return self.stream_of(self.placed(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
+
+    def placed(self, spec: SourceSpec) -> SourceSpec:
+        """The source with its places on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
+        for option, place in homeless_log(spec).items():
+            text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
+            self.notices.append(Notice(text, spec.where or caller_location()))
+        return located_source(spec)
+
+    def stream_of(self, spec: SourceSpec) -> DataFrame:
+        """The stream of a source that the query opens."""
+        self.sources.append(spec)
+        return self.open_source(spec, len(self.sources) - 1)
+
+
+def _feed_asked(options: Mapping[str, str]) -> bool:
+    return any(key.lower() in _CHANGE_FEED and value.lower() == "true" for key, value in options.items())
+
+
+def _where_it_could_be(name: str) -> str:
+    listed = "List all names: lakelet graph"
+    if name.lower().startswith("live."):
+        return listed
+    return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {listed}"
+
+
+def _kind_error(what: str, todo: str) -> LakeletError:
+    return LakeletError("QUERY_KIND", what, where=caller_location(), todo=todo)
+
+
+def rows_of(flow: Flow) -> DataFrame:
+    """Return the rows that the flow's function returns, for the reader that is active. Raises like `data_frame`, and what it raises."""
+    reader = active_reader()
+    forget = reader.marked() if isinstance(reader, TableReader) else lambda: None
+    return data_frame(json_paths.asked(flow.query, forget), flow)
+
+
+def data_frame(result: Any, flow: Flow) -> DataFrame:
+    """`result` if it is a DataFrame. Raises QUERY_RETURNED_NO_DATAFRAME naming the function."""
+    if isinstance(result, DataFrame):
+        return with_file_names(result)
+    name = getattr(flow.query, "__name__", "the function")
+    raise LakeletError(
+        "QUERY_RETURNED_NO_DATAFRAME",
+        f"{name}() returned {_described(result)} instead of a Spark DataFrame",
+        where=flow.where,
+        dataset=str(flow.target),
+        todo="End the function with `return df`.",
+    )
+
+
+def _described(result: Any) -> str:
+    if result is None:
+        return "nothing"
+    kind = type(result)
+    return f"a {'' if kind.__module__ == 'builtins' else kind.__module__.split('.')[0] + ' '}{kind.__name__}"
+
+
+def ddl(text: str, spark: SparkSession) -> StructType:
+    """The StructType of DDL text."""
+    found = struct_of(text, spark)
+    assert found is not None
+    return found

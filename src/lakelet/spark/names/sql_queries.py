@@ -1,0 +1,207 @@
+"""A SQL text that a dataset's function hands to `spark.sql`, run with the pipeline's names and files.
+
+Spark sees temporary views: of each table that the text names, and of each call of `read_files`, `cloud_files` and their kin.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame
+
+from lakelet.autoloader.alone import SOURCE_CONFS
+from lakelet.autoloader.batch import open_files, read_files
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.locations import caller_location
+from lakelet.language.registry import Notice, names_used
+from lakelet.language.sql_text import table_names
+from lakelet.spark.names import file_functions, named_tables
+from lakelet.spark.names.catalog import is_missing_table, parts_of
+from lakelet.spark.names.catalog_functions import with_own_functions
+from lakelet.spark.names.file_states import STATES, checkpoint_states
+from lakelet.spark.names.json_paths import on_text_too
+from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
+from lakelet.spark.names.paths import located, located_relation
+from lakelet.spark.names.reader import TableReader
+
+_HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
+_UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
+_HIDDEN = re.compile(r"\b(_metadata|input_file_name)\b", re.IGNORECASE)
+
+
+class SqlText:
+    """One text on its way.
+
+    Args:
+        reader: opens what the text names.
+        run: what `spark.sql` does with a text.
+        args: the values of the text's named parameters, which `IDENTIFIER(…)` may use.
+    """
+
+    def __init__(self, reader: TableReader, run: Callable[[str], DataFrame], args: Mapping[str, Any] | None = None) -> None:
+        self._reader, self._run, self._args = reader, run, args
+        self._spark = reader.spark
+        self._opened: dict[tuple[object, ...], str] = {}  # what was asked for → its view
+        self._files: dict[str, DataFrame] = {}  # view → rows of files
+        self._unknown: list[str] = []
+        self._prefixes: set[tuple[str, ...]] = set()  # names of tables, of several parts, as they may stand before columns
+
+    def answered(self, text: str) -> DataFrame:
+        """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
+        try:
+            if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not _HARMLESS.match(text):
+                raise _command_error(text)
+            text = file_functions.replaced(self._spark, text, self._view_of_files)
+            rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
+            hidden = self._files and _HIDDEN.search(text)
+            call = self._with_hidden if hidden else self._run
+            return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
+        except AnalysisException as problem:
+            if is_missing_table(problem):
+                name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+                raise self._reader.unknown(name or next(iter(self._unknown), "?")) from problem
+            raise
+        finally:
+            for view in (*self._opened.values(), *self._files):
+                self._spark._jsparkSession.catalog().dropTempView(view)
+
+    def _analysed(self, call: Callable[[str], DataFrame], text: str) -> DataFrame:
+        """Run a text; where columns carry the catalog or schema of a table that became a view, they are taken away."""
+        try:
+            return on_text_too(text, call)
+        except AnalysisException as problem:
+            short = table_names.with_short_prefixes(text, self._prefixes)
+            if short == text or not (problem.getCondition() or "").startswith(_UNRESOLVED):
+                raise
+            return on_text_too(short, call)
+
+    # ------------------------------------------------------------------------------------------------------- tables
+
+    def _replacement(self, ref: table_names.RelationRef) -> str | None:
+        """What stands in the place of a name; None where Spark is asked for it as written."""
+        if ref.parts[-1] in self._files:
+            return None
+        catalog = self._reader.catalog
+        found = catalog.find(ref.parts)
+        key = found.key if found else ""
+        folder = None
+        if catalog.dataset(ref.parts) is None and key not in catalog.other_tables and key not in named_tables.named():
+            if ref.parts[0].lower() == "live":
+                raise self._reader.unknown(".".join(ref.parts))
+            folder = _streamed_folder(ref)
+            if folder is None:
+                return self._elsewhere(ref)
+        if not ref.has_alias:
+            full = (found.catalog, found.schema, ref.parts[-1]) if found else ref.parts
+            self._prefixes |= {name for name in (full, full[1:], ("live", full[-1]), ref.parts) if len(name) > 1}
+        asked = (_name(ref.parts), ref.streaming, *sorted(ref.options.items()))
+        if asked not in self._opened:
+            self._opened[asked] = self._reader.view(self._referred(ref, folder))
+        return self._opened[asked]
+
+    def _elsewhere(self, ref: table_names.RelationRef) -> str | None:
+        """What Spark is asked for in the place of a name that the pipeline does not know: files, or a name that `USE` completes."""
+        files = located_relation(ref.parts)
+        if files is not None:
+            return files
+        self._unknown.append(".".join(ref.parts))
+        return self._completed(ref.parts)
+
+    def _referred(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:
+        """The table that the text names, or the Delta `folder`, read with the options of `WITH (…)`."""
+        session = self._spark._jsparkSession
+        reader = session.readStream() if ref.streaming else session.read()
+        for key, value in ref.options.items():
+            reader.option(key, value)
+        jreader = reader if ref.options else None
+        name = _name(ref.parts)
+        if folder is not None:
+            self._reader.external[name] = None
+            return self._reader.stored(folder, ref.streaming, jreader)
+        return self._reader.relation(
+            name, streaming=ref.streaming, jreader=jreader, otherwise=lambda: self._spark.table(name), options=ref.options
+        )
+
+    def _completed(self, parts: Sequence[str]) -> str | None:
+        """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
+        used, own = names_used(), self._reader.catalog.namespace
+        if used is None or len(parts) == 3 or "/" in parts[-1]:
+            return None
+        if len(parts) == 1 and self._spark._jsparkSession.sessionState().catalog().getTempView(parts[0]).isDefined():
+            return None
+        full = (used.catalog, used.schema, *parts) if len(parts) == 1 else (used.catalog, *parts)
+        return _name(full if used.catalog != own.catalog else full[1:])
+
+    # -------------------------------------------------------------------------------------------------------- files
+
+    def _view_of_files(self, call: table_names.CallRef) -> str:
+        frame = self._files_of(call, file_functions.evaluated(self._run))
+        name = self._reader.view(frame)
+        self._files[name] = frame
+        return name
+
+    def _files_of(self, call: table_names.CallRef, evaluate: file_functions.Evaluate) -> DataFrame:
+        where = caller_location()
+        if call.name == file_functions.STATE:
+            return self._states(file_functions.state_of(call, evaluate, where), where)
+        if call.name == READ_KAFKA:
+            names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
+            options = kafka_options(names, evaluate(texts) if texts else [], where)
+            return open_kafka(self._spark, options, streaming=call.streaming, where=where)
+        if call.name == file_functions.EVENT_LOG:
+            raise file_functions.no_event_log(where)
+        spec = self._reader.placed(file_functions.source_of(call, self._spark, evaluate, where))
+        if call.name == file_functions.CLOUD_FILES or call.streaming:
+            return self._reader.stream_of(spec)
+        confs = {name: value for name in SOURCE_CONFS if (value := self._spark.conf.get(name, None)) is not None}
+        description, notices = open_files(spec, confs)
+        self._reader.notices += [Notice(text, where) for text in notices]
+        return read_files(self._spark, description)
+
+    def _states(self, asked: file_functions.StateOf, where: Location) -> DataFrame:
+        if asked.checkpoint is not None:
+            return self._spark.createDataFrame(checkpoint_states(asked.checkpoint, where).to_pylist(), STATES)
+        dataset = self._reader.catalog.dataset(parts_of(asked.table or ""))
+        if dataset is None:
+            raise self._reader.unknown(asked.table or "")
+        self._reader.noted(dataset, streaming=False)
+        return self._reader.file_states(dataset)
+
+    def _with_hidden(self, text: str) -> DataFrame:
+        """Run a text that names `_metadata`, which a view would not let through."""
+        plans = {name: frame._jdf.queryExecution().analyzed() for name, frame in self._files.items()}
+        plan = table_names.in_place(self._spark, text, plans)
+        dataset = getattr(self._spark._jvm, "org.apache.spark.sql.classic.Dataset")
+        return DataFrame(dataset.ofRows(self._spark._jsparkSession, plan), self._spark)
+
+
+class QueryReader(TableReader):
+    """Opens what a dataset's function reads, by name and in the text of `spark.sql`."""
+
+    def sql(self, text: str, run: Callable[[str], DataFrame], args: Mapping[str, Any] | None = None) -> DataFrame:
+        """Run SQL text with the pipeline's names: each becomes a temporary view of the flow's own session. `args`: its parameters."""
+        return SqlText(self, run, args).answered(text)
+
+
+
+def _name(parts: Sequence[str]) -> str:
+    return ".".join(map(table_names.quoted, parts))
+
+
+def _streamed_folder(ref: table_names.RelationRef) -> str | None:
+    """The folder of `STREAM delta.`folder``, which Spark itself reads as a batch only; None for anything else."""
+    return located(ref.parts[1]) if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
+
+
+def _command_error(text: str) -> LakeletError:
+    return LakeletError(
+        "QUERY_FAILED_ANALYSIS",
+        f"spark.sql was given a command inside a dataset's function: {' '.join(text.split())[:80]}",
+        where=caller_location(),
+        why="the function is called several times per update, also when nothing may be written",
+        todo="Return a query; what it should write is the dataset itself. Put other commands at the file's top level.",
+    )

@@ -1,0 +1,1 @@
+"""Replacements of pyspark's methods while an update runs."""

@@ -1,0 +1,286 @@
+"""Tables that code makes and fills by name outside of dataset functions: `CREATE TABLE a.b.c`, `INSERT INTO`, `saveAsTable`.
+
+Source files are loaded by every command, also by those that write nothing. So the tables that they make live as long as one load, in
+Spark's own catalog under a schema of ours, whatever their catalog is called; the code makes them again next time (docs/decisions/0016). A
+name that the user gave a place (`--table`) is that place instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from delta.tables import DeltaTable
+from pyspark.errors import ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
+
+from lakelet.autoloader.loading import remembering, said_to
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
+from lakelet.base.names import TableName, split_name
+from lakelet.config.named_tables import NamedTable, held, table_flag
+from lakelet.language.registry import active_reader, active_registry
+from lakelet.language.sql_text import table_names
+from lakelet.language.sql_text.table_names import quoted
+from lakelet.spark.names.named_tables import named, open_outside, told
+from lakelet.spark.names.paths import FILE_FORMATS, Wrap, located, located_locations, located_relation
+from lakelet.spark.patches.own_tables import OwnTable
+
+_numbers = itertools.count()
+_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
+_NAME = r"(?:`(?:[^`]|``)+`|\w+)(?:\s*\.\s*(?:`(?:[^`]|``)+`|\w+))*"
+_VERB = r"""
+    CREATE \s+ (?:OR \s+ REPLACE \s+)? (?:EXTERNAL \s+)? TABLE (?:\s+ IF \s+ NOT \s+ EXISTS)? | REPLACE \s+ TABLE
+    | INSERT \s+ (?:INTO|OVERWRITE) (?:\s+ TABLE)? | MERGE (?:\s+ WITH \s+ SCHEMA \s+ EVOLUTION)? \s+ INTO | UPDATE | DELETE \s+ FROM
+    | TRUNCATE \s+ TABLE | DROP \s+ TABLE (?:\s+ IF \s+ EXISTS)? | ALTER \s+ TABLE | COMMENT \s+ ON \s+ TABLE | OPTIMIZE | VACUUM
+    | ANALYZE \s+ TABLE | REFRESH \s+ TABLE | SHOW \s+ (?:COLUMNS \s+ (?:IN|FROM) | CREATE \s+ TABLE | TBLPROPERTIES)
+    | DESC(?:RIBE)? (?:\s+ TABLE)? (?:\s+ (?:EXTENDED|FORMATTED|DETAIL|HISTORY))?
+"""
+_COMMAND = re.compile(rf"{_GAP}(?P<verb>{_VERB})\s+(?P<name>{_NAME})", re.IGNORECASE | re.DOTALL | re.VERBOSE)
+_CONTAINER = re.compile(rf"{_GAP}CREATE\s+(?P<kind>CATALOG|SCHEMA|DATABASE|VOLUME)\b", re.IGNORECASE | re.DOTALL)
+_USE = re.compile(rf"{_GAP}USE\s+(?:(?P<kind>CATALOG|SCHEMA|DATABASE)\s+)?(?P<name>{_NAME})\s*;?\s*", re.IGNORECASE | re.DOTALL)
+_VIEW = re.compile(rf"{_GAP}CREATE\b.*?\bVIEW\b", re.IGNORECASE | re.DOTALL)
+
+Args = Mapping[str, Any] | None
+"""Values of the named parameters of a SQL text."""
+
+Target = Callable[[str, bool], str | None]
+"""(name in SQL, whether the statement creates it) → SQL of the table that a command writes to; None leaves the name as it is."""
+
+
+# ------------------------------------------------------------------------------------------------------------------- SQL
+
+
+def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args = None) -> DataFrame:
+    """Run SQL text of code that stands outside of dataset functions, with tables from outside and the places of paths in it.
+
+    `args`: the values of its named parameters.
+
+    Raises TABLE_NOT_KEPT, NOT_SUPPORTED_YET (for `USE` of another catalog or schema), and what opening a table or path raises.
+    """
+    if (container := _CONTAINER.match(text)) is not None:
+        kind = container["kind"].upper()
+        _note(f"CREATE {kind} has no effect here: " + _CONTAINERS.get(kind, "tables may have any catalog and schema"))
+        return run("SELECT 1 AS none WHERE false")
+    if (use := _USE.fullmatch(text)) is not None:
+        _check_use(use["kind"] or "", use["name"])
+        return run("SELECT 1 AS none WHERE false")
+    command = _COMMAND.match(text)
+    if command is None and not named() and "`" not in text:
+        return run(text)
+    try:
+        if command is None:
+            return _with_views(spark, text, run, args)
+        return _commanded(spark, text, command, run, args)
+    except ParseException:
+        return run(text)  # Spark says it better
+
+
+_CONTAINERS = {"VOLUME": "say where its files lie, with --map"}
+
+
+def _note(text: str) -> None:
+    """Tell it with what the source files say; whoever calls later is not heard."""
+    with suppress(LakeletError):
+        active_registry().note(text, caller_location())
+
+
+def _check_use(kind: str, name: str) -> None:
+    """Raise NOT_SUPPORTED_YET if `USE` names other than the pipeline's own catalog and schema."""
+    own, parts = named().namespace, split_name(name)
+    same = [own.catalog] if kind.upper() == "CATALOG" else [own.catalog, own.schema][-len(parts) :]
+    if [part.lower() for part in parts] != [part.lower() for part in same]:
+        flag = f"--catalog {parts[0]}" if kind.upper() == "CATALOG" else f"--schema {parts[-1]}"
+        raise LakeletError(
+            "NOT_SUPPORTED_YET",
+            f"USE {name} in spark.sql is not supported: the session's names are completed by {own.catalog}.{own.schema}",
+            where=caller_location(),
+            todo=f"Write full names, or start with {flag}.",
+        )
+
+
+def _commanded(spark: SparkSession, text: str, command: re.Match[str], run: Callable[[str], DataFrame], args: Args) -> DataFrame:
+    verb = " ".join(command["verb"].upper().split())
+    creating = verb.startswith(("CREATE", "REPLACE"))
+    name = _resolved(command["name"])
+    table = named().by_key(name.key) if name else None
+    if table is not None and verb.endswith("IF NOT EXISTS") and _exists(table):
+        return run("SELECT 1 AS none WHERE false")
+    known = set(named().made)
+    try:
+        result = _with_views(spark, with_target(text, lambda written, new: target_of(spark, written, creating=new), command), run, args)
+    except Exception:
+        named().made = {key: made for key, made in named().made.items() if key in known}
+        raise
+    if name is not None and table is None:
+        if creating:
+            _note(f"the table {command['name']} lives as long as this command; {table_flag(command['name'])} makes it last")
+        elif verb.startswith("DROP"):
+            named().made.pop(name.key, None)
+    return result
+
+
+def with_target(text: str, target: Target, command: re.Match[str] | None = None) -> str:
+    """SQL text with the table that its command writes to in the words of Spark; a text that is no such command comes back unchanged."""
+    command = command or _COMMAND.match(text)
+    if command is None:
+        return text
+    creating = command["verb"].upper().startswith(("CREATE", "REPLACE"))
+    new = target(command["name"], creating)
+    return text if new is None else text[: command.start("name")] + new + text[command.end("name") :]
+
+
+def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
+    """Run a text with a temporary view in the place of each table from outside that it reads."""
+    views: dict[tuple[object, ...], str] = {}
+
+    def replacement(ref: table_names.RelationRef) -> str | None:
+        name = ".".join(quoted(part) for part in ref.parts)
+        if named().key_of(name) not in named():
+            return located_relation(ref.parts)
+        key = (name.lower(), ref.streaming, *sorted(ref.options.items()))
+        if key not in views:
+            session: Any = spark._jsparkSession
+            reader = told(session.readStream() if ref.streaming else session.read(), ref.options)
+            frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
+            views[key] = f"__lakelet_outside_{next(_numbers)}"
+            frame._jdf.createOrReplaceTempView(views[key])
+        return views[key]
+
+    rewritten = table_names.rewrite(spark, located_locations(text), replacement, args)
+    try:
+        return run(rewritten)
+    finally:
+        if not _VIEW.match(text):  # the text of a view is read again when the view is
+            for view in views.values():
+                spark._jsparkSession.catalog().dropTempView(view)
+
+
+# --------------------------------------------------------------------------------------------------------------- targets
+
+
+def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
+    """What Spark calls the table that a command outside of dataset functions names; None leaves the name as it is.
+
+    With `creating`, one that is not known yet gets a name. Raises TARGET_KIND for a `--table` that is no Delta table.
+    """
+    parts = split_name(name)
+    if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:
+        return f"{parts[0]}.{quoted(located(parts[1], writing=True))}"
+    full = _resolved(name)
+    if full is None:
+        return None
+    table = named().by_key(full.key)
+    if table is not None:
+        return f"delta.{quoted(place_to_write(table))}"
+    made = named().made
+    if full.key not in made and creating:
+        schema = named().schema_of(full)
+        spark._jsparkSession.sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        made[full.key] = f"spark_catalog.{schema}.{named().spark_name(full)}"
+    return made.get(full.key)
+
+
+def place_to_write(table: NamedTable) -> str:
+    """The place of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
+    if _exists(table) and held(table, caller_location()).format != "delta":
+        raise LakeletError(
+            "TARGET_KIND",
+            f"the table {table.given} lies at {table.place}, which is no Delta table; it can only be read",
+            where=caller_location(),
+            todo=f"Name a folder with a Delta table, or one that does not exist yet: {table_flag(table.given)}",
+        )
+    return table.place
+
+
+def _exists(table: NamedTable) -> bool:
+    try:
+        held(table)
+    except LakeletError as problem:
+        return problem.code != "TABLE_PLACE_MISSING"
+    return True
+
+
+def _resolved(name: str) -> TableName | None:
+    try:
+        return named().namespace.resolve(name)
+    except ValueError:
+        return None
+
+
+# ------------------------------------------------------------------------------------------------- wrapping pyspark
+
+
+def wrap_tables(wrap: Wrap) -> None:
+    """Names of tables in calls that write: `saveAsTable`, `insertInto`, `writeTo`, `mergeInto`, `DeltaTable.forName`."""
+    wrap(DataFrameWriter, "format", remembering("format"))
+    wrap(DataFrameWriter, "saveAsTable", _save_as_table)
+    wrap(_data_frames(), "writeTo", functools.partial(_by_name, creating=True))
+    for owner, name in ((DataFrameWriter, "insertInto"), (_data_frames(), "mergeInto")):
+        wrap(owner, name, functools.partial(_by_name, creating=False))
+    wrap(DeltaTable, "forName", _for_name)
+
+
+def _data_frames() -> Any:
+    """The class of the data frames of a session in this process; DataFrame itself is abstract."""
+    from pyspark.sql.classic.dataframe import DataFrame as Classic
+
+    return Classic
+
+
+def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None:
+    """What Spark calls the table that a call writes to; None leaves the name as it is."""
+    if not isinstance(name, str):
+        return None
+    answer = getattr(active_reader(), "target_of", None)  # the function of a sink may write
+    if answer is not None:
+        return str(found) if (found := answer(name)) is not None else None
+    catalog = getattr(active_reader(), "catalog", None)
+    if catalog is None:
+        return target_of(spark, name, creating=creating)
+    found, own = catalog.find(split_name(name)), catalog.dataset(split_name(name))
+    table = named().by_key(found.key) if found else None
+    if table is not None:
+        return f"delta.{quoted(place_to_write(table))}"
+    path = catalog.other_tables.get(found.key) if found and own is None else None
+    return None if path is None else f"delta.{quoted(path)}"
+
+
+def _save_as_table(original: Any) -> Any:
+    def save(self: Any, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any) -> None:
+        target = _written(self._spark, name, creating=True)
+        if target is None or target.startswith("spark_catalog."):
+            original(self, target or name, format, mode, partitionBy, **options)
+            return
+        asked = format or said_to(self).get("format") or "delta"
+        self.mode(mode).format(asked).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        self._jwrite.save(split_name(target)[1])
+
+    return save
+
+
+def _by_name(original: Any, *, creating: bool) -> Any:
+    def call(self: Any, table: str, *args: Any, **kwargs: Any) -> Any:
+        spark = getattr(self, "_spark", None) or self.sparkSession
+        return original(self, _written(spark, table, creating=creating) or table, *args, **kwargs)
+
+    return call
+
+
+def _for_name(original: Any) -> Any:
+    def call(cls: Any, sparkSession: Any, tableOrViewName: str) -> Any:
+        reader = active_reader()
+        opened = getattr(reader, "own_table", None)  # handlers of sinks read and write tables beside the pipeline
+        rows = opened(tableOrViewName) if opened is not None and not hasattr(reader, "target_of") else None
+        if rows is not None:
+            return OwnTable(sparkSession, tableOrViewName, rows)
+        return original(cls, sparkSession, _written(sparkSession, tableOrViewName, creating=False) or tableOrViewName)
+
+    return call

@@ -1,0 +1,164 @@
+"""pyspark's reading methods while an update works: `table`, `sql`, `load` and the like ask the reader that is active.
+
+The reader (`reads`) is active in the thread that calls a dataset's function. Without one, top-level code and handlers get what pyspark
+gives them, at the places of `--map`, and the tables of `--table`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import SparkContext
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Catalog as SparkCatalog
+from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql.sql_formatter import SQLStringFormatter
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from lakelet.autoloader.loading import given_options, pop_path, remembering, said_to, struct_of
+from lakelet.autoloader.options import batch_usage
+from lakelet.base.locations import caller_location
+from lakelet.base.names import Namespace
+from lakelet.config.path_map import PathMap
+from lakelet.language.registry import active_reader
+from lakelet.language.sql_text import table_names
+from lakelet.spark import settings
+from lakelet.spark.names import named_tables
+from lakelet.spark.names.catalog import is_missing_table, parts_of
+from lakelet.spark.names.json_paths import wrap_expressions
+from lakelet.spark.names.paths import Wrap, mapping_paths, open_relation, wrapping
+from lakelet.spark.names.reader import Options
+from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.patches.made_tables import sql_outside, wrap_tables
+
+
+@contextmanager
+def intercepted(paths: PathMap | None = None, tables: named_tables.Named | None = None) -> Iterator[None]:
+    """Wrap pyspark's reading methods for the life of the block; paths of user code are mapped, named tables can be read."""
+    named = tables or named_tables.Named({}, Namespace())
+    with wrapping() as wrap, mapping_paths(paths or PathMap(), wrap), named_tables.naming(named):
+        _wrap_reads(wrap)
+        yield
+
+
+def _wrap_reads(wrap: Wrap) -> None:
+    wrap(SparkSession, "table", lambda original: lambda self, name: _table(self, name, False, None, lambda: original(self, name)))
+    wrap(DataFrameReader, "table", _reader_table(streaming=False))
+    wrap(DataStreamReader, "table", _reader_table(streaming=True))
+    wrap(SparkSession, "sql", _sql)
+    wrap(DataFrameReader, "load", _batch_load)
+    for name in ("format", "schema", "option", "options"):
+        wrap(DataStreamReader, name, remembering(name))
+    for name in ("format", "option", "options"):
+        wrap(DataFrameReader, name, remembering(name))
+    wrap(DataStreamReader, "load", _stream_load)
+    wrap(SparkCatalog, "tableExists", _table_exists)
+    for owner, name in ((SparkSession, "spark"), (SparkContext, "spark.sparkContext")):
+        wrap(owner, "stop", _stop(name))
+    wrap_tables(wrap)
+    wrap_expressions(wrap)
+
+
+def _table(
+    session: Any, name: Any, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+) -> DataFrame:
+    def elsewhere() -> DataFrame:
+        files = open_relation(session, parts_of(name), streaming=streaming, jreader=jreader)
+        return otherwise() if files is None else files
+
+    reader = active_reader()
+    if not isinstance(name, str):
+        return otherwise()
+    if not isinstance(reader, QueryReader):
+        key = named_tables.named().key_of(name)
+        known = key in named_tables.named()
+        return named_tables.open_outside(session, key, streaming=streaming, jreader=jreader) if known else elsewhere()
+    return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
+
+
+def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        def table(self: Any, tableName: str) -> DataFrame:
+            asked = said_to(self).get("options", {})
+            jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
+            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked)
+
+        return table
+
+    return make
+
+
+def _sql(original: Any) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        reader = active_reader()
+        answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, self)
+        sqlQuery, args = table_names.with_named_parameters(sqlQuery, args)
+        if not kwargs:
+            return answer(sqlQuery, lambda text: original(self, text, args), args)
+        formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
+        try:
+            return answer(formatter.format(sqlQuery, **kwargs), lambda text: original(self, text, args), args)
+        finally:
+            formatter.clear()
+
+    return sql
+
+
+def _table_exists(original: Any) -> Any:
+    def exists(self: Any, tableName: str, dbName: str | None = None) -> bool:
+        name = tableName if dbName is None else f"{table_names.quoted(dbName)}.{table_names.quoted(tableName)}"
+        reader = active_reader()
+        catalog = reader.catalog if isinstance(reader, QueryReader) else None
+        found = catalog.find(parts_of(name)) if catalog else None
+        if catalog and found and (catalog.dataset(parts_of(name)) or found.key in catalog.other_tables):
+            return True
+        if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
+            return True
+        try:
+            return bool(original(self, tableName, dbName))
+        except AnalysisException as problem:
+            if is_missing_table(problem):
+                return False
+            raise
+
+    return exists
+
+
+def _stop(name: str) -> Callable[[Any], Any]:
+    def make(original: Any) -> Any:
+        def stop(self: Any) -> None:
+            settings.note(f"{name}.stop() has no effect here: the session belongs to the update, which goes on")
+
+        return stop
+
+    return make
+
+
+def _stream_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        reader, said = active_reader(), said_to(self)
+        wanted = format or said.get("format")
+        if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
+            frame: DataFrame = original(self, path, format, schema, **options)
+            return frame
+        given = given_options(self, options)
+        declared = struct_of(schema if schema is not None else said.get("schema"), reader.spark)
+        return reader.load(path or pop_path(given), given, declared)
+
+    return load
+
+
+def _batch_load(original: Any) -> Any:
+    def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
+        if str(format or said_to(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
+            error = batch_usage()
+            error.where = caller_location()
+            raise error
+        frame: DataFrame = original(self, path, format, schema, **options)
+        return frame
+
+    return load

@@ -1,0 +1,73 @@
+"""Settings that Spark does not take from a pipeline: set at its start, or known to the hosted service only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql.conf import RuntimeConfig
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
+from lakelet.language.registry import active_registry
+
+_FIXED = frozenset({"CANNOT_MODIFY_CONFIG", "CANNOT_MODIFY_STATIC_CONFIG"})
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_HOSTED_CLASSES = "com.databricks."
+
+
+class Settings(RuntimeConfig):  # type: ignore[misc]
+    """`spark.conf` of user code. A value that only the hosted service knows is noted, and Spark keeps its own."""
+
+    def set(self, key: str, value: str | int | bool) -> None:
+        """Set a key for this session. Raises what Spark raises for a key that it takes at its start only, and for an unfit value."""
+        text = hosted_only(key, str(value))
+        if text is None:
+            super().set(key, value)
+        else:
+            note(text)
+
+
+def hosted_only(key: str, value: str) -> str | None:
+    """Why a setting can have no effect here although the hosted service takes it; None for all others."""
+    if key == _PARTITIONS and value.strip().lower() == "auto":
+        return f"{key} = auto has no effect here: Spark joins small partitions by itself"
+    if key.startswith("spark.") and value.startswith(_HOSTED_CLASSES):
+        return f"{key} has no effect here: its value is a class of the hosted service"
+    return None
+
+
+def apply(conf: RuntimeConfig, settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Set what Spark takes; sentences about the rest, whose effect is on speed and size only. Can be repeated.
+
+    Raises PROPERTY_INVALID for a value that the key cannot have.
+    """
+    told = []
+    for key, value in settings.items():
+        text = hosted_only(key, value)
+        if text is None:
+            text = _set(conf, key, value)
+        if text is not None:
+            told.append(text)
+    return tuple(told)
+
+
+def _set(conf: RuntimeConfig, key: str, value: str) -> str | None:
+    try:
+        conf.set(key, value)
+    except PySparkException as error:
+        if error.getCondition() in _FIXED:
+            return f"{key} has no effect here: Spark takes it when it starts, not from a pipeline"
+        if str(error.getCondition()).startswith("INVALID_CONF_VALUE"):
+            told = str(error).splitlines()[0].split("] ", 1)[-1].split(" SQLSTATE")[0]
+            raise LakeletError("PROPERTY_INVALID", told, todo="Correct the value, or leave the setting out.") from None
+        raise
+    return None
+
+
+def note(text: str) -> None:
+    """Report a notice while files are loaded; a function that is called for each use of its dataset reports nothing more."""
+    try:
+        active_registry().note(text, caller_location())
+    except LakeletError:
+        return

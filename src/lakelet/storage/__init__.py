@@ -1,0 +1,1 @@
+"""The storage root: registry and lease, Delta tables, event log, published views."""

@@ -1,0 +1,1 @@
+"""Delta tables: their logs, schemas and transactions."""

@@ -1,0 +1,310 @@
+"""Delta tables: reading their logs without Spark, and writing them in one transaction.
+
+A flow's write, the counts measured while writing, and the mark that the micro-batch is done are **one** Delta commit: the files, a
+`SetTransaction` action, and the counts as JSON in the commit's user metadata. So counts can neither be lost nor doubled, whatever line
+the process dies at (docs/decisions/0002-one-commit.md).
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.base.failpoints import reached
+from lakelet.files.paths import Place, names_in
+from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.table_spec import TableSpec
+from lakelet.storage.delta.transaction import Transaction
+
+# ------------------------------------------------------------------------------------------------------------ reading
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One version of a table.
+
+    `added`: partition values of each file that brought data; `changed`: files with data were removed; `described`: it sets columns or
+    properties, of the table `table_id`.
+    """
+
+    version: int
+    added: tuple[Mapping[str, str | None], ...]
+    changed: bool
+    described: bool
+    table_id: str | None
+    user_metadata: Mapping[str, Any] | None
+
+
+class TableLog:
+    """The `_delta_log` of one table, read file by file and kept; safe to share between threads."""
+
+    def __init__(self, path: Place) -> None:
+        self.path = path
+        self._commits: dict[int, Commit | None] = {}
+        self._lock = threading.Lock()
+
+    def version(self) -> int:
+        """Newest version, or -1 if the table does not exist."""
+        names = names_in(self.path / "_delta_log")
+        return max((int(name[:20]) for name in names if name.endswith(".json") and name[:20].isdigit()), default=-1)
+
+    def commit(self, version: int) -> Commit | None:
+        """One commit, or None if its log file was cleaned up."""
+        with self._lock:
+            if version not in self._commits:
+                file = self.path / "_delta_log" / f"{version:020d}.json"
+                try:
+                    self._commits[version] = _parse_commit(version, file.read_text())
+                except FileNotFoundError:
+                    self._commits[version] = None
+            return self._commits[version]
+
+    def table_id(self) -> str | None:
+        """Delta's id of the table, or None where the log does not reach back to its first version."""
+        first = self.commit(0)
+        return first.table_id if first else None
+
+    def commits(self, after: int, upto: int) -> list[Commit] | None:
+        """Commits in (after, upto], or None if one of them is gone."""
+        found = [self.commit(v) for v in range(after + 1, upto + 1)]
+        return None if None in found else [c for c in found if c is not None]
+
+    def actions(self, version: int) -> list[Mapping[str, Any]]:
+        """Every action of one commit, as Delta's log spells them. Raises FileNotFoundError if its log file was cleaned up."""
+        text = (self.path / "_delta_log" / f"{version:020d}.json").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def data_version(self, known: int) -> int:
+        """`known` if no commit after it added or removed data, else the newest version that did."""
+        latest = self.version()
+        commits = self.commits(known, latest)
+        if commits is None:
+            return latest
+        return max((c.version for c in commits if c.added or c.changed), default=known)
+
+
+_SHORT_LOG = 50
+
+
+def streams_from_log(log: TableLog) -> bool:
+    """Whether a new stream may read the table from version 0 of its log instead of from a snapshot.
+
+    Both give the same rows while the log is whole, only appends and never changed columns. Reading a snapshot costs a Spark job of a
+    second or more at the first start **and** at the next one, which plans the last batch again.
+    """
+    latest = log.version()
+    commits = log.commits(-1, latest) if 0 <= latest < _SHORT_LOG else None
+    return commits is not None and not any(c.changed or (c.described and c.version > 0) for c in commits)
+
+
+def _parse_commit(version: int, text: str) -> Commit:
+    added: list[Mapping[str, str | None]] = []
+    changed = described = False
+    user_metadata = table_id = None
+    for line in text.splitlines():
+        if line.startswith('{"add"'):
+            action = json.loads(line)["add"]
+            if action.get("dataChange", True):
+                added.append(action.get("partitionValues", {}))
+        elif line.startswith('{"remove"'):
+            changed |= json.loads(line)["remove"].get("dataChange", True)
+        elif line.startswith('{"metaData"'):
+            described = True
+            table_id = json.loads(line)["metaData"].get("id")
+        elif line.startswith('{"commitInfo"'):
+            raw = json.loads(line)["commitInfo"].get("userMetadata")
+            try:
+                user_metadata = json.loads(raw) if raw else None
+            except ValueError:
+                user_metadata = None
+    return Commit(version, tuple(added), changed, described, table_id, user_metadata if isinstance(user_metadata, dict) else None)
+
+
+# ------------------------------------------------------------------------------------------------------------ writing
+
+
+def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
+    """Columns of the table as stored now."""
+    return Transaction(spark, path).schema
+
+
+class TableLock:
+    """Lets many appends run beside each other, and a change of the table's description alone.
+
+    Delta refuses a commit when the columns changed since its transaction began (engine.md section 7).
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._shared = 0
+        self._alone = False
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone)
+            self._shared += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._shared -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._alone and not self._shared)
+            self._alone = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._alone = False
+                self._condition.notify_all()
+
+
+_locks: dict[str, TableLock] = {}
+_locks_guard = threading.Lock()
+
+
+def lock_of(path: Place) -> TableLock:
+    """The one lock of a table."""
+    with _locks_guard:
+        return _locks.setdefault(str(path), TableLock())
+
+
+def aligned(rows: DataFrame, schema: T.StructType) -> DataFrame:
+    """The rows with the table's spelling and types; columns the rows lack are left out."""
+    fits = schemas.fit(schema, rows.schema)
+    quoted = [F.col(f"`{f.name.replace('`', '``')}`") for f in fits]
+    return rows.select(
+        *(c.cast(f.cast).alias(f.name) if f.cast is not None else c.alias(f.name) for c, f in zip(quoted, fits, strict=True))
+    )
+
+
+def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> bool:
+    """Make an empty table, unless there is one that belongs to the same reset epoch. Whether it got column mapping with it."""
+    with lock_of(path).alone():
+        exists = TableLog(path).version() >= 0
+        if not exists and spec.cluster_by:
+            _create_clustered(spark, path, spec)
+            return column_mapping.is_mapped(spec.properties or {})
+        transaction = Transaction(spark, path)
+        if exists and not transaction.outdated(spec):
+            return False
+        mapped = column_mapping.switches(transaction, spec)
+        transaction = column_mapping.prepared(transaction, spec)
+        transaction.describe(spec, replace=exists)
+        transaction.commit(transaction.removals() if exists else [], user_metadata=user_metadata, replace=exists)
+        return mapped
+
+
+def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None:
+    """Clustering is a table feature with state of its own; Delta's builder sets it up."""
+    from delta.tables import DeltaTable
+
+    builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*spec.cluster_by)
+    for key, value in (spec.properties or {}).items():
+        builder = builder.property(key, value)
+    if spec.comment:
+        builder = builder.comment(spec.comment)
+    builder.execute()
+
+
+@dataclass(frozen=True)
+class Written:
+    """Result of one write. `version` is None if nothing had to be committed; `mapped`: the table got column mapping with it."""
+
+    version: int | None
+    files: int
+    mapped: bool = False
+
+
+Measure = Callable[[], tuple[Mapping[str, Any], bool]]
+"""Called after the files are written and before the commit: what to keep in the commit, and whether there is anything to commit.
+May raise to refuse the rows; then nothing becomes visible."""
+
+
+def append(
+    spark: SparkSession,
+    path: Place,
+    rows: DataFrame,
+    spec: TableSpec,
+    *,
+    app: tuple[str, int],
+    measure: Measure,
+    replayed: bool,
+    whole: bool = False,
+) -> Written | None:
+    """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
+
+    The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
+    go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
+    """
+    if spec.cluster_by and TableLog(path).version() < 0:
+        create_if_absent(spark, path, spec, user_metadata={})
+    with lock_of(path).shared():
+        transaction = Transaction(spark, path)
+        if replayed and transaction.read_version >= 0 and transaction.done(*app):
+            return None
+        outdated = transaction.outdated(spec)
+        wanted = spec if outdated else _merged(transaction, spec)
+        if not outdated and transaction.described(wanted, replace=False):
+            return _append(transaction, rows, wanted, app, measure, truncate=whole)
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        truncate = transaction.read_version >= 0 and transaction.outdated(spec)
+        mapped = column_mapping.switches(transaction, spec)
+        transaction = column_mapping.prepared(transaction, spec)
+        wanted = spec if truncate else _merged(transaction, spec)
+        transaction.describe(wanted, replace=truncate)
+        written = _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)
+        return replace(written, mapped=mapped and written.version is not None)
+
+
+def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
+    """`spec` with the columns that the table has already."""
+    if transaction.read_version < 0:
+        return spec
+    return replace(spec, schema=schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {})))
+
+
+def _append(
+    transaction: Transaction, rows: DataFrame, spec: TableSpec, app: tuple[str, int], measure: Measure, *, truncate: bool = False
+) -> Written:
+    removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
+    files = transaction.write(aligned(rows, spec.schema))
+    reached("batch.files_written")
+    kept, anything = measure()
+    if not anything and not files and not truncate:
+        return Written(None, 0)
+    version = transaction.commit([*removed, *files], user_metadata=kept, app=app, replace=truncate)
+    reached("batch.committed")
+    return Written(version, len(files))
+
+
+def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, measure: Measure) -> Written:
+    """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content."""
+    if spec.cluster_by and TableLog(path).version() < 0:
+        create_if_absent(spark, path, spec, user_metadata={})
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        mapped = column_mapping.switches(transaction, spec)
+        transaction = column_mapping.prepared(transaction, spec)
+        transaction.describe(spec, replace=True)
+        removed = transaction.removals() if transaction.read_version >= 0 else []
+        files = transaction.write(aligned(rows, spec.schema))
+        reached("view.files_written")
+        kept, _ = measure()
+        version = transaction.commit([*removed, *files], user_metadata=kept, replace=True)
+        reached("view.committed")
+        return Written(version, len(files), mapped)

@@ -1,0 +1,186 @@
+"""One Delta transaction, by the classes of Delta itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+
+from lakelet.files.paths import Place
+from lakelet.storage.delta import schemas
+from lakelet.storage.delta.table_spec import EPOCH, TableSpec
+
+
+class Transaction:
+    """One Delta transaction on the table at `path`. Delta's own classes do the work; this only calls them."""
+
+    def __init__(self, spark: SparkSession, path: Place) -> None:
+        self.spark = spark
+        self._jvm: Any = spark._jvm
+        self._delta = self._jvm.org.apache.spark.sql.delta
+        self.path = path
+        self._txn = self._delta.DeltaLog.forTable(spark._jsparkSession, str(path)).startTransaction()
+
+    @property
+    def read_version(self) -> int:
+        """Version the transaction started from; -1 if there is no table yet."""
+        return int(self._txn.readVersion())
+
+    @property
+    def schema(self) -> T.StructType:
+        return T.StructType.fromJson(json.loads(self._txn.metadata().schemaString()))
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table's properties."""
+        return _mapping(self._txn.metadata().configuration())
+
+    def is_empty(self) -> bool:
+        """Whether the table has no file."""
+        return self.read_version < 0 or int(self._txn.snapshot().numOfFiles()) == 0
+
+    @property
+    def size(self) -> int:
+        """Bytes of the table's files."""
+        return 0 if self.read_version < 0 else int(self._txn.snapshot().sizeInBytes())
+
+    def records(self) -> int:
+        """Rows of the table, from the statistics of its files (a small table's: each file is asked)."""
+        files = self._txn.filterFiles()
+        counts = (files.apply(i).numLogicalRecords() for i in range(files.size()))
+        return sum(int(count.get()) for count in counts if count.isDefined())
+
+    def outdated(self, spec: TableSpec) -> bool:
+        """Whether the table's rows are from before the reset that `spec` belongs to."""
+        found = _mapping(self._txn.metadata().configuration()).get(EPOCH, "0")
+        return int(found) < int((spec.properties or {}).get(EPOCH, "0"))
+
+    def done(self, app: str, version: int) -> bool:
+        """Whether micro-batch `version` of `app` has been committed before. Reads the table's state: ask only when in doubt."""
+        return int(self._txn.txnVersion(app)) >= version
+
+    def describe(self, spec: TableSpec, *, replace: bool) -> None:
+        """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
+
+        `replace`: the table's columns become exactly those of `spec` (materialized views); else they must contain the stored ones, and
+        partition columns stay: raises schemas.Repartitioned.
+        """
+        if self.read_version < 0:
+            self._txn.updateMetadataForNewTable(self._metadata(spec, str(uuid.uuid4()), {}, int(time.time() * 1000)))
+            return
+        if self.described(spec, replace=replace):
+            return
+        current = self._txn.metadata()
+        created = current.createdTime()
+        properties = self._properties(spec, replace=replace)
+        if not replace:
+            stored = _strings(current.partitionColumns())
+            if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
+                raise schemas.Repartitioned(stored, spec.partition_cols)
+            spec = dataclasses.replace(spec, schema=self._with_type_changes(spec.schema))
+        metadata = self._metadata(spec, current.id(), properties, int(created.get()) if created.isDefined() else None)
+        if replace:
+            self._txn.updateMetadataForTableOverwrite(metadata)
+        else:
+            self._txn.updateMetadata(metadata, False)
+
+    def widens(self) -> bool:
+        """Whether the table as stored lets its columns get wider types."""
+        return schemas.widens(_mapping(self._txn.metadata().configuration()))
+
+    def _with_type_changes(self, schema: T.StructType) -> T.StructType:
+        """The columns with Delta's notes about types that become wider: its readers need them for the files written before."""
+        if not self.widens():
+            return schema
+        columns = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        noted = self._delta.TypeWideningMetadata.addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
+        return T.StructType.fromJson(json.loads(noted.json()))
+
+    def described(self, spec: TableSpec, *, replace: bool) -> bool:
+        """Whether the table is there and `describe` has nothing to set."""
+        if self.read_version < 0:
+            return False
+        current = self._txn.metadata()
+        same = self.schema == spec.schema and (spec.comment or None) == current.description()
+        same = same and _strings(current.partitionColumns()) == list(spec.partition_cols)
+        return same and self._properties(spec, replace=replace) == _mapping(current.configuration())
+
+    def _properties(self, spec: TableSpec, *, replace: bool) -> dict[str, str]:
+        current = _mapping(self._txn.metadata().configuration())
+        kept = {k: v for k, v in current.items() if not replace or k.startswith("delta.")}
+        return {**kept, **(spec.properties or {})}
+
+    def _metadata(self, spec: TableSpec, id: str, properties: Mapping[str, str], created: int | None) -> Any:
+        utils = self._jvm.org.apache.spark.api.python.PythonUtils
+        actions = self._delta.actions
+        return actions.Metadata(
+            id,
+            None,
+            spec.comment,
+            actions.Format("parquet", utils.toScalaMap({})),
+            spec.schema.json(),
+            utils.toSeq(list(spec.partition_cols)),
+            utils.toScalaMap({**properties, **(spec.properties or {})}),
+            self._option(created),
+        )
+
+    def spec(self) -> TableSpec:
+        """The stored table as it is described."""
+        current = self._txn.metadata()
+        return TableSpec(self.schema, tuple(_strings(current.partitionColumns())), (), self.properties, current.description())
+
+    def rows(self) -> DataFrame:
+        """The table's rows in the version the transaction started from, with all its columns."""
+        return self.spark.read.format("delta").option("versionAsOf", str(self.read_version)).load(str(self.path))
+
+    def write(self, rows: DataFrame) -> list[Any]:
+        """Write the rows' files; they become visible with `commit`. Returns Delta's file actions."""
+        files = self._txn.writeFiles(rows._jdf)
+        return [files.apply(i) for i in range(files.size())]
+
+    def removals(self) -> list[Any]:
+        """Actions that remove every file the table has."""
+        files = self._txn.filterFiles()
+        return [files.apply(i).remove() for i in range(files.size())]
+
+    def commit(
+        self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], app: tuple[str, int] | None = None, replace: bool = False
+    ) -> int:
+        """Commit and return the new version. `app` marks micro-batch (id, number) as done in the same commit."""
+        changes = self._jvm.java.util.ArrayList(len(actions) + 1)
+        for action in actions:
+            changes.add(action)
+        if app is not None:
+            changes.add(self._delta.actions.SetTransaction(app[0], app[1], self._option(int(time.time() * 1000))))
+        sequence = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(changes).toSeq()
+        return int(self._txn.commit(sequence, self._operation(json.dumps(user_metadata), replace)))
+
+    def _operation(self, user_metadata: str, replace: bool) -> Any:
+        mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Overwrite" if replace else "Append")
+        none = self._option(None)
+        write = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        return write(mode, none, none, self._option(user_metadata), none, none, none, none, none)
+
+    def _option(self, value: Any) -> Any:
+        return self._jvm.scala.Option.apply(value)
+
+
+
+def _strings(sequence: Any) -> list[str]:
+    return [str(sequence.apply(i)) for i in range(sequence.size())]
+
+
+
+def _mapping(scala_map: Any) -> dict[str, str]:
+    found = {}
+    entries = scala_map.iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        found[str(entry._1())] = str(entry._2())
+    return found

@@ -1,0 +1,111 @@
+"""Events as values: built here, written by `writer`, shown by the console. No Spark.
+
+Names and shapes follow dlt-semantics 4.2 and 4.3; `details` always has exactly one key, the event type.
+"""
+
+from __future__ import annotations
+
+import json
+import traceback
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.redaction import redacted, redacted_values
+
+INFO, WARN, ERROR, METRICS = "INFO", "WARN", "ERROR", "METRICS"
+STABLE, EVOLVING = "STABLE", "EVOLVING"
+_OURS = frozenset({"notice", "schema_change", "source_records", "late_records", "clean_source"})
+TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELED"})
+"""States in which an update ends."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Which pipeline, update, dataset, flow and micro-batch an event is about."""
+
+    pipeline_id: str
+    pipeline_name: str
+    update_id: str
+    dataset_name: str | None = None
+    flow_name: str | None = None
+    flow_id: str | None = None
+    batch_id: int | None = None
+    sink_name: str | None = None
+
+    @property
+    def target_name(self) -> str | None:
+        """The dataset or sink."""
+        return self.dataset_name or self.sink_name
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row of the event log.
+
+    Secrets are blotted out of message and details.
+    `id` is random, or derived from (flow, reset epoch, batch) for the metrics of a micro-batch, so that a repeated write is recognised.
+    """
+
+    event_type: str
+    message: str
+    origin: Origin
+    details: Mapping[str, Any]
+    level: str = INFO
+    error: BaseException | None = None
+    timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", redacted(self.message))
+        object.__setattr__(self, "details", redacted_values(self.details))
+
+    @property
+    def maturity(self) -> str:
+        """STABLE, or EVOLVING for types of our own, which the hosted service does not have (dlt-semantics 4.2)."""
+        return EVOLVING if self.event_type in _OURS else STABLE
+
+    @property
+    def body(self) -> Mapping[str, Any]:
+        """The content of `details` below its one key."""
+        body: Mapping[str, Any] = self.details[self.event_type]
+        return body
+
+    def as_json(self) -> dict[str, Any]:
+        """The event as plain JSON values, the form of `lakelet run --json` and `lakelet events --json`; `details` stays an object."""
+        return {
+            "id": self.id,
+            "sequence": self.sequence,
+            "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
+            "event_type": self.event_type,
+            "level": self.level,
+            "message": self.message,
+            "maturity_level": self.maturity,
+            "origin": {k: v for k, v in vars(self.origin).items() if v is not None},
+            "details": dict(self.details),
+            "error": error_struct(self.error),
+        }
+
+    def details_json(self) -> str:
+        return json.dumps(self.details, default=str, separators=(",", ":"))
+
+
+def error_struct(error: BaseException | None) -> dict[str, Any] | None:
+    """`{fatal, exceptions: [{class_name, message, stack}]}`: the error and its causes, outermost first (dlt-semantics 4.2)."""
+    if error is None:
+        return None
+    exceptions: list[dict[str, Any]] = []
+    current: BaseException | None = error
+    while current is not None and len(exceptions) < 10:
+        name = current.code if isinstance(current, LakeletError) else f"{type(current).__module__}.{type(current).__qualname__}"
+        frames = [
+            {"declaring_class": None, "method_name": f.name, "file_name": f.filename, "line_number": f.lineno}
+            for f in traceback.extract_tb(current.__traceback__)[-20:]
+        ]
+        exceptions.append({"class_name": name, "message": redacted(str(current)), "stack": frames})
+        current = current.__cause__
+    return {"fatal": True, "exceptions": exceptions}

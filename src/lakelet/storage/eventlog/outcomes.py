@@ -1,0 +1,58 @@
+"""How the flows of one update ended, as the event log tells it. No Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import Place
+from lakelet.storage.eventlog.events import TERMINAL
+
+_DONE = frozenset({"COMPLETED", "IDLE"})
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """The last status of each flow of an update, by dataset (key) and flow. `ended`: the update's own end was told."""
+
+    statuses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    ended: bool = True
+
+    @property
+    def excluded(self) -> frozenset[str]:
+        """Datasets that took no part."""
+        return frozenset(key for key, flows in self.statuses.items() if set(flows.values()) == {"EXCLUDED"})
+
+    @property
+    def not_done(self) -> frozenset[str]:
+        """Datasets with a flow that failed, was skipped or stopped, or did not get to its end."""
+        return frozenset(key for key, flows in self.statuses.items() if not set(flows.values()) <= _DONE | {"EXCLUDED"})
+
+
+def outcomes(path: Place, update_id: str) -> Outcomes:
+    """Look up one update in the log at `path`; an update without events there did not end."""
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        table = open_table(path)
+    except TableNotFoundError:
+        return Outcomes(ended=False)
+    sql = f"""
+        SELECT event_type, details, coalesce(origin['dataset_name'], origin['sink_name']) AS dataset, origin['flow_name'] AS flow
+        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}' AND event_type IN ('flow_progress', 'update_progress')
+        ORDER BY sequence['data_plane_id']['seq_no']"""
+    rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
+    statuses: dict[str, dict[str, str]] = {}
+    ended = False
+    for row in rows:
+        body = json.loads(row["details"])[row["event_type"]]
+        if row["event_type"] == "flow_progress":
+            statuses.setdefault(row["dataset"].lower(), {})[row["flow"]] = body["status"]
+        else:
+            ended = body["state"] in TERMINAL
+    return Outcomes(statuses, ended)

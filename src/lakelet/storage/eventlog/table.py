@@ -1,0 +1,153 @@
+"""The event log as a Delta table on a disk of this machine: appended to and compacted without a library. No Spark.
+
+delta-rs cannot write below folders of some names, and prints a panic when the disk is full. One append is a Parquet file and a commit file
+that is made with its whole content or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.base.failpoints import reached
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.durable import sync_folder, writing
+from lakelet.files.paths import names_in
+
+SMALL_FILES = 50
+"""From so many small files on the log is compacted."""
+_SMALL = 4 << 20
+_KEPT_SECONDS = 7 * 24 * 3600
+
+
+def append(path: Path, table: pa.Table) -> None:
+    """Add rows in one commit; the table is made if it is absent. Raises STORAGE_FAILED, and then nothing was added."""
+    with writing(path):
+        log = path / "_delta_log"
+        log.mkdir(parents=True, exist_ok=True)
+        added = _data_file(path, table, change=True)
+        try:
+            version = newest(path) + 1
+            while not _commit(log, version, [*(_made(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
+                version += 1
+        except BaseException:
+            (path / added["path"]).unlink(missing_ok=True)
+            raise
+
+
+def newest(path: Path) -> int:
+    """Newest version of the table, -1 if there is none."""
+    versions = (name[:20] for name in names_in(path / "_delta_log") if name.endswith((".json", ".checkpoint.parquet")))
+    return max((int(version) for version in versions if version.isdigit()), default=-1)
+
+
+def compact(path: Path) -> bool:
+    """Put many small files into one, and a checkpoint beside the commits; returns whether there was a reason to.
+
+    Readers go on with the files they have, which are removed a week later. Dying on the way leaves the table as it was. Only for the
+    process that holds the lease: it is the only one that appends.
+    """
+    import pyarrow.parquet as pq
+
+    table = open_table(path)
+    version, files = int(table.version()), pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    small = [file for file in files if file["size_bytes"] < _SMALL]
+    if len(small) < SMALL_FILES:
+        return False
+    with writing(path):
+        rows = pa.concat_tables([pq.read_table(path / file["path"], partitioning=None) for file in small], promote_options="permissive")
+        added = _data_file(path, rows, change=False)
+        reached("events.compacted")
+        moment = int(time.time() * 1000)
+        removed = [
+            {"remove": {"path": f["path"], "deletionTimestamp": moment, "dataChange": False, "size": f["size_bytes"]}} for f in small
+        ]
+        if not _commit(path / "_delta_log", version + 1, [*removed, {"add": added}], "OPTIMIZE"):
+            (path / added["path"]).unlink(missing_ok=True)
+            return False
+        reached("events.compaction_committed")
+        open_table(path).create_checkpoint()
+        _remove_old(path, {added["path"], *(file["path"] for file in files)})
+    return True
+
+
+def _remove_old(path: Path, kept: set[str]) -> None:
+    """Remove files that are in no version that a reader may still use."""
+    with os.scandir(path) as entries:
+        old = [e for e in entries if e.name.endswith(".parquet") and e.name not in kept and time.time() - e.stat().st_mtime > _KEPT_SECONDS]
+    for entry in old:
+        with suppress(OSError):
+            os.unlink(entry.path)
+
+
+def _data_file(path: Path, table: pa.Table, *, change: bool) -> dict[str, Any]:
+    """Write rows into a new file; returns the action that adds it. Nothing is left if that fails."""
+    import pyarrow.parquet as pq
+
+    name = f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+    try:
+        with (path / name).open("wb") as stream:
+            pq.write_table(table, stream, compression="snappy")
+            stream.flush()
+            os.fsync(stream.fileno())
+            size = stream.tell()
+    except BaseException:
+        with suppress(OSError):
+            (path / name).unlink(missing_ok=True)
+        raise
+    statistics = json.dumps({"numRecords": table.num_rows})
+    moment = int(time.time() * 1000)
+    return {"path": name, "partitionValues": {}, "size": size, "modificationTime": moment, "dataChange": change, "stats": statistics}
+
+
+def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
+    """The first actions of a table."""
+    from deltalake import Schema
+
+    described = {
+        "id": str(uuid.uuid4()),
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": Schema.from_arrow(schema).to_json(),
+        "partitionColumns": [],
+        "configuration": {},
+        "createdTime": int(time.time() * 1000),
+    }
+    return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": described}]
+
+
+def _commit(log: Path, version: int, actions: Sequence[Mapping[str, Any]], operation: str) -> bool:
+    """Make one version; False if it is there already."""
+    about = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": operation, "engineInfo": "lakelet"}}
+    text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in (*actions, about))
+    temporary = log / f".{version}.{uuid.uuid4().hex}"
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        return _named(temporary, log / f"{version:020d}.json")
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        sync_folder(log)
+
+
+def _named(temporary: Path, file: Path) -> bool:
+    """Give a whole file its name, never over another one."""
+    try:
+        os.link(temporary, file)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links; the lease keeps other writers away
+        if file.exists():
+            return False
+        os.replace(temporary, file)
+    return True

@@ -1,0 +1,212 @@
+"""Writes events to the event log table in batches, from one thread. No Spark."""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import Place, RemotePath
+from lakelet.files.remote import delta_options
+from lakelet.storage.eventlog import table
+from lakelet.storage.eventlog.events import TERMINAL, Event, error_struct
+
+Listener = Callable[[Event], None]
+
+_STACK = pa.list_(
+    pa.struct([("declaring_class", pa.string()), ("method_name", pa.string()), ("file_name", pa.string()), ("line_number", pa.int64())])
+)
+_EXCEPTION = pa.struct([("class_name", pa.string()), ("message", pa.string()), ("stack", _STACK)])
+_ORIGIN_TEXTS = [
+    "cloud",
+    "region",
+    "user_id",
+    "pipeline_id",
+    "pipeline_type",
+    "pipeline_name",
+    "cluster_id",
+    "update_id",
+    "maintenance_id",
+    "table_id",
+    "table_name",
+    "dataset_name",
+    "sink_name",
+    "flow_id",
+    "flow_name",
+    "request_id",
+    "materialization_name",
+    "uc_resource_id",
+    "host",
+    "ingestion_source_catalog_name",
+    "ingestion_source_schema_name",
+    "ingestion_source_table_name",
+    "ingestion_source_connection_name",
+    "ingestion_source_table_version",
+]
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        (
+            "sequence",
+            pa.struct(
+                [("control_plane_seq_no", pa.int64()), ("data_plane_id", pa.struct([("instance", pa.string()), ("seq_no", pa.int64())]))]
+            ),
+        ),
+        ("origin", pa.struct([*((name, pa.string()) for name in _ORIGIN_TEXTS), ("org_id", pa.int64()), ("batch_id", pa.int64())])),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("message", pa.string()),
+        ("level", pa.string()),
+        ("maturity_level", pa.string()),
+        ("error", pa.struct([("fatal", pa.bool_()), ("exceptions", pa.list_(_EXCEPTION))])),
+        ("details", pa.string()),
+        ("event_type", pa.string()),
+    ]
+)
+"""Columns of the event log (dlt-semantics 4.2)."""
+
+
+class EventWriter:
+    """Numbers events, shows each to the listeners at once, and appends them to the log in batches.
+
+    The log is opened by `start`; until then events wait in memory, so an update that analysis refuses writes nothing.
+    """
+
+    def __init__(self, path: Place, *, listeners: Sequence[Listener] = (), interval: float = 2.0) -> None:
+        self._path, self._listeners, self._interval = path, tuple(listeners), interval
+        self._queue: queue.Queue[Event | None] = queue.Queue()
+        self._sequence = 0
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def emit(self, event: Event) -> Event:
+        """Number the event, tell the listeners, and queue it for the log. Listeners are called by one thread at a time, in order."""
+        with self._lock:
+            self._sequence += 1
+            event = replace(event, sequence=self._sequence)
+            self._queue.put(event)
+            for listener in self._listeners:
+                listener(event)
+        return event
+
+    def tell(self, listener: Listener) -> None:
+        """Let one more listener have the events from now on."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def start(self) -> None:
+        """Begin to write what is queued."""
+        self._thread = threading.Thread(target=self._write_forever, name="lakelet-events", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Write the rest, put small files of the log together where they are many, and stop. Raises what the writing thread raised."""
+        if self._thread is None:
+            return
+        self._queue.put(None)
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        if not isinstance(self._path, RemotePath):
+            with suppress(LakeletError):  # a disk that is full now: every event is in the log
+                table.compact(self._path)
+
+    def _write_forever(self) -> None:
+        try:
+            ended = False
+            while not ended:
+                batch, ended = self._collect()
+                if batch:
+                    append(self._path, batch)
+        except BaseException as failure:
+            self._failure = failure
+
+    def _collect(self) -> tuple[list[Event], bool]:
+        """Wait for one event, then take what comes within the interval; the end mark ends the wait."""
+        batch: list[Event] = []
+        deadline: float | None = None
+        while True:
+            try:
+                event = self._queue.get(timeout=None if deadline is None else max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return batch, False
+            if event is None:
+                return batch, True
+            batch.append(event)
+            deadline = deadline or time.monotonic() + self._interval
+
+
+def append(path: Place, events: Sequence[Event]) -> None:
+    """Append the events to the log in one commit; the table is made if it is absent."""
+    reached("events.before_flush")
+    rows = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
+    if isinstance(path, RemotePath):
+        _append_remotely(path, rows)
+    else:
+        table.append(path, rows)
+    reached("events.flushed")
+
+
+def _append_remotely(path: RemotePath, rows: pa.Table) -> None:
+    from deltalake import WriterProperties, write_deltalake
+
+    compression = WriterProperties(compression="SNAPPY")
+    write_deltalake(str(path), rows, mode="append", writer_properties=compression, storage_options=delta_options(path))
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What the log holds of one update: ids of its events, their highest number, and whether its end is among them."""
+
+    ids: frozenset[str] = frozenset()
+    sequence: int = 0
+    ended: bool = False
+
+
+def logged(path: Place, update_id: str) -> Logged:
+    """Look up one update in the log."""
+    from deltalake import QueryBuilder
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        found = open_table(path)
+    except TableNotFoundError:
+        return Logged()
+    sql = f"""
+        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = 'update_progress' THEN details END AS state
+        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
+    rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
+    states = {json.loads(row["state"])["update_progress"]["state"] for row in rows if row["state"]}
+    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), bool(states & TERMINAL))
+
+
+def event_row(event: Event) -> Mapping[str, Any]:
+    """The event in the columns of the log."""
+    origin = {k: v for k, v in vars(event.origin).items() if v is not None}
+    return {
+        "id": event.id,
+        "sequence": {
+            "control_plane_seq_no": int(event.timestamp.timestamp() * 1_000_000),
+            "data_plane_id": {"instance": event.origin.update_id, "seq_no": event.sequence},
+        },
+        "origin": {"pipeline_type": "WORKSPACE", **origin},
+        "timestamp": event.timestamp,
+        "message": event.message,
+        "level": event.level,
+        "maturity_level": event.maturity,
+        "error": error_struct(event.error),
+        "details": event.details_json(),
+        "event_type": event.event_type,
+    }

@@ -1,0 +1,57 @@
+"""The views that a pipeline publishes: `CREATE VIEW` in SQL (dlt-semantics 2.1). Their queries are kept beside the registry.
+
+They are no datasets that are stored: only `lakelet sql` reads them, by running their query on what the tables hold then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+
+from lakelet.files.durable import write_atomically
+from lakelet.language.model import Flow
+from lakelet.storage.root import Storage
+
+_FILE = "views.json"
+
+
+@dataclass(frozen=True)
+class PublishedView:
+    """A view by its full name: the query, where names of it without catalog or schema live, and the id of the pipeline it belongs to."""
+
+    name: str
+    query: str
+    catalog: str
+    schema: str
+    owner: str | None = None
+
+
+def published(flows: Iterable[Flow]) -> list[PublishedView]:
+    """The views among the flows' datasets that are published; `lakelet.language.sql.declaring` tells which."""
+    told = (vars(flow.query).get("published") for flow in flows if hasattr(flow.query, "__dict__"))
+    return [PublishedView(**view) for view in told if view is not None]
+
+
+def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) -> None:
+    """Replace a pipeline's published views in the storage; nothing is written where nothing changed.
+
+    Views of other pipelines stay. Those of an older Lakelet, which did not record an owner, are this pipeline's.
+    """
+    before = load_views(storage)
+    others = {key: view for key, view in before.items() if view.owner not in (owner, None)}
+    wanted = {**others, **{view.name.lower(): replace(view, owner=owner) for view in views}}
+    if wanted != before:
+        write_atomically(storage.system / _FILE, json.dumps({key: asdict(view) for key, view in sorted(wanted.items())}, indent=1))
+
+
+def load_views(storage: Storage) -> Mapping[str, PublishedView]:
+    """The published views by their lower-case full names."""
+    try:
+        text = (storage.system / _FILE).read_text()
+    except FileNotFoundError:
+        return {}
+    with suppress(ValueError):  # cut off: the next update writes it again
+        return {key: PublishedView(**view) for key, view in json.loads(text).items()}
+    return {}

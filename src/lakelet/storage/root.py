@@ -1,0 +1,443 @@
+"""The storage root: one registry of names, one lease, and where everything lies. No Spark.
+
+    <root>/system/registry.json     names, kinds, reset epochs, fingerprints
+    <root>/system/lease-<id>.json   who updates this storage now
+    <root>/system/events            event log (Delta)
+    <root>/tables/<catalog>/<schema>/<name>
+    <root>/checkpoints/<catalog>/<schema>/<target>/<flow>/<generation>
+    <root>/autoloader/<catalog>/<schema>/<target>/<flow>/<epoch>/<source number>
+
+Every write replaces a whole file, so a crash leaves the old or the new one, never half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+from urllib.parse import quote
+
+import psutil
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.base.names import Namespace, TableName
+from lakelet.config.pipeline_identity import Identity
+from lakelet.files.durable import before, write_atomically
+from lakelet.files.paths import Place, names_in, place
+from lakelet.files.remote import scheme_of
+
+FORMAT = 2
+"""2: pipelines are recorded, and which of them owns a table."""
+_LEASE = re.compile(r"lease-.*\.json")
+_GIVE_UP_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class StoredDataset:
+    """What the storage knows of one table between updates.
+
+    `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
+    materialized view and say what its content was computed from; `version` is the table version they describe. `owner` is the id of the
+    pipeline that the table belongs to; None where an older Lakelet did not record it.
+    """
+
+    name: str
+    kind: str
+    path: str
+    epoch: int = 0
+    private: bool = False
+    active: bool = True
+    columns: str | None = None
+    fingerprint: str | None = None
+    input_versions: Mapping[str, int] = field(default_factory=dict)
+    version: int | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True)
+class StoredFlow:
+    """`examined`: per input table, the version up to which no file can match the flow's partition filter `filter`.
+
+    `resets`: how often its checkpoint was cleared while the table kept its rows. `target`: key of the table it writes to; two pipelines may
+    have flows of one name.
+    """
+
+    name: str
+    filter: str = ""
+    examined: Mapping[str, int] = field(default_factory=dict)
+    resets: int = 0
+    target: str = ""
+
+    @property
+    def key(self) -> str:
+        return _flow_key(self.target, self.name)
+
+
+@dataclass(frozen=True)
+class LastUpdate:
+    """The newest update that started here. `clean`: it completed and wrote all its events."""
+
+    id: str
+    started: str
+    clean: bool
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Content of `system/registry.json`. Keys of `datasets` are lower-case full names, those of `pipelines` their ids; `flow` finds flows.
+
+    `pipeline_id`: the pipeline of the last update.
+    """
+
+    pipeline_id: str = ""
+    namespace: Namespace = field(default_factory=Namespace)
+    datasets: dict[str, StoredDataset] = field(default_factory=dict)
+    flows: dict[str, StoredFlow] = field(default_factory=dict)
+    last_update: LastUpdate | None = None
+    pipelines: dict[str, Identity] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> str | None:
+        """Id of the pipeline of the last update, None if an older Lakelet did not record it."""
+        return self.pipeline_id if self.pipeline_id in self.pipelines else None
+
+    def flow(self, target: str, name: str) -> StoredFlow:
+        """What is known of a flow into the table `target` (key). Older storages have flows by their names alone."""
+        found = self.flows.get(_flow_key(target, name)) or self.flows.get(name.lower())
+        return replace(found, target=target) if found else StoredFlow(name, target=target)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "pipeline_id": self.pipeline_id,
+                "pipelines": {k: v.as_stored() for k, v in sorted(self.pipelines.items())},
+                "namespace": asdict(self.namespace),
+                "datasets": {k: asdict(v) for k, v in sorted(self.datasets.items())},
+                "flows": {k: asdict(v) for k, v in sorted(self.flows.items())},
+                "last_update": asdict(self.last_update) if self.last_update else None,
+            },
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str) -> Registry:
+        """Raises FORMAT_NEWER if a newer Lakelet wrote it, STORAGE_DAMAGED if it is empty or cut off.
+
+        Unknown keys of a known format are an error of ours and raise TypeError.
+        """
+        data = _parsed(text, source)
+        if data["format"] > FORMAT:
+            raise LakeletError(
+                "FORMAT_NEWER",
+                f"{source} has format {data['format']}; this Lakelet knows formats up to {FORMAT}",
+                todo="Use the Lakelet version that wrote this storage, or a newer one.",
+            )
+        last = data.get("last_update")
+        return cls(
+            pipeline_id=data["pipeline_id"],
+            namespace=Namespace(**data["namespace"]),
+            datasets={k: StoredDataset(**v) for k, v in data["datasets"].items()},
+            flows={k: StoredFlow(**v) for k, v in data["flows"].items()},
+            last_update=LastUpdate(**last) if last else None,
+            pipelines={k: Identity.from_stored(v) for k, v in data.get("pipelines", {}).items()},
+        )
+
+
+def _flow_key(target: str, flow: str) -> str:
+    return f"{target}|{flow.lower()}" if target else flow.lower()
+
+
+class Storage:
+    """Paths below one root, the registry in it, and the lease on it. Thread-safe."""
+
+    def __init__(self, root: Place) -> None:
+        self.root = place(root)
+        self._lock = threading.Lock()
+        self._registry: Registry | None = None
+        self.recovered: str | None = None
+        """Why the registry as it was before its last change had to be taken, until one is stored again."""
+
+    # ------------------------------------------------------------------------------------------------------ paths
+
+    @property
+    def system(self) -> Place:
+        return self.root / "system"
+
+    @property
+    def events(self) -> Place:
+        return self.system / "events"
+
+    @property
+    def registry_file(self) -> Place:
+        return self.system / "registry.json"
+
+    def table_path(self, name: TableName) -> Place:
+        """Where a table lies: where the registry says, else where a new one will be made."""
+        stored = self.registry().datasets.get(name.key)
+        return self.at(stored.path if stored else new_table_path(name))
+
+    def at(self, path: str) -> Place:
+        """The place of a stored path, which is relative to the root unless it is one of a sink elsewhere."""
+        scheme = scheme_of(path)
+        if scheme == "file":
+            return place("/" + path.split(":", 1)[1].lstrip("/"))
+        return place(path) if scheme is not None or path.startswith("/") else self.root / path
+
+    def checkpoint(self, target: TableName, flow: str, generation: str) -> Place:
+        return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
+
+    def belongings(self, target: TableName) -> tuple[Place, Place]:
+        """Folders with all checkpoints and source states of a table's flows."""
+        return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
+
+    def source_state(self, target: TableName, flow: str, number: int) -> Place:
+        """Where a flow keeps what it knows of its source `number` since it began anew."""
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.beginning(target.key, flow) / str(number)
+
+    def beginning(self, target: str, flow: str) -> str:
+        """Since when a flow into `target` (key) reads its sources: the reset epoch and, if any, the resets of its checkpoint."""
+        registry = self.registry()
+        stored, known = registry.datasets.get(target), registry.flow(target, flow)
+        return str(stored.epoch if stored else 0) + (f"r{known.resets}" if known.resets else "")
+
+    # --------------------------------------------------------------------------------------------------- registry
+
+    def registry(self) -> Registry:
+        """What is stored; an empty registry where nothing was stored yet."""
+        with self._lock:
+            return self._load()
+
+    def reload(self) -> Registry:
+        with self._lock:
+            self._registry = None
+            return self._load()
+
+    def _load(self) -> Registry:
+        if self._registry is None:
+            try:
+                self._registry = _read_registry(self.registry_file)
+            except LakeletError as damage:
+                if damage.code != "STORAGE_DAMAGED":
+                    raise
+                self._registry, self.recovered = self._kept_registry(damage), str(damage.what)
+        return self._registry
+
+    def _kept_registry(self, damage: LakeletError) -> Registry:
+        """The registry as it was before its last change. Raises `damage` where that cannot be read, and tables are stored."""
+        try:
+            kept: Registry | None = _read_registry(before(self.registry_file))
+        except LakeletError:
+            kept = None
+        if (kept is None or not kept.pipelines) and names_in(self.root / "tables"):
+            raise damage
+        return with_epochs_of_tables(kept or Registry(), self.at)
+
+    def save(self, registry: Registry) -> None:
+        """Replace the stored registry."""
+        with self._lock:
+            self._store(registry)
+
+    def remember(self, dataset: StoredDataset) -> None:
+        """Store one dataset's entry."""
+        with self._lock:
+            registry = self._load()
+            self._store(replace(registry, datasets={**registry.datasets, dataset.name.lower(): dataset}))
+
+    def note_flow(self, flow: StoredFlow) -> None:
+        """Keep one flow's entry for the next `save` or `remember`: losing it costs a look at a few log files, nothing else."""
+        with self._lock:
+            registry = self._load()
+            self._registry = replace(registry, flows={**registry.flows, flow.key: flow})
+
+    def _store(self, registry: Registry) -> None:
+        write_atomically(self.registry_file, registry.to_json(), keep=self.recovered is None)
+        self._registry, self.recovered = registry, None
+        reached("registry.written")
+
+    # ------------------------------------------------------------------------------------------------------ lease
+
+    @contextmanager
+    def lease(self, update_id: str) -> Iterator[None]:
+        """Hold the storage for one update.
+
+        Raises LAKELET_STORAGE_BUSY if a living process holds it; what dead ones left is removed.
+        """
+        mine = self.system / f"lease-{update_id}.json"
+        write_atomically(mine, _lease_text(update_id))
+        try:
+            self._wait_until_alone(mine)
+            reached("lease.acquired")
+            yield
+        finally:
+            with suppress(OSError):  # where nothing can be written any more, the lease of a process that ended counts for nothing
+                mine.unlink(missing_ok=True)
+
+    def _lease_files(self) -> list[Place]:
+        return [self.system / name for name in sorted(names_in(self.system)) if _LEASE.fullmatch(name)]
+
+    def _wait_until_alone(self, mine: Place) -> None:
+        """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
+
+        Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
+        earlier one gives up; the earliest waits for the others to do so, unless they had looked before it came
+        (docs/decisions/0008-lease.md).
+        """
+        me = json.loads(mine.read_text())
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
+        while others := [lease for lease in self._leases() if lease["update_id"] != me["update_id"]]:
+            if time.monotonic() > deadline or any(_precedence(other) < _precedence(me) for other in others):
+                raise self._busy(others[0])
+            time.sleep(0.05)
+        for file in self._lease_files():
+            if file != mine and _holder(file) is None:
+                file.unlink(missing_ok=True)
+
+    def refuse_if_busy(self) -> None:
+        """Raises LAKELET_STORAGE_BUSY if a living process holds a lease; reads only."""
+        for holder in self._leases():
+            raise self._busy(holder)
+
+    def _leases(self) -> list[Mapping[str, Any]]:
+        """The leases of living processes."""
+        found = [_holder(file) for file in self._lease_files()]
+        return [holder for holder in found if holder is not None]
+
+    def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
+        process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
+        file = self.system / f"lease-{holder['update_id']}.json"
+        return LakeletError(
+            "LAKELET_STORAGE_BUSY",
+            f"another update is running on {self.root}",
+            why=f"update {holder['update_id'][:8]} of {process} holds it since {since}",
+            todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
+        )
+
+
+class HeldTables(Mapping[str, str]):
+    """Path by key of the tables in a storage: those it has registered, and any other Delta table where one of that name would lie.
+
+    The others were written by sinks; they can be looked up and are not listed. `without`: keys of tables that are not looked for.
+    """
+
+    def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:
+        self._storage, self._without = storage, frozenset(without)
+        datasets = storage.registry().datasets.items()
+        self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind != "sink" and k not in self._without}
+
+    def apart_from(self, without: Collection[str]) -> HeldTables:
+        """These tables without some of them."""
+        return HeldTables(self._storage, {*self._without, *without})
+
+    def __getitem__(self, key: str) -> str:
+        if key not in self._known and key not in self._without and key.count(".") == 2:
+            path = self._storage.root / new_table_path(TableName(*key.split(".")))
+            if (path / "_delta_log").is_dir():
+                self._known[key] = str(path)
+        return self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def _read_registry(file: Place) -> Registry:
+    """The registry in a file, an empty one where there is no file. Raises STORAGE_DAMAGED, FORMAT_NEWER."""
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        return Registry()
+    except UnicodeDecodeError:
+        text = ""
+    return Registry.from_json(text, source=str(file))
+
+
+def _parsed(text: str, source: str) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    if isinstance(data, dict) and "format" in data:
+        return data
+    todo = "Put a copy of the file back, from a backup. Without one, update into another storage: --storage DIR"
+    found = f"it ends in the middle of its text, after {len(text)} characters" if text.strip() else "it is empty"
+    what = f"{source} cannot be read: {found}"
+    raise LakeletError("STORAGE_DAMAGED", what, why="It was written in part, or changed by another program.", todo=todo)
+
+
+def with_epochs_of_tables(registry: Registry, at: Callable[[str], Place]) -> Registry:
+    """An older registry with the reset epochs that its tables have by now: one that was reset since must not use older checkpoints."""
+    datasets = {key: replace(d, epoch=max(d.epoch, _epoch_of(at(d.path)))) if d.path else d for key, d in registry.datasets.items()}
+    return replace(registry, datasets=datasets)
+
+
+def _epoch_of(table: Place) -> int:
+    """The reset epoch that the newest description in a table's log names; 0 without one."""
+    log = table / "_delta_log"
+    for name in sorted((n for n in names_in(log) if n.endswith(".json") and n[:20].isdigit()), reverse=True):
+        for line in (log / name).read_text().splitlines():
+            if line.startswith('{"metaData"'):
+                return int(json.loads(line)["metaData"].get("configuration", {}).get("lakelet.epoch", 0))
+    return 0
+
+
+def new_table_path(name: TableName) -> str:
+    return f"tables/{_folder(name)}"
+
+
+def _folder(name: TableName) -> str:
+    return "/".join(_segment(part) for part in (name.catalog, name.schema, name.name))
+
+
+def _segment(text: str) -> str:
+    """One folder name; lower case, because names do not differ by case but folders may."""
+    return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")
+
+
+def _lease_text(update_id: str) -> str:
+    now = datetime.now(timezone.utc)
+    process = psutil.Process()
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "update_id": update_id,
+            "host": socket.gethostname(),
+            "pid": process.pid,
+            "process_started": process.create_time(),
+            "since": now.isoformat(timespec="microseconds"),
+        }
+    )
+
+
+def _holder(lease: Place) -> Mapping[str, Any] | None:
+    """Who holds a lease; None if there is none, if it is no lease, or if its process is gone."""
+    try:
+        holder = json.loads(lease.read_text())
+        return holder if _alive(holder) else None
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:
+    return lease["since"], lease["update_id"]
+
+
+def _alive(holder: Mapping[str, Any]) -> bool:
+    """Whether the holder of a lease may still run. A process of another host cannot be looked at, so it counts as alive."""
+    if holder["host"] != socket.gethostname():
+        return True
+    try:
+        process = psutil.Process(holder["pid"])
+        return process.status() != psutil.STATUS_ZOMBIE and abs(process.create_time() - holder["process_started"]) < 2
+    except psutil.NoSuchProcess:
+        return False

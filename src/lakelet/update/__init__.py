@@ -1,0 +1,1 @@
+"""One update: tasks, executor, retries, continuous rounds, recovery, resets, and the events it emits."""

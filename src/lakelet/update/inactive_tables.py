@@ -1,0 +1,80 @@
+"""Tables of datasets that the code no longer defines: kept and readable, or dropped where the pipeline says so.
+
+`pipelines.dropInactiveTables=true` in the pipeline's configuration drops them in the next update (dlt-semantics 5.6). A drop may die
+anywhere: the entry first gets a newer reset epoch, so that what is left of the table counts for nothing, and goes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from lakelet.base.names import TableName, split_name
+from lakelet.config import properties
+from lakelet.files.paths import remove_tree
+from lakelet.language.model import Kind
+from lakelet.plan.graph import Graph
+from lakelet.storage.eventlog.events import INFO, WARN
+from lakelet.storage.root import Registry, Storage, StoredDataset
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The entries of the registry, `active` as it is now; full names of those that ceased or came back, and keys of those to drop."""
+
+    datasets: dict[str, StoredDataset]
+    ceased: tuple[str, ...]
+    back: tuple[str, ...]
+    drop: tuple[str, ...]
+
+
+def sort_out(
+    stored: Mapping[str, StoredDataset], graph: Graph, parameters: Mapping[str, str], *, owner: str | None = None, partial: bool = False
+) -> Sorted:
+    """Compare what is stored with what is defined. A table that a query still reads by its name is not dropped, nor what a sink wrote.
+
+    Tables of other pipelines than `owner` stay as they are; so does, if only a part of the sources was loaded (`partial`), what that does
+    not define.
+    """
+    defined = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
+    read = {name.lower() for node in graph.nodes for name in node.external}
+    dropping = properties.switch(properties.look_up(parameters, properties.DROP_INACTIVE) or "false")
+    own = {key: d for key, d in stored.items() if d.owner in (owner, None) and (key in defined or not partial)}
+    return Sorted(
+        {**stored, **{key: replace(d, active=key in defined) for key, d in own.items()}},
+        tuple(d.name for key, d in own.items() if d.active and key not in defined),
+        tuple(d.name for key, d in own.items() if not d.active and key in defined),
+        tuple(key for key, d in own.items() if dropping and d.owner == owner and d.kind != "sink" and key not in defined | read),
+    )
+
+
+def told(found: Sorted) -> Iterator[tuple[str, str, str]]:
+    """(dataset, sentence, level) for each table whose definition went or came back, or that is dropped."""
+    dropped = {found.datasets[key].name for key in found.drop}
+    for name in found.ceased:
+        if name not in dropped:
+            text = "is no longer defined: it keeps its rows and can be read, and is not updated"
+            yield name, f"{name} {text}; {properties.DROP_INACTIVE}=true in the configuration drops it", WARN
+    for name in found.back:
+        yield name, f"{name} is defined again and goes on from where it stopped", INFO
+    for name in sorted(dropped):
+        yield name, f"{name} is no longer defined and was dropped ({properties.DROP_INACTIVE}=true)", WARN
+
+
+def drop(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
+    """Remove tables with all that belongs to them; returns the registry without them, which is stored."""
+    gone = {key: registry.datasets[key] for key in keys}
+    if not gone:
+        return registry
+    reset = {key: replace(d, epoch=d.epoch + 1, columns=None, fingerprint=None, input_versions={}) for key, d in gone.items()}
+    storage.save(replace(registry, datasets={**registry.datasets, **reset}))
+    for dataset in gone.values():
+        for folder in storage.belongings(TableName(*split_name(dataset.name))):
+            remove_tree(folder)
+        remove_tree(storage.root / dataset.path)
+    kept = replace(registry, datasets={k: d for k, d in registry.datasets.items() if k not in gone})
+    storage.save(kept)
+    return kept
+
+
+__all__ = ["Sorted", "drop", "sort_out", "told"]

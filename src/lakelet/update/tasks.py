@@ -1,0 +1,96 @@
+"""The flows of an update as pieces of work: in which order, what is to be done for each and why, and how each is run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lakelet.analysis.analyzer import Analysis, AnalyzedDataset, AnalyzedFlow
+from lakelet.flows import append, complete, once, sinks, snapshots
+from lakelet.flows.context import Environment, FlowRun
+from lakelet.language.model import Kind
+from lakelet.plan.decisions import Decision, Plan, Step, Strategy
+from lakelet.plan.selection import Selection
+
+
+@dataclass(frozen=True)
+class Work:
+    """One flow to bring up to date. `inputs`: keys of the stored datasets it reads."""
+
+    key: str
+    analyzed: AnalyzedDataset | None
+    flow: AnalyzedFlow | None
+    target: str
+    kind: Kind
+    inputs: tuple[str, ...]
+
+
+def works(analysis: Analysis) -> list[Work]:
+    """Every flow into a stored dataset, inputs first. A dataset that could not be analysed has one entry without a flow."""
+    found = []
+    for node in analysis.graph.nodes:
+        if node.kind is Kind.VIEW:
+            continue
+        key = node.name.key
+        inputs = tuple(i for i in analysis.graph.stored_inputs(key) if i != key)
+        analyzed = analysis.datasets.get(key)
+        if analyzed is None:
+            found.append(Work(str(node.name), None, None, key, node.kind, inputs))
+            continue
+        found += [Work(f.flow.name, analyzed, f, key, analyzed.kind, inputs) for f in analyzed.flows]
+    return found
+
+
+def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
+    """What is to be done for one flow on the facts of this moment."""
+    if work.analyzed is None or work.flow is None:
+        return Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
+    run = FlowRun(environment, work.analyzed, work.flow)
+    if work.kind is Kind.MATERIALIZED_VIEW:
+        return complete.decide(run, work.inputs)
+    if work.kind is Kind.SINK:
+        return sinks.decide(run, environment.sources.get(run.name, ()), remember=remember)
+    if work.flow.flow.once:
+        return once.decide(run)
+    if not work.flow.streaming:
+        return snapshots.decide(run)
+    return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
+
+
+def planned(environment: Environment, everything: Sequence[Work], selection: Selection) -> Plan:
+    """The plan as far as it can be told before anything runs: what changes above a flow gives it something to do."""
+    busy: set[str] = set()
+    names = {w.target: str(environment.catalog.datasets[w.target].name) for w in everything}
+    steps = []
+    for work in everything:
+        if work.target not in selection.refresh:
+            decision = Decision(Strategy.EXCLUDED, "it was not selected")
+        elif work.key in selection.checkpoints:
+            decision = Decision(Strategy.STREAM, "its checkpoint is to be cleared")
+        elif work.target in selection.reset:
+            decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
+        else:
+            decision = decide(environment, work, remember=False)
+            above = [names[i] for i in work.inputs if i in busy]
+            if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
+                strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
+                decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
+        if decision.strategy in (Strategy.FULL, Strategy.STREAM):
+            busy.add(work.target)
+        inputs = tuple(names[i] for i in work.inputs)
+        steps.append(Step(names[work.target], work.kind, work.key, decision.strategy, decision.reason, inputs))
+    return Plan(tuple(steps))
+
+
+def bring_up_to_date(run: FlowRun, work: Work) -> None:
+    """Run one flow to its end. Raises what it fails with."""
+    if work.kind is Kind.MATERIALIZED_VIEW:
+        complete.run_complete(run, work.inputs)
+    elif work.kind is Kind.SINK:
+        sinks.run_sink(run)
+    elif run.flow.flow.once:
+        once.run_once(run)
+    elif not run.flow.streaming:
+        snapshots.run_batches(run)
+    else:
+        append.run_append(run)

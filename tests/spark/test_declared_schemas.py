@@ -1,0 +1,96 @@
+"""Declared schemas when data brings columns that they do not have: the flow fails before its commit, nothing is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+PIPELINE = """
+import dlt
+
+def landed(folder, mode="addNewColumns"):
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.inferColumnTypes", "true")
+    return reader.option("cloudFiles.schemaEvolutionMode", mode).load(spark.conf.get("landing") + "/" + folder)
+
+@dlt.table(schema="{declared}")
+def declared():
+    return landed("a")
+
+dlt.create_streaming_table("fed", schema="{declared}")
+
+@dlt.append_flow(target="fed")
+def into_fed():
+    return landed("a")
+
+@dlt.table(schema="id BIGINT, payload STRUCT<x: BIGINT>, _rescued_data STRING")
+def nested():
+    return landed("b")
+
+@dlt.view
+def changes():
+    return landed("a")
+
+dlt.create_streaming_table("kept", schema="{declared}")
+dlt.apply_changes("kept", source="changes", keys=["id"], sequence_by="n")
+
+@dlt.table(schema="id BIGINT, n BIGINT, _rescued_data STRING")
+def rescued():
+    return landed("a", "rescue")
+
+@dlt.table
+def open():
+    return landed("a")
+
+@dlt.table(schema="id BIGINT, n BIGINT, _rescued_data STRING")
+def below():
+    return dlt.read_stream("open")
+
+@dlt.table(schema="id BIGINT, n BIGINT, _rescued_data STRING")
+def view_below():
+    return dlt.read("open")
+
+@dlt.table(schema="id BIGINT, n BIGINT")
+def chosen():
+    return dlt.read_stream("open").select("id", "n")
+"""
+LISTED = """
+CREATE OR REFRESH STREAMING TABLE listed (id BIGINT, n BIGINT, _rescued_data STRING) AS
+SELECT * FROM STREAM read_files('${landing}/a', format => 'json');
+"""
+BEFORE, AFTER = "id BIGINT, n BIGINT, _rescued_data STRING", "id BIGINT, n BIGINT, _rescued_data STRING, late STRING"
+REFUSED = {"declared", "fed", "nested", "kept", "below", "view_below", "listed"}
+
+
+@pytest.mark.long
+def test_columns_that_a_declared_schema_lacks_fail_their_flow_and_nothing_is_left_out(project):
+    p = project(PIPELINE.replace("{declared}", BEFORE)).write(LISTED, "listed.sql")
+    p.arrive("1.json", {"id": 1, "n": 1}, folder="a")
+    p.arrive("1.json", {"id": 1, "payload": {"x": 1}}, folder="b")
+    p.run()
+    p.arrive("2.json", {"id": 2, "n": 2, "late": "x"}, folder="a")
+    p.arrive("2.json", {"id": 2, "payload": {"x": 1, "y": 2}}, folder="b")
+    for _ in range(2):  # the update that meets the columns, and one that knows them from the start
+        p.run(expect="FAILED")
+        assert p.errors() == dict.fromkeys(REFUSED, "SCHEMA_OUTGROWN")
+        whats = {str(e.dataset).rsplit(".", 1)[-1]: e.what for e in p.result.errors}
+        assert "payload.y BIGINT" in whats["nested"].replace("bigint", "BIGINT")
+        assert all("late string" in whats[name] for name in REFUSED - {"nested"})
+        assert p.rows("declared", "id") == p.rows("kept", "id") == p.rows("nested", "id") == p.rows("below", "id") == [1]
+        assert p.rows("open", "id", "late") == [(1, None), (2, "x")]
+        assert p.rows("chosen", "id") == [1, 2]
+        assert [value is None for value in p.rows("rescued", "_rescued_data")] == [False, True]
+    p.arrive("3.json", {"id": 3, "n": 3}, folder="a")
+    p.run(expect="FAILED")
+    assert p.rows("open", "id") == [1, 2, 3]
+    assert any("late string" in notice.text for notice in p.pipeline.check().notices)
+
+    p.write(PIPELINE.replace("{declared}", AFTER)).run(expect="FAILED")
+    assert p.errors().keys() == {"nested", "below", "view_below", "listed"}
+    for name in ("declared", "fed", "kept"):
+        assert p.rows(name, "id", "late") == [(1, None), (2, "x"), (3, None)]
+
+
+def test_a_query_that_never_ran_with_a_column_too_many_refuses_the_update(project):
+    p = project(PIPELINE.replace("{declared}", "id BIGINT, _rescued_data STRING"))
+    p.arrive("1.json", {"id": 1, "n": 1}, folder="a")
+    p.arrive("1.json", {"id": 1, "payload": {"x": 1}}, folder="b")
+    assert {error.code for error in p.refused()} >= {"SCHEMA_MISMATCH"}

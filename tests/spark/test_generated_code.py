@@ -1,0 +1,112 @@
+"""Arguments and calls that generators and frameworks write (docs/semantics/language.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.conftest import codes
+
+LATE = """
+    import dlt
+    from pyspark import pipelines as dp
+    from delta.tables import DeltaTable
+
+    dlt.enable_local_execution()
+    PIPELINE = spark.conf.get("pipelines.id")
+
+    dp.create_streaming_table("target", temporary=True)
+
+    @dp.append_flow(target="target")
+    def fill():
+        return spark.readStream.schema("id BIGINT").json(spark.conf.get("landing"))
+
+    @dp.materialized_view(temporary=True)
+    def rows():
+        return DeltaTable.forName(spark, "target").alias("t").toDF().selectExpr("t.id", f"'{PIPELINE}' AS pipeline")
+
+    @dp.table(temporary=False)
+    def streamed():
+        return spark.readStream.table("target")
+"""
+
+
+def test_temporary_makes_a_private_table_wherever_it_is_written_and_delta_tables_are_read_by_name(project):
+    p = project(LATE)
+    p.arrive("1.json", {"id": 1}, {"id": 2})
+
+    p.run()
+
+    assert p.rows("rows") == [(1, p.pipeline.config.pipeline_id), (2, p.pipeline.config.pipeline_id)]
+    assert p.rows("streamed") == [1, 2]
+    private = {key.rsplit(".", 1)[-1]: d.private for key, d in p.storage.registry().datasets.items()}
+    assert private == {"target": True, "rows": True, "streamed": False}
+    assert [str(n.inputs[0]) for n in p.pipeline.validate().nodes if n.name.name == "rows"] == ["main.default.target"]
+
+
+def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_its_delta_table(project):
+    p = project("""
+        import dlt
+        from delta.tables import DeltaTable
+        dlt.table(lambda: spark.range(2), name="a")
+
+        @dlt.table
+        def b():
+            DeltaTable.forName(spark, "a").delete("id = 1")
+            return spark.table("a")
+
+        @dlt.table
+        def c():
+            return DeltaTable.forName(spark, "a").history()
+    """)
+
+    assert codes(p.refused()) == ["ACTION_IN_FUNCTION", "NOT_SUPPORTED_YET"]
+
+
+def test_a_table_of_snapshots_that_runs_once_is_not_compared_again_until_a_full_refresh(project):
+    p = project("""
+        import dlt
+        dlt.view(lambda: spark.read.schema("id BIGINT, v STRING").json(spark.conf.get("landing")), name="copy")
+        dlt.create_streaming_table("current")
+        dlt.create_auto_cdc_from_snapshot_flow(target="current", source="copy", keys=["id"], stored_as_scd_type=1, once=True)
+    """)
+    p.arrive("1.json", {"id": 1, "v": "a"})
+    p.run()
+    p.arrive("1.json", {"id": 2, "v": "b"})
+
+    p.run()
+    assert p.rows("current") == [(1, "a")]
+
+    p.run(full_refresh=("current",))
+    assert p.rows("current") == [(2, "b")]
+
+
+@pytest.mark.long
+def test_the_snapshots_that_a_function_gives_once_are_all_applied_in_one_update(project):
+    source = """
+        import dlt
+        dlt.create_streaming_table("current")
+
+        def copies(latest):
+            number = 1 if latest is None else latest + 1
+            return (spark.range(number), number) if number <= LAST else None
+
+        dlt.apply_changes_from_snapshot(target="current", source=copies, keys=["id"], stored_as_scd_type=1, once=True)
+    """
+    p = project(source.replace("LAST", "2"))
+    p.run()
+    assert p.rows("current") == [0, 1]
+    p.write(source.replace("LAST", "4"))
+
+    p.run()
+
+    assert p.rows("current") == [0, 1]
+
+
+def test_once_of_snapshots_is_true_or_false(project):
+    p = project("""
+        import dlt
+        dlt.create_streaming_table("current")
+        dlt.create_auto_cdc_from_snapshot_flow(target="current", source="copy", keys=["id"], once="yes")
+    """)
+
+    assert codes(p.refused()) == ["ARGUMENT_INVALID"]

@@ -1,0 +1,90 @@
+"""Paths into JSON text, `raw:a.b`, wherever an expression is given as text (docs/semantics/language.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.inspection.inspector import run_sql
+
+PATHS = """
+    import dlt
+    from pyspark.sql import functions as F
+    from pyspark.sql.functions import expr
+
+    @dlt.table
+    @dlt.expect("has_a", "raw:a IS NOT NULL")
+    @dlt.expect_or_drop("small", "raw:b.c::int < 9 AND time = '10:00:00'")
+    def raw():
+        return spark.read.text(spark.conf.get("landing")).selectExpr("value AS raw", "'10:00:00' AS time")
+
+    @dlt.table
+    def selected():
+        return spark.table("raw").selectExpr("raw:a", "raw:b.c::int AS c", "raw:['b'].c = '1' AS one")
+
+    @dlt.table
+    def filtered():
+        return spark.table("raw").filter("raw:a = 'x'").where("raw:b.c::int = 1")
+
+    @dlt.view
+    def built():
+        seen = dlt.read("raw").where(F.expr("raw:b.c::int") > 0)
+        return seen.withColumn("a", expr("raw:a")).select("a", F.when(F.expr("raw:a = 'x'"), "is x").otherwise("other").alias("kind"))
+
+    @dlt.table
+    def from_view():
+        return spark.sql("SELECT * FROM built").withColumn("upper", expr("upper(a)"))
+
+    @dlt.table
+    def variants():
+        rows = spark.table("raw").select(F.parse_json("raw").alias("v"))
+        return rows.select(F.expr("v:b.c::int").alias("c"), F.expr("v:b").alias("b")).select("c", F.expr("to_json(b)").alias("b"))
+"""
+
+
+def test_paths_into_text_are_taken_in_select_filter_expr_and_rules_of_python(project):
+    p = project(PATHS)
+    p.arrive("1.json", '{"a": "x", "b": {"c": 1}}', '{"a": "y", "b": {"c": 2}}', '{"b": {"c": 9}}')
+
+    p.run()
+
+    assert p.quality("raw") == {"has_a": (2, 1), "small": (2, 1)}
+    assert p.table("selected").column_names == ["a", "c", "one"]
+    assert p.rows("selected") == [("x", 1, True), ("y", 2, False)]
+    assert len(p.rows("filtered")) == 1
+    assert p.rows("from_view") == [("x", "is x", "X"), ("y", "other", "Y")]
+    assert p.rows("variants") == [(1, '{"c":1}'), (2, '{"c":2}')]
+    rows = run_sql(p.storage.root, "SELECT raw:a, raw:b.c::int + 1 AS n FROM raw WHERE raw:a = 'y'", spark=p.spark).rows
+    assert list(rows) == [{"a": "y", "n": 3}]
+
+
+def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project):
+    p = project("""
+        import dlt
+        dlt.view(lambda: spark.readStream.schema("id BIGINT, raw STRING").json(spark.conf.get("landing")), name="feed")
+        dlt.create_streaming_table("current")
+        dlt.create_auto_cdc_flow(
+            target="current", source="feed", keys=["id"], sequence_by="raw:at::int", apply_as_deletes="raw:op = 'D'"
+        )
+    """)
+    p.arrive("1.json", {"id": 1, "raw": '{"at": 10}'}, {"id": 1, "raw": '{"at": 9}'}, {"id": 2, "raw": '{"at": 1, "op": "D"}'})
+
+    p.run()
+
+    assert p.rows("current") == [(1, '{"at": 10}')]
+
+
+@pytest.mark.parametrize("parameters", ['args={"t": "main.default.source", "low": 1}', 'args=["main.default.source", 1]'])
+def test_a_parameter_names_the_table_of_a_query(project, parameters):
+    marks = ("?", "?") if "[" in parameters else (":t", ":low")
+    p = project(f"""
+        import dlt
+        dlt.table(lambda: spark.range(3), name="source")
+
+        @dlt.table
+        def by_parameter():
+            return spark.sql("SELECT id, '?' AS mark FROM IDENTIFIER({marks[0]}) WHERE id > {marks[1]} -- why?", {parameters})
+    """)
+
+    p.run()
+
+    assert p.rows("by_parameter") == [(2, "?")]

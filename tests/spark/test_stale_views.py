@@ -1,0 +1,108 @@
+"""Materialized views are computed again whenever something that their result depends on is another one (docs/semantics/updates.md)."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+
+from tests.spark.conftest import Project
+
+LOADED = """
+    import dlt
+
+    @dlt.table
+    def raw():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id BIGINT")
+                .load(spark.conf.get("landing")))
+"""
+CHANGED = """
+    import dlt
+
+    @dlt.view
+    def landed():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id BIGINT")
+                .load(spark.conf.get("landing")))
+
+    dlt.create_streaming_table("raw")
+    dlt.apply_changes(target="raw", source="landed", keys=["id"], sequence_by="id")
+"""
+COUNTED = """
+    @dlt.table
+    def counted():
+        return dlt.read("raw").groupBy().count()
+"""
+
+
+def test_a_view_follows_its_input_into_a_new_folder_and_a_table_that_was_deleted_by_hand(project: Callable[..., Project]) -> None:
+    made = project(LOADED + COUNTED)
+    made.arrive("a.json", {"id": 1}, {"id": 2}, {"id": 2})
+    made.run()
+    assert made.rows("counted") == [3]
+    made.write(CHANGED + COUNTED)
+    made.run(full_refresh=("raw",))
+    assert made.rows("counted") == [2]  # the change table is another one, at the same version
+    shutil.rmtree(made.path("raw"))
+    made.arrive("b.json", {"id": 3})
+    made.run(full_refresh=("raw",))
+    assert made.rows("counted") == [3]
+    made.run()
+    assert made.statuses()["counted"] == "IDLE"
+
+
+ZONED = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    {0}
+
+    @dlt.table
+    def day():
+        return spark.range(1).select(F.timestamp_seconds(F.lit(0)).cast("string").alias("at"))
+"""
+
+
+def test_a_view_is_computed_again_when_the_settings_of_its_code_change(project: Callable[..., Project]) -> None:
+    made = project()
+    shown = {
+        "": "1970-01-01 00:00:00",
+        'spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")': "1970-01-01 09:00:00",
+        'spark.sql("SET spark.sql.session.timeZone = Asia/Kolkata")': "1970-01-01 05:30:00",
+    }
+    for setting, text in shown.items():
+        made.write(ZONED.format(setting)).run()
+        assert made.rows("day") == [text], setting
+        made.run()
+        assert made.statuses() == {"day": "IDLE"}, setting
+    made.write(ZONED.format(""))
+    made.parameters["spark.sql.session.timeZone"] = "Asia/Tokyo"
+    made.run()
+    assert made.rows("day") == ["1970-01-01 09:00:00"]
+
+
+def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes(project: Callable[..., Project]) -> None:
+    source = """
+        import dlt
+        from pyspark.sql import functions as F
+
+        @dlt.table
+        def wide():
+            return spark.range(1).select(*(F.lit(0).alias(f"c{{i}}") for i in range(1200)), F.lit({0}).alias("last"))
+    """
+    made = project()
+    for value in (1, 2):
+        made.write(source.format(value)).run()
+        assert made.rows("wide", "last") == [value]
+
+
+def test_what_an_older_lakelet_noted_of_the_inputs_is_still_good(project: Callable[..., Project]) -> None:
+    made = project(LOADED + COUNTED)
+    made.arrive("a.json", {"id": 1})
+    made.run()
+    stored = made.storage.registry().datasets["main.default.counted"]
+    old = {name.partition("\n")[0]: version for name, version in stored.input_versions.items()}
+    made.storage.remember(type(stored)(**{**vars(stored), "input_versions": old}))
+    made.run()
+    assert made.statuses() == {"raw": "IDLE", "counted": "IDLE"}
+    made.arrive("b.json", {"id": 2})
+    made.run()
+    assert made.rows("counted") == [2]

@@ -1,0 +1,128 @@
+"""The event log as a table: appended to, compacted, read below folders of any name (docs/semantics/storage.md, ST-10, ST-11)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.inspection.inspector import list_tables, read_events, read_rows
+from lakelet.storage.eventlog import table as log_table
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.outcomes import outcomes
+from lakelet.storage.eventlog.writer import SCHEMA, EventWriter, append, event_row, logged
+from lakelet.storage.root import Registry, Storage, StoredDataset
+
+UPDATE = "00000000-0000-0000-0000-00000000000a"
+HOSTILE = ["größe", "gr%C3%B6%C3%9Fe", "a b", "a%20b", "a%b", "a[b]", "a\\b", "a\nb", "a?b#c", "a{b}*", 'it\'s "q"', "😀", "ü%C3"]
+
+
+def event(number: int) -> Event:
+    return Event("notice", f"m{number}", Origin("p", "shop", UPDATE), {"notice": {"text": "t"}}, sequence=number)
+
+
+def numbers(path: Path) -> list[int]:
+    return sorted(e["sequence"] for e in read_events(path.parent.parent, every=True))
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Path:
+    return Storage(tmp_path).events
+
+
+def test_a_log_that_delta_rs_made_goes_on(events):
+    """Storages of an older Lakelet."""
+    events.mkdir(parents=True)
+    write_deltalake(str(events), pa.Table.from_pylist([event_row(event(1))], schema=SCHEMA))
+    append(events, [event(2)])
+    assert numbers(events) == [1, 2]
+    assert pa.schema(DeltaTable(str(events)).schema().to_arrow()).names == SCHEMA.names
+
+
+def test_two_writers_at_once_take_turns(events):
+    append(events, [event(1)])
+    first = log_table.newest(events)
+    (events / "_delta_log" / f"{first + 1:020d}.json").write_bytes((events / "_delta_log" / f"{first:020d}.json").read_bytes()[:0])
+    real = log_table.newest
+    try:
+        log_table.newest = lambda path: first  # what a writer saw before the other one's commit
+        append(events, [event(2)])
+    finally:
+        log_table.newest = real
+    assert log_table.newest(events) == first + 2
+
+
+@pytest.mark.parametrize("folder", ["plain", "a%20b/a[b]/a\\b/a\nb"])
+def test_many_small_files_become_one_at_the_end_of_an_update_and_open_readers_go_on(tmp_path, folder):
+    events = Storage(tmp_path / folder).events
+    for number in range(log_table.SMALL_FILES - 1):
+        append(events, [event(number)])
+    reader = open_table(events)
+    writer = EventWriter(events)
+    writer.start()
+    writer.emit(event(99))
+    writer.close()
+    table = open_table(events)
+    assert len(table.file_uris()) == 1
+    assert list(events.glob("_delta_log/*.checkpoint.parquet"))
+    assert reader.to_pyarrow_table().num_rows == log_table.SMALL_FILES - 1
+    append(events, [event(100)])
+    assert len(numbers(events)) == log_table.SMALL_FILES + 1
+    assert logged(events, UPDATE).sequence == 100
+    assert not log_table.compact(events), "nothing to do any more"
+
+
+@pytest.mark.parametrize("failpoint", ["events.compacted", "events.compaction_committed"])
+def test_a_process_that_dies_while_it_compacts_leaves_every_event_once(events, failpoint):
+    for number in range(log_table.SMALL_FILES):
+        append(events, [event(number)])
+    program = f"from pathlib import Path; from lakelet.storage.eventlog import table; table.compact(Path({str(events)!r}))"
+    environment = {**os.environ, "LAKELET_FAILPOINT": failpoint}
+    died = subprocess.run([sys.executable, "-c", program], env=environment, start_new_session=True, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert numbers(events) == list(range(log_table.SMALL_FILES))
+    append(events, [event(100)])
+    log_table.compact(events)
+    assert numbers(events) == [*range(log_table.SMALL_FILES), 100]
+
+
+def test_files_that_no_reader_can_need_are_removed_a_week_later(events):
+    for number in range(log_table.SMALL_FILES):
+        append(events, [event(number)])
+    old = time.time() - 8 * 24 * 3600
+    for file in events.glob("*.parquet"):
+        os.utime(file, (old, old))
+    assert log_table.compact(events)
+    assert len(list(events.glob("*.parquet"))) == log_table.SMALL_FILES + 1, "they were in the last version until now"
+    for number in range(log_table.SMALL_FILES):
+        append(events, [event(1000 + number)])
+    assert log_table.compact(events)
+    assert len(list(events.glob("*.parquet"))) == 1 + log_table.SMALL_FILES + 1
+    assert len(numbers(events)) == 2 * log_table.SMALL_FILES
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_tables_and_events_are_read_below_folders_of_any_name(tmp_path, name):
+    """delta-rs reads `%20` as a blank, panics at `[` and refuses a line end, in paths and URIs alike."""
+    storage = Storage(tmp_path / name)
+    path = f"tables/main/default/{'x' if chr(10) in name else name}"
+    made = tmp_path / "made"
+    write_deltalake(str(made), pa.table({"id": [1, 2], "p": ["a", "b%20["]}), partition_by=["p"])
+    (storage.root / path).parent.mkdir(parents=True)
+    made.rename(storage.root / path)
+    storage.save(Registry(datasets={"main.default.t": StoredDataset("main.default.t", "streaming_table", path)}))
+    for number in (1, 2):
+        append(storage.events, [event(number)])
+    assert numbers(storage.events) == [1, 2]
+    assert outcomes(storage.events, UPDATE).ended is False
+    (table,) = list_tables(storage.root)
+    assert (table.rows, table.version) == (2, 0)
+    assert sorted(row["p"] for row in read_rows(storage.root, "t").rows) == ["a", "b%20["]

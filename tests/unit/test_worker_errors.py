@@ -1,0 +1,45 @@
+"""What a message of a Python worker says of the function that raised, whatever the class of the error."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.spark.errors.diagnosis import essence
+
+FRAMES = """\
+  File "/home/user/pipeline.py", line 9, in clean
+    raise BadRow(x)
+"""
+
+
+def message(*raised: str) -> str:
+    """As Spark words it, with one traceback per error, the causes first."""
+    tracebacks = "\nDuring handling of the above exception, another exception occurred:\n\n".join(
+        f"Traceback (most recent call last):\n{FRAMES}{line}\n" for line in raised
+    )
+    head = "Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times: org.apache.spark.api.python.PythonException: "
+    return f"{head}\n{tracebacks}\n\tat org.apache.spark.api.python.BasePythonRunner.handle(PythonRunner.scala:1)\nDriver stacktrace:"
+
+
+@pytest.mark.parametrize(
+    ("raised", "told"),
+    [
+        ("SystemExit: bye", "SystemExit: bye"),
+        ("SystemExit", "SystemExit"),
+        ("KeyboardInterrupt: by code", "KeyboardInterrupt: by code"),
+        ("asyncio.exceptions.CancelledError", "CancelledError"),
+        ("__main__.make.<locals>.BadRow: no number", "BadRow: no number"),
+        ("ValueError: a: b", "ValueError: a: b"),
+        ("lakelet.base.errors.LakeletError: [CF_X] the file is gone", "[CF_X] the file is gone"),
+    ],
+)
+def test_the_class_and_text_of_what_was_raised_are_named(raised: str, told: str) -> None:
+    assert essence(message(raised)) == told
+
+
+def test_of_several_errors_the_last_one_counts() -> None:
+    assert essence(message("KeyError: 'a'", "Missing: no a")) == "Missing: no a"
+
+
+def test_an_error_of_several_lines_is_told_by_its_first() -> None:
+    assert essence(message("ValueError: first\nsecond")) == "ValueError: first"
