@@ -325,5 +325,3 @@ def batch_usage() -> LakeletError:
     """The error for `spark.read.format("cloudFiles")` (case S10)."""
     what = "cloudFiles is a streaming source; it was used in spark.read"
     return LakeletError("CF_INCORRECT_BATCH_USAGE", what, todo='Use spark.readStream.format("cloudFiles").')
-
-

@@ -35,7 +35,6 @@ class FilesPartition(InputPartition):  # type: ignore[misc]
         self.parts, self.after, self.up_to = tuple(parts), after, up_to
 
 
-
 class PartReader:
     """Reads the file parts of one partition into record batches of the source's full schema.
 
@@ -173,7 +172,6 @@ class PartReader:
 
             evolve_in_reader(self._spec, note)
         return UnknownFieldException(error.blob, retry=retry, line=error.line, note=note, kind=error.kind)
-
 
 
 def joined(batches: Iterator[Any]) -> Iterator[Any]:

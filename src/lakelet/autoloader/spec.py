@@ -143,5 +143,3 @@ class FilePart:
     start: int = 0
     length: int | None = None
     checked: bool = True
-
-

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from lakelet.flows.context import FlowRun
 
+
 def emit_mapping(run: FlowRun, schema: StructType) -> None:
     """Report that the flow's table has just got column mapping. One warning per update; the other tables follow from the first one."""
     environment, name = run.environment, str(run.dataset.name)

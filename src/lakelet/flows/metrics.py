@@ -15,7 +15,6 @@ from lakelet.autoloader.spec import SchemaChange
 from lakelet.storage.eventlog.events import WARN
 
 if TYPE_CHECKING:
-
     pass
 
 

@@ -15,7 +15,6 @@ def offset_of(batch: int) -> dict[str, int]:
     return {"v": OFFSET_FORMAT, "batch": batch}
 
 
-
 def batch_of(offset: dict[str, Any] | str | None) -> int:
     """The batch number in an offset. Raises FORMAT_NEWER or CF_STATE_DAMAGED."""
     if offset is None:
@@ -28,7 +27,6 @@ def batch_of(offset: dict[str, Any] | str | None) -> int:
     if version != OFFSET_FORMAT:
         raise LakeletError("FORMAT_NEWER", f"an offset has format {version}, this Lakelet reads {OFFSET_FORMAT}", todo="Update Lakelet.")
     return batch
-
 
 
 def is_offset(line: str) -> bool:

@@ -36,7 +36,6 @@ class Cell:
     uncommented: bool = False
 
 
-
 @dataclass(frozen=True)
 class Source:
     """One source file: `language` is that of the cells that are executed, `notebook` whether it is cut into cells at all."""
@@ -55,7 +54,6 @@ class Source:
         return tuple(cell for cell in self.cells if cell.language == self.language)
 
 
-
 def other_language(file: Path, language: str) -> LakeletError:
     """The error for a notebook in a language that pipelines do not have."""
     return LakeletError(
@@ -64,7 +62,6 @@ def other_language(file: Path, language: str) -> LakeletError:
         where=Location(display_path(str(file)), 1),
         todo="Pipelines are written in Python or SQL.",
     )
-
 
 
 def magic_cell(text: str, language: str, line: int, *, number: int | None = None, uncommented: bool = False) -> Cell:
@@ -77,7 +74,6 @@ def magic_cell(text: str, language: str, line: int, *, number: int | None = None
     name = found["name"].lower()
     rest = found["rest"].strip() if name in _LANGUAGES else ""
     return Cell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[told + 1 :]]), line + told, number, uncommented)
-
 
 
 def _takes_cell(sign: str, name: str) -> bool:

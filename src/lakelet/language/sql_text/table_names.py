@@ -167,9 +167,7 @@ def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = No
     return [found[span] for span in sorted(found)]
 
 
-def rewrite(
-    spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None
-) -> str:
+def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
     """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is.
 
     A name without an alias keeps its last part as alias, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is one

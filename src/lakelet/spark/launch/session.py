@@ -1,6 +1,6 @@
 """Starts the one Spark session of a process: Delta's two jars, quiet, local by default, quick.
 
- pyspark is imported inside the functions, so importing this module costs nothing.
+pyspark is imported inside the functions, so importing this module costs nothing.
 """
 
 from __future__ import annotations

@@ -187,7 +187,6 @@ class QueryReader(TableReader):
         return SqlText(self, run, args).answered(text)
 
 
-
 def _name(parts: Sequence[str]) -> str:
     return ".".join(map(table_names.quoted, parts))
 

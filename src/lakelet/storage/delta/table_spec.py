@@ -18,6 +18,7 @@ class TableSpec:
     properties: Mapping[str, str] | None = None
     comment: str | None = None
 
+
 CHANGE_FEED = "delta.enableChangeDataFeed"
 """Table property: Delta keeps which rows each commit changed."""
 EPOCH = "lakelet.epoch"

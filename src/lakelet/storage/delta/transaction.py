@@ -171,10 +171,8 @@ class Transaction:
         return self._jvm.scala.Option.apply(value)
 
 
-
 def _strings(sequence: Any) -> list[str]:
     return [str(sequence.apply(i)) for i in range(sequence.size())]
-
 
 
 def _mapping(scala_map: Any) -> dict[str, str]:

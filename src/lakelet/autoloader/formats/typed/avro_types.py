@@ -275,5 +275,3 @@ def fastavro() -> Any:
             todo="Install the extra: pip install 'lakelet[avro]' (on a cluster: in the Python environment of its workers too).",
         ) from None
     return library
-
-
