@@ -213,7 +213,7 @@ class SparkProgram(Program):
         self.seen: Row = {}  # the observation of the last run
 
     def _query(self, source: AutoLoaderSource, select: tuple[str, ...], planned: Hook, spread: Hook, part: Hook, read: Hook) -> None:
-        register(self.spark)
+        register(self.spark, wrap=False)
         frame = source.read_stream(self.spark, name="seen").selectExpr(*select)
 
         def take(rows: Any, _: int) -> None:

@@ -184,14 +184,11 @@ class Pipeline:
 
     @contextmanager
     def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
-        from lakelet.analysis.actions import watched
         from lakelet.flows.context import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
-        from lakelet.spark.names.named_tables import Named
-        from lakelet.spark.patches.exclusive import only_pipeline
-        from lakelet.spark.patches.readers import intercepted
-        from lakelet.spark.session_clones import quiet_pyspark, user_session
+        from lakelet.spark.names.outside import Named, Outside
+        from lakelet.spark.patches.update import UpdateContext, patched
         from lakelet.update.resets import check_resets
 
         config, storage = self.config, Storage(self.config.storage)
@@ -199,12 +196,13 @@ class Pipeline:
         owner = _owner(config, registry)
         base = self._spark or _session(config, registry.last_update.started if registry.last_update else None)
         roots = [*config.import_roots]
+        context = UpdateContext(
+            base,
+            settings={**_HOSTED_SETTINGS, "pipelines.id": owner.id, **config.parameters},
+            outside=Outside(config.paths, Named(config.tables, config.namespace)),
+        )
         with (
-            only_pipeline(),
-            quiet_pyspark(),
-            user_session(base, {**_HOSTED_SETTINGS, "pipelines.id": owner.id, **config.parameters}) as spark,
-            intercepted(config.paths, Named(config.tables, config.namespace)),
-            watched(),
+            patched(context) as spark,
             _importable_on_workers(spark, roots),
             loaded(
                 config.files,
@@ -282,13 +280,14 @@ def _no_events(*_: Any, **__: Any) -> None:
 def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded, unbound: frozenset[str]) -> Analysis:
     """`unbound`: keys of datasets for which it does not count what is stored of them."""
     from lakelet.autoloader import register
-    from lakelet.spark.session_clones import without_call_sites
+    from lakelet.base.patching import patched_with
+    from lakelet.spark.patches.session import CALL_SITES
 
     register(environment.spark, wrap=False)
     stored = {key: d for key, d in environment.storage.registry().datasets.items() if key not in unbound}
     analyzer = _analyzer(environment, stored, parameters)
     try:
-        with without_call_sites():
+        with patched_with(CALL_SITES):
             result = analyzer.run(found.errors, complete=found.complete)
     except DefinitionErrors as problem:
         for error in problem.errors:

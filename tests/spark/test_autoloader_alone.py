@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -12,41 +11,26 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame
-from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader import register
 from lakelet.autoloader.types.growth import note_of
 from lakelet.base.errors import LakeletError
 
 OPTIONS = {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}
-_METHODS = [
-    *((DataStreamReader, name) for name in ("format", "schema", "option", "options", "load")),
-    *((DataFrameReader, name) for name in ("format", "load")),
-]
 
 
 @pytest.fixture
 def application(spark: Any) -> Iterator[Any]:
-    """The session with Auto Loader registered as a stand-alone program does it; afterwards pyspark is as it was."""
-    before = [(owner, name, getattr(owner, name)) for owner, name in _METHODS]
-    register(spark)
-    register(spark)
-    yield spark
-    for owner, name, method in before:
-        setattr(owner, name, method)
+    """The session with Auto Loader registered as a stand-alone program does it."""
+    with register(spark), register(spark):
+        yield spark
 
 
 @pytest.fixture
-def bare(spark: Any) -> Iterator[Any]:
-    """The session with the data source only, as a program in another language uses it, whatever tests before this one registered."""
-    before = [(owner, name, getattr(owner, name)) for owner, name in _METHODS]
-    for owner, name, method in before:
-        setattr(owner, name, inspect.unwrap(method))
+def bare(spark: Any) -> Any:
+    """The session with the data source only, as a program in another language uses it."""
     register(spark, wrap=False)
-    yield spark
-    for owner, name, method in before:
-        setattr(owner, name, method)
+    return spark
 
 
 @pytest.fixture
@@ -178,7 +162,7 @@ def test_a_stream_adds_no_key_to_the_environment_that_all_streams_of_a_session_s
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"id": 1}\n')
     own = set(spark.sparkContext.environment)
-    register(spark)
+    register(spark, wrap=False)
     assert set(spark.sparkContext.environment) == own
     shared = spark._jsparkSession.sessionState().dataSourceManager().lookupDataSource("cloudFiles").dataSourceCls().envVars()
     before = set(shared)

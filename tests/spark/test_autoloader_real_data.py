@@ -75,7 +75,7 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
     landing, staged = tmp_path / "in", tmp_path / "staged"
     landing.mkdir()
     staged.mkdir()
-    register(spark)
+    register(spark, wrap=False)
     spec = SourceSpec(str(landing), {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"})
     total: Counter[frozenset[tuple[str, str]]] = Counter()
     versions = []

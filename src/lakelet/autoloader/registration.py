@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakelet.autoloader.patches import Registration
+
 
 # Where a stream starts, Spark puts these into the environment of the registered source, one Java map for all streams, while a task of
 # another stream may be serializing it, which fails when the map grows (Spark 4.2.0). With the keys there it never grows; each start
@@ -19,12 +21,13 @@ _PUT_BY_SPARK = {
 }
 
 
-def register(spark: SparkSession, *, wrap: bool = True) -> None:
+def register(spark: SparkSession, *, wrap: bool = True) -> Registration:
     """Make `format("cloudFiles")` known to a session, also of an application that Lakelet does not run.
 
-    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too. May be called
-    any number of times.
+    `wrap`: teach pyspark's `load` of this process about it, so that such a stream has `_metadata` and VARIANT columns too, until what is
+    returned is closed (it can be used in a `with` statement) or Spark is stopped. May be called any number of times.
     """
+    from lakelet.autoloader.patches import Registration, opened
     from lakelet.autoloader.source import CloudFilesDataSource
 
     environment = spark.sparkContext.environment
@@ -35,7 +38,4 @@ def register(spark: SparkSession, *, wrap: bool = True) -> None:
     finally:
         for key in added:
             environment.pop(key, None)
-    if wrap:
-        from lakelet.autoloader.loading import wrap_loading
-
-        wrap_loading()
+    return opened() if wrap else Registration()

@@ -12,9 +12,15 @@ from types import ModuleType
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.patching import Patch, patched_with
 from lakelet.language import api
 
 _ABSENT = object()
+
+MODULES: tuple[Patch, ...] = (
+    Patch("pyspark", "pipelines", lambda _, module: module, "`from pyspark import pipelines` means Lakelet", "4.1.0", optional=True),
+)
+"""The attribute of pyspark that goes with the modules; the context is the module."""
 
 
 @contextmanager
@@ -30,26 +36,20 @@ def dlt_modules() -> Iterator[None]:
             f"the module dlt of another package is already imported ({getattr(foreign, '__file__', 'unknown file')})",
             todo="Do not import dlt before the pipeline is loaded; see `lakelet doctor` for the package that owns it.",
         )
-    import pyspark
-
     replaced = {name: sys.modules.get(name, _ABSENT) for name in ("dlt", "pyspark.pipelines", "databricks.pipelines")}
-    attribute = pyspark.__dict__.get("pipelines", _ABSENT)
+    pipelines = _module("pyspark.pipelines", api.DP)
     sys.modules["dlt"] = _module("dlt", api.DLT)
-    pipelines = sys.modules["pyspark.pipelines"] = _module("pyspark.pipelines", api.DP)
+    sys.modules["pyspark.pipelines"] = pipelines
     sys.modules["databricks.pipelines"] = pipelines  # its name in some runtimes of the service
-    setattr(pyspark, "pipelines", pipelines)  # noqa: B010 - mypy sees no such attribute
     try:
-        yield
+        with patched_with(MODULES, pipelines):
+            yield
     finally:
         for name, module in replaced.items():
             if module is _ABSENT:
                 sys.modules.pop(name, None)
             else:
                 sys.modules[name] = module  # type: ignore[assignment]
-        if attribute is _ABSENT:
-            vars(pyspark).pop("pipelines", None)
-        else:
-            setattr(pyspark, "pipelines", attribute)  # noqa: B010
 
 
 def _module(name: str, names: Mapping[str, Any]) -> ModuleType:

@@ -71,18 +71,12 @@ class UpdateSession(SparkSession):  # type: ignore[misc]
 
 @contextmanager
 def user_session(base: SparkSession, conf: Mapping[str, str]) -> Iterator[UpdateSession]:
-    """The session of one update: a clone with the pipeline's parameters as settings; `SparkSession.builder.getOrCreate()` finds it too."""
+    """The session of one update: a clone with the pipeline's parameters as settings."""
     session = UpdateSession(base)
     session.remarks = apply(session.conf, conf)
     session.loads_code()
-    # pyspark answers getOrCreate() with the first, getActiveSession() with the second (which createDataFrame() sets, too).
-    saved = SparkSession._instantiatedSession, SparkSession._activeSession
-    SparkSession._instantiatedSession = SparkSession._activeSession = session
-    try:
-        with _active(session, session._own):
-            yield session
-    finally:
-        SparkSession._instantiatedSession, SparkSession._activeSession = saved
+    with _active(session, session._own):
+        yield session
 
 
 @contextmanager
@@ -127,22 +121,6 @@ def _active(session: SparkSession, jsession: Any) -> Iterator[None]:
             jclass.setActiveSession(before.get())
         else:
             jclass.clearActiveSession()
-
-
-@contextmanager
-def without_call_sites() -> Iterator[None]:
-    """Keep pyspark from telling Java the line of each call on a frame, eight round trips each time.
-
-    For analysis only: what goes wrong there is raised where the call stands. While flows run, Spark's messages name those lines.
-    """
-    from pyspark.errors import utils
-
-    before = utils._enable_debugging_cache
-    utils._enable_debugging_cache = False
-    try:
-        yield
-    finally:
-        utils._enable_debugging_cache = before
 
 
 _PYSPARK_LOGGERS = ("py4j.clientserver", "SQLQueryContextLogger", "DataFrameQueryContextLogger")

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace
+from lakelet.base.patching import patched_with
 from lakelet.language.dbutils import Injected
 from lakelet.language.dlt_modules import dlt_modules
 from lakelet.language.loader import sql_into
@@ -160,64 +161,14 @@ class Inputs:
 def answering(inputs: Inputs, conf: Mapping[str, str]) -> Iterator[None]:
     """pyspark's reads and `spark.conf.get` answer from `inputs` and `conf`.
 
-    The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same.
+    The methods are replaced on the classes, so that the injected session is a real one and helper modules see the same. Raises
+    PROCESS_BUSY while another thread works on a pipeline.
     """
-    from unittest.mock import patch
+    from lakelet.spark.patches.exclusive import only_pipeline
+    from lakelet.spark.patches.given_inputs import GIVEN_INPUTS, Given
 
-    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
-    from pyspark.sql.conf import RuntimeConfig
-    from pyspark.sql.streaming import DataStreamReader
-
-    def table(self: Any, name: str, *_: Any, **__: Any) -> Any:
-        return inputs.batch(name)
-
-    run_sql = SparkSession.sql
-
-    def sql(self: Any, sqlQuery: str, args: Any = None, **frames: Any) -> Any:
-        if frames:  # `{name}` in the text: no SQL yet, and it brings its data along
-            return run_sql(self, sqlQuery, args, **frames)
-        return inputs.sql(self, sqlQuery, lambda text: run_sql(self, text, args))
-
-    def loading(original: Callable[..., Any]) -> Callable[..., Any]:
-        def load(self: Any, path: Any = None, *args: Any, **kwargs: Any) -> Any:
-            frame = inputs.folder(path)
-            return original(self, path, *args, **kwargs) if frame is None else frame
-
-        return load
-
-    get = RuntimeConfig.get
-
-    def setting(self: Any, key: str, *default: Any, **kwargs: Any) -> Any:
-        return conf[key] if key in conf else get(self, key, *default, **kwargs)
-
-    replaced: list[tuple[Any, str, Any]] = [
-        (SparkSession, "table", table),
-        (SparkSession, "sql", sql),
-        (DataFrameReader, "table", table),
-        (DataStreamReader, "table", table),
-        (DataFrameReader, "load", loading(DataFrameReader.load)),
-        (DataStreamReader, "load", loading(DataStreamReader.load)),
-        (RuntimeConfig, "get", setting),
-        *_batch_deduplication(DataFrame),
-    ]
-    with ExitStack() as stack:
-        for owner, name, method in replaced:
-            stack.enter_context(patch.object(owner, name, method))
+    with only_pipeline(nested=True), patched_with(GIVEN_INPUTS, Given(inputs, conf)):
         yield
-
-
-def _batch_deduplication(frames: Any) -> list[tuple[Any, str, Any]]:
-    """`dropDuplicatesWithinWatermark` for frames that are no streams, which Spark refuses: within one batch it is `dropDuplicates`."""
-    # DataFrame is abstract; the class of the session at hand overrides the method.
-    owners = [cls for cls in frames.__subclasses__() if "dropDuplicatesWithinWatermark" in vars(cls)] or [frames]
-
-    def replacement(original: Callable[..., Any]) -> Callable[..., Any]:
-        def deduplicate(self: Any, subset: Any = None) -> Any:
-            return original(self, subset) if self.isStreaming else self.dropDuplicates(subset)
-
-        return deduplicate
-
-    return [(cls, "dropDuplicatesWithinWatermark", replacement(cls.dropDuplicatesWithinWatermark)) for cls in owners]
 
 
 @contextmanager

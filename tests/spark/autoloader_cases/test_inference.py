@@ -126,13 +126,12 @@ def test_I15_a_plain_stream_needs_a_schema_location(spark: Any, tmp_path: Path, 
 
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.json").write_text('{"id":1}\n')
-    register(spark)
 
     def start() -> None:
         stream = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load(str(tmp_path / "in"))
         stream.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint")).start().processAllAvailable()
 
-    with pytest.raises(Exception, match=r"cloudFiles\.schemaLocation") as caught:
+    with register(spark), pytest.raises(Exception, match=r"cloudFiles\.schemaLocation") as caught:
         start()
     assert "CF_FAILED_TO_INFER_SCHEMA.OTHER" in str(caught.value)
     inside = project(

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 SECONDS = 20
-_COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _REFUSED = frozenset(
     (
         *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.utime"),
@@ -91,34 +90,13 @@ def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
         raise PermissionError(f"lakelet init only reads; the code asked for {event}")
 
 
-def _columns_without_spark() -> None:
-    """Let the functions that make columns give one that stands for any: Spark's own need its Java process."""
-    from pyspark.sql import Column, functions
-
-    class AnyColumn(Column):  # type: ignore[misc]
-        """Whatever is done with it gives another one."""
-
-        def __new__(cls, *_: Any, **__: Any) -> AnyColumn:
-            return object.__new__(cls)
-
-        def __init__(self, *_: Any, **__: Any) -> None:
-            pass
-
-    def any_column(*_: Any, **__: Any) -> AnyColumn:
-        return AnyColumn()
-
-    for name in dir(Column):
-        if callable(getattr(Column, name)) and (not name.startswith("__") or name not in dir(object) or name in _COMPARING):
-            setattr(AnyColumn, name, any_column)
-    for name in functions.__all__:
-        if name not in ("udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "pandas_udtf"):
-            setattr(functions, name, any_column)
-
-
 def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
-    _columns_without_spark()
     from lakelet.base.names import Namespace
+    from lakelet.base.patching import put_on
     from lakelet.language.loader import loaded
+    from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
+
+    put_on(COLUMNS_WITHOUT_JAVA)
 
     sys.addaudithook(_refuse)
     namespace = Namespace()

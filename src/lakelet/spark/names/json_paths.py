@@ -12,8 +12,7 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
-from pyspark.sql import DataFrame, functions
-from pyspark.sql.functions import builtin
+from pyspark.sql import DataFrame
 
 from lakelet.base import user_code
 from lakelet.language.sql_text.spark_words import in_words_of_spark
@@ -28,7 +27,7 @@ def on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
     try:
         return run(text)
     except Exception as problem:
-        if not _is_path_into_text(problem):
+        if not is_path_into_text(problem):
             raise
         return run(in_words_of_spark(text))
 
@@ -42,55 +41,12 @@ def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
         with _converting(query in _functions):
             return user_code.called(query)
     except Exception as problem:
-        if query in _functions or not _is_path_into_text(problem):
+        if query in _functions or not is_path_into_text(problem):
             raise
     forget()
     _functions.add(query)
     with _converting(True):
         return user_code.called(query)
-
-
-def wrap_expressions(wrap: Callable[[Any, str, Callable[[Any], Any]], None]) -> None:
-    """Let `F.expr`, `selectExpr`, `filter` and `where` take paths into text."""
-    from pyspark.sql.classic.dataframe import DataFrame as Classic
-
-    for owner in (functions, builtin):
-        wrap(owner, "expr", _expr)
-    wrap(Classic, "selectExpr", _select)
-    for name in ("filter", "where"):
-        wrap(Classic, name, _filter)
-
-
-def _expr(original: Any) -> Any:
-    def expr(str: str) -> Any:
-        return original(_item(str) if _in_text.get() else str)
-
-    return expr
-
-
-def _select(original: Any) -> Any:
-    def select(self: Any, *expr: Any) -> Any:
-        try:
-            return original(self, *expr)
-        except Exception as problem:
-            if not _is_path_into_text(problem):
-                raise
-            given = expr[0] if len(expr) == 1 and isinstance(expr[0], list) else expr
-            return original(self, *map(_item, given))
-
-    return select
-
-
-def _filter(original: Any) -> Any:
-    def filtered(self: Any, condition: Any) -> Any:
-        try:
-            return original(self, condition)
-        except Exception as problem:
-            if not isinstance(condition, str) or not _is_path_into_text(problem):
-                raise
-            return original(self, in_words_of_spark(condition))
-
-    return filtered
 
 
 @contextmanager
@@ -102,11 +58,16 @@ def _converting(converts: bool) -> Iterator[None]:
         _in_text.reset(token)
 
 
-def _is_path_into_text(problem: Exception) -> bool:
+def is_path_into_text(problem: Exception) -> bool:
     return _NOT_VARIANT in str(problem)
 
 
-def _item(text: str) -> str:
-    """One item of a list behind SELECT; a bare path is named as Databricks names its column."""
+def converts() -> bool:
+    """Whether the dataset's function that runs in this thread takes paths into text."""
+    return _in_text.get()
+
+
+def item_in_words_of_spark(text: str) -> str:
+    """Return one item of a list after SELECT in Spark's words; a bare path is named as Databricks names its column."""
     head = "SELECT "
     return in_words_of_spark(head + text).removeprefix(head)

@@ -1,4 +1,4 @@
-"""Tables from outside of the pipeline: those that `--table NAME=PATH` names, and those that code makes while it is loaded.
+"""Opens tables from outside of the pipeline: those that `--table NAME=PATH` names, and those that code makes while it is loaded.
 
 Inside a dataset's function its reader asks here. What runs while source files are loaded has no reader; for it the wrappers of pyspark ask.
 """
@@ -7,95 +7,23 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable, held, table_flag
-
-
-class Named:
-    """The tables from outside of one update, and the namespace that completes names.
-
-    `made`: what Spark calls the tables that code made while it was loaded, by key.
-    """
-
-    def __init__(self, tables: Mapping[str, NamedTable], namespace: Namespace) -> None:
-        self._tables, self.namespace = tables, namespace
-        self.made: dict[str, str] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._tables or self.made)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._tables or key in self.made
-
-    def by_key(self, key: str) -> NamedTable | None:
-        """The table with that full name in lower case, or None."""
-        return self._tables.get(key)
-
-    def find(self, text: str) -> NamedTable | None:
-        """The table that a name of one to three parts means, or None."""
-        return self._tables.get(self.key_of(text))
-
-    def key_of(self, text: str) -> str:
-        """The full name in lower case that a name of one to three parts means; empty for what is no name."""
-        try:
-            return self.namespace.resolve(text).key if self else ""
-        except ValueError:
-            return ""
-
-    def schema_of(self, name: TableName) -> str:
-        """The schema in Spark's own catalog for the made tables of one schema of the code."""
-        return f"lakelet_made_{zlib.crc32(f'{name.catalog}.{name.schema}'.lower().encode()):08x}"
-
-    def spark_name(self, name: TableName) -> str:
-        """What a made table is called there: its own name where Spark takes it."""
-        return name.name if re.fullmatch(r"[A-Za-z0-9_]+", name.name) else f"t_{zlib.crc32(name.name.lower().encode()):08x}"
-
-    def forget_made(self) -> None:
-        """Drop what code made. Spark's own catalog belongs to the whole process."""
-        session = SparkSession.getActiveSession()
-        for schema in {spark_name.split(".")[1] for spark_name in self.made.values()} if session is not None else ():
-            with suppress(PySparkException, Py4JError):
-                session._jsparkSession.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-        self.made.clear()
-
-
-_active = Named({}, Namespace())
-
-
-def named() -> Named:
-    """The named tables of the update that works in this process; none outside of updates."""
-    return _active
-
-
-@contextmanager
-def naming(tables: Named) -> Iterator[None]:
-    """Make `tables` those of the process for the life of the block."""
-    global _active
-    before, _active = _active, tables
-    try:
-        yield
-    finally:
-        tables.forget_made()
-        _active = before
+from lakelet.spark.names.outside import Named, named
 
 
 def open_outside(spark: SparkSession, key: str, *, streaming: bool, jreader: Any = None) -> DataFrame:
     """The rows of the table from outside that has this full name in lower case. Raises like `open_named`, and TABLE_NOT_KEPT."""
-    table = _active.by_key(key)
+    table = named().by_key(key)
     if table is not None:
         return open_named(spark, table, streaming=streaming, jreader=jreader)
-    return _open_made(spark, key, _active.made[key], streaming=streaming, jreader=jreader)
+    return _open_made(spark, key, named().made[key], streaming=streaming, jreader=jreader)
 
 
 def open_named(spark: SparkSession, table: NamedTable, *, streaming: bool, jreader: Any = None) -> DataFrame:
@@ -133,3 +61,6 @@ def told(reader: Any, options: Mapping[str, str]) -> Any:
     for key, value in options.items():
         reader = reader.option(key, value)
     return reader
+
+
+__all__ = ["Named", "named", "open_named", "open_outside", "told"]

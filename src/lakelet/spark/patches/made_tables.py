@@ -14,21 +14,21 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from delta.tables import DeltaTable
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.readwriter import DataFrameWriter
 
 from lakelet.autoloader.loading import remembering, said_to
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, split_name
+from lakelet.base.patching import Patch, without_context
 from lakelet.config.named_tables import NamedTable, held, table_flag
 from lakelet.language.registry import active_reader, active_registry
 from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.table_names import quoted
 from lakelet.spark.names.named_tables import named, open_outside, told
-from lakelet.spark.names.paths import FILE_FORMATS, Wrap, located, located_locations, located_relation
+from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations, located_relation
+from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
 
 _numbers = itertools.count()
@@ -213,24 +213,7 @@ def _resolved(name: str) -> TableName | None:
         return None
 
 
-# ------------------------------------------------------------------------------------------------- wrapping pyspark
-
-
-def wrap_tables(wrap: Wrap) -> None:
-    """Names of tables in calls that write: `saveAsTable`, `insertInto`, `writeTo`, `mergeInto`, `DeltaTable.forName`."""
-    wrap(DataFrameWriter, "format", remembering("format"))
-    wrap(DataFrameWriter, "saveAsTable", _save_as_table)
-    wrap(_data_frames(), "writeTo", functools.partial(_by_name, creating=True))
-    for owner, name in ((DataFrameWriter, "insertInto"), (_data_frames(), "mergeInto")):
-        wrap(owner, name, functools.partial(_by_name, creating=False))
-    wrap(DeltaTable, "forName", _for_name)
-
-
-def _data_frames() -> Any:
-    """The class of the data frames of a session in this process; DataFrame itself is abstract."""
-    from pyspark.sql.classic.dataframe import DataFrame as Classic
-
-    return Classic
+# --------------------------------------------------------------------------------------------------------------- patches
 
 
 def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None:
@@ -284,3 +267,16 @@ def _for_name(original: Any) -> Any:
         return original(cls, sparkSession, _written(sparkSession, tableOrViewName, creating=False) or tableOrViewName)
 
     return call
+
+
+_WHY = "tables of the pipeline and from outside (--table) are written to by their names"
+
+TABLES: tuple[Patch, ...] = (
+    Patch(owners.BATCH_WRITER, "format", without_context(remembering("format")), "saveAsTable has to know it", "1.4.0"),
+    Patch(owners.BATCH_WRITER, "saveAsTable", without_context(_save_as_table), _WHY, "1.4.0"),
+    Patch(owners.FRAME, "writeTo", without_context(functools.partial(_by_name, creating=True)), _WHY, "3.1.0"),
+    Patch(owners.BATCH_WRITER, "insertInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "1.4.0"),
+    Patch(owners.FRAME, "mergeInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "4.0.0"),
+    Patch(owners.DELTA_TABLE, "forName", without_context(_for_name), "datasets, --table and tables that code made have names", "0.7"),
+)
+"""What finds the tables that calls name to write to them."""

@@ -7,60 +7,27 @@ gives them, at the places of `--map`, and the tables of `--table`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.catalog import Catalog as SparkCatalog
-from pyspark.sql.readwriter import DataFrameReader
+from pyspark.sql import DataFrame
 from pyspark.sql.sql_formatter import SQLStringFormatter
-from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader.loading import given_options, pop_path, remembering, said_to, struct_of
 from lakelet.autoloader.options import batch_usage
 from lakelet.base.locations import caller_location
-from lakelet.base.names import Namespace
-from lakelet.config.path_map import PathMap
+from lakelet.base.patching import Patch, without_context
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
-from lakelet.spark.names.json_paths import wrap_expressions
-from lakelet.spark.names.paths import Wrap, mapping_paths, open_relation, wrapping
+from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
-from lakelet.spark.patches.made_tables import sql_outside, wrap_tables
-
-
-@contextmanager
-def intercepted(paths: PathMap | None = None, tables: named_tables.Named | None = None) -> Iterator[None]:
-    """Wrap pyspark's reading methods for the life of the block; paths of user code are mapped, named tables can be read."""
-    named = tables or named_tables.Named({}, Namespace())
-    with wrapping() as wrap, mapping_paths(paths or PathMap(), wrap), named_tables.naming(named):
-        _wrap_reads(wrap)
-        yield
-
-
-def _wrap_reads(wrap: Wrap) -> None:
-    wrap(SparkSession, "table", lambda original: lambda self, name: _table(self, name, False, None, lambda: original(self, name)))
-    wrap(DataFrameReader, "table", _reader_table(streaming=False))
-    wrap(DataStreamReader, "table", _reader_table(streaming=True))
-    wrap(SparkSession, "sql", _sql)
-    wrap(DataFrameReader, "load", _batch_load)
-    for name in ("format", "schema", "option", "options"):
-        wrap(DataStreamReader, name, remembering(name))
-    for name in ("format", "option", "options"):
-        wrap(DataFrameReader, name, remembering(name))
-    wrap(DataStreamReader, "load", _stream_load)
-    wrap(SparkCatalog, "tableExists", _table_exists)
-    for owner, name in ((SparkSession, "spark"), (SparkContext, "spark.sparkContext")):
-        wrap(owner, "stop", _stop(name))
-    wrap_tables(wrap)
-    wrap_expressions(wrap)
+from lakelet.spark.patches import owners
+from lakelet.spark.patches.made_tables import sql_outside
 
 
 def _table(
@@ -162,3 +129,34 @@ def _batch_load(original: Any) -> Any:
         return frame
 
     return load
+
+
+def _session_table(original: Any) -> Any:
+    return lambda self, name: _table(self, name, False, None, lambda: original(self, name))
+
+
+def _remembered(owner: str, names: Mapping[str, str]) -> list[Patch]:
+    why = "pyspark hands it to Java and forgets it; `load` and `table` have to know it"
+    return [Patch(owner, name, without_context(remembering(name)), why, since) for name, since in names.items()]
+
+
+_NAMED = "a name means a dataset of the pipeline or a table from outside first"
+_STOPPED = "the session belongs to the update, which goes on"
+_CLOUD_FILES = "cloudFiles is Lakelet's Auto Loader"
+
+READERS: tuple[Patch, ...] = (
+    Patch(owners.SESSION, "table", without_context(_session_table), _NAMED, "2.0.0"),
+    Patch(owners.BATCH_READER, "table", without_context(_reader_table(streaming=False)), _NAMED, "1.4.0"),
+    Patch(owners.STREAM_READER, "table", without_context(_reader_table(streaming=True)), _NAMED, "3.1.0"),
+    Patch(owners.SESSION, "sql", without_context(_sql), _NAMED, "2.0.0"),
+    Patch(owners.BATCH_READER, "load", without_context(_batch_load), _CLOUD_FILES, "1.4.0"),
+    *_remembered(owners.STREAM_READER, {"format": "2.0.0", "schema": "2.0.0", "option": "2.0.0", "options": "2.0.0"}),
+    *_remembered(owners.BATCH_READER, {"format": "1.4.0", "option": "1.5.0", "options": "1.4.0"}),
+    Patch(owners.STREAM_READER, "load", without_context(_stream_load), _CLOUD_FILES, "2.0.0"),
+    Patch(owners.CATALOG, "tableExists", without_context(_table_exists), _NAMED, "3.3.0"),
+    Patch(owners.SESSION, "stop", without_context(_stop("spark")), _STOPPED, "2.0.0"),
+    Patch(owners.CONTEXT, "stop", without_context(_stop("spark.sparkContext")), _STOPPED, "0.7.0"),
+)
+"""What asks the active reader for the tables and files that user code reads."""
+
+__all__ = ["READERS"]

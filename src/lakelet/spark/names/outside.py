@@ -1,0 +1,107 @@
+"""What user code of an update names outside of the pipeline: paths (`--map`) and tables (`--table`, and those that code makes).
+
+It holds for the whole process: handlers of micro-batches and helper modules run outside of every dataset's function, some of them in other
+threads.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import SparkSession
+
+from lakelet.base.names import Namespace, TableName
+from lakelet.config.named_tables import NamedTable
+from lakelet.config.path_map import PathMap
+
+
+class Named:
+    """The tables from outside of one update, and the namespace that completes names.
+
+    `made`: what Spark calls the tables that code made while it was loaded, by key.
+    """
+
+    def __init__(self, tables: Mapping[str, NamedTable], namespace: Namespace) -> None:
+        self._tables, self.namespace = tables, namespace
+        self.made: dict[str, str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tables or self.made)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._tables or key in self.made
+
+    def by_key(self, key: str) -> NamedTable | None:
+        """The table with that full name in lower case, or None."""
+        return self._tables.get(key)
+
+    def find(self, text: str) -> NamedTable | None:
+        """The table that a name of one to three parts means, or None."""
+        return self._tables.get(self.key_of(text))
+
+    def key_of(self, text: str) -> str:
+        """The full name in lower case that a name of one to three parts means; empty for what is no name."""
+        try:
+            return self.namespace.resolve(text).key if self else ""
+        except ValueError:
+            return ""
+
+    def schema_of(self, name: TableName) -> str:
+        """The schema in Spark's own catalog for the made tables of one schema of the code."""
+        return f"lakelet_made_{zlib.crc32(f'{name.catalog}.{name.schema}'.lower().encode()):08x}"
+
+    def spark_name(self, name: TableName) -> str:
+        """What a made table is called there: its own name where Spark takes it."""
+        return name.name if re.fullmatch(r"[A-Za-z0-9_]+", name.name) else f"t_{zlib.crc32(name.name.lower().encode()):08x}"
+
+    def forget_made(self) -> None:
+        """Drop what code made. Spark's own catalog belongs to the whole process."""
+        session = SparkSession.getActiveSession()
+        for schema in {spark_name.split(".")[1] for spark_name in self.made.values()} if session is not None else ():
+            with suppress(PySparkException, Py4JError):
+                session._jsparkSession.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        self.made.clear()
+
+
+@dataclass(frozen=True)
+class Outside:
+    """The paths and tables from outside of one update."""
+
+    paths: PathMap = field(default_factory=PathMap)
+    tables: Named = field(default_factory=lambda: Named({}, Namespace()))
+
+
+_active = Outside()
+
+
+def named() -> Named:
+    """The named tables of the update that works in this process; none outside of updates."""
+    return _active.tables
+
+
+def active_map() -> PathMap:
+    """The map of the update that works in this process; an empty one outside of updates."""
+    return _active.paths
+
+
+@contextmanager
+def using(outside: Outside) -> Iterator[None]:
+    """Make `outside` that of the process for the life of the block; at its end the tables that code made are dropped."""
+    global _active
+    before, _active = _active, outside
+    try:
+        yield
+    finally:
+        try:
+            outside.tables.forget_made()
+        finally:
+            _active = before
+
+
+__all__ = ["Named", "Outside", "active_map", "named", "using"]

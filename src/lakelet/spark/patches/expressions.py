@@ -1,0 +1,56 @@
+"""Paths into JSON text (`raw:a.b`) in `F.expr`, `selectExpr`, `filter` and `where`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lakelet.base.patching import Patch, without_context
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.spark.names.json_paths import converts, is_path_into_text, item_in_words_of_spark
+from lakelet.spark.patches import owners
+
+
+def _expr(original: Any) -> Any:
+    def expr(str: str) -> Any:
+        return original(item_in_words_of_spark(str) if converts() else str)
+
+    return expr
+
+
+def _select(original: Any) -> Any:
+    def select(self: Any, *expr: Any) -> Any:
+        try:
+            return original(self, *expr)
+        except Exception as problem:
+            if not is_path_into_text(problem):
+                raise
+            given = expr[0] if len(expr) == 1 and isinstance(expr[0], list) else expr
+            return original(self, *map(item_in_words_of_spark, given))
+
+    return select
+
+
+def _filter(original: Any) -> Any:
+    def filtered(self: Any, condition: Any) -> Any:
+        try:
+            return original(self, condition)
+        except Exception as problem:
+            if not isinstance(condition, str) or not is_path_into_text(problem):
+                raise
+            return original(self, in_words_of_spark(condition))
+
+    return filtered
+
+
+_WHY = "Databricks takes paths into JSON text (raw:a.b), Spark into VARIANT only"
+
+EXPRESSIONS: tuple[Patch, ...] = (
+    Patch(owners.FUNCTIONS, "expr", without_context(_expr), _WHY, "1.5.0"),
+    Patch(owners.BUILTIN, "expr", without_context(_expr), _WHY, "1.5.0"),
+    Patch(owners.FRAME, "selectExpr", without_context(_select), _WHY, "1.3.0"),
+    Patch(owners.FRAME, "filter", without_context(_filter), _WHY, "1.3.0"),
+    Patch(owners.FRAME, "where", without_context(_filter), _WHY, "1.3.0"),
+)
+"""What lets expressions take paths into text."""
+
+__all__ = ["EXPRESSIONS"]

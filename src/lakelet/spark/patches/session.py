@@ -1,0 +1,37 @@
+"""pyspark's own notion of the session, and its record of the lines that call it."""
+
+from __future__ import annotations
+
+from lakelet.base.patching import Patch
+from lakelet.spark.patches import owners
+
+SESSION: tuple[Patch, ...] = (
+    Patch(
+        owners.SESSION,
+        "_instantiatedSession",
+        lambda _, session: session,
+        "SparkSession.builder.getOrCreate() of user code means the update's session",
+        "2.0.0",
+    ),
+    Patch(
+        owners.SESSION,
+        "_activeSession",
+        lambda _, session: session,
+        "getActiveSession() of user code means the update's session; createDataFrame() sets it, too",
+        "3.0.0",
+    ),
+)
+"""What makes the update's session that of the process; the context is the session."""
+
+CALL_SITES: tuple[Patch, ...] = (
+    Patch(
+        "pyspark.errors.utils",
+        "_enable_debugging_cache",
+        lambda _original, _context: False,
+        "in analysis: a call on a frame costs eight round trips to Java to report its line; errors are raised where the call stands",
+        "4.0.0",
+    ),
+)
+"""What keeps pyspark from sending the line of each call to Java."""
+
+__all__ = ["CALL_SITES", "SESSION"]

@@ -1,0 +1,39 @@
+"""The table of everything that Lakelet replaces in pyspark and Delta, in sets that are put on and taken off together.
+
+Each row says which attribute, by what, why, and since which version of pyspark or Delta the attribute exists. The order is that in which
+they are put on: a later replacement of an attribute calls the earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelet.autoloader.patches import STAND_ALONE
+from lakelet.base.patching import Patch
+from lakelet.language.dlt_modules import MODULES
+from lakelet.spark.patches.actions import ACTIONS
+from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
+from lakelet.spark.patches.expressions import EXPRESSIONS
+from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.made_tables import TABLES
+from lakelet.spark.patches.paths import PATHS
+from lakelet.spark.patches.readers import READERS
+from lakelet.spark.patches.session import CALL_SITES, SESSION
+from lakelet.spark.patches.workers import DAEMON, WORKER
+
+UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
+"""For the life of an update."""
+
+SETS: Mapping[str, tuple[Patch, ...]] = {
+    "an update": UPDATE,
+    "the analysis of an update": CALL_SITES,
+    "loading source files and calling their functions": MODULES,
+    "lakelet.testing": GIVEN_INPUTS,
+    "Auto Loader in an application of its own": STAND_ALONE,
+    "Spark's Python daemon": DAEMON,
+    "a Python worker of Spark's": WORKER,
+    "the process in which lakelet init loads source files": COLUMNS_WITHOUT_JAVA,
+}
+"""All sets, by what they are on for; the last three end with their process."""
+
+__all__ = ["SETS", "UPDATE"]
