@@ -182,6 +182,17 @@ def adaptive(request: pytest.FixtureRequest, spark: Any) -> Iterator[None]:
     spark.conf.set(ADAPTIVE, before)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _tables_are_forgotten() -> Iterator[None]:
+    """Drop Delta's cache of tables after each file: their folders are gone, and each entry keeps a session alive."""
+    from pyspark import SparkContext
+
+    yield
+    context: Any = SparkContext._active_spark_context
+    if context is not None:
+        context._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+
 @pytest.fixture
 def project(tmp_path: Path, spark: Any) -> Callable[..., Project]:
     """Make a project from the text of its pipeline file."""

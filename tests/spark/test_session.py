@@ -110,3 +110,15 @@ def test_a_table_with_deletion_vectors_is_read_also_by_the_session_of_a_small_ru
     spark.range(100).coalesce(1).write.format("delta").mode("append").save(str(tmp_path / "table"))
     spark.sql(f"DELETE FROM {table} WHERE id < 3")
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 97
+
+
+def test_a_small_table_that_is_sent_to_every_task_takes_little_memory(spark: SparkSession) -> None:
+    from pyspark.sql.functions import broadcast
+
+    def free() -> int:
+        return int(spark.sparkContext._jsc.sc().getExecutorMemoryStatus().head()._2()._2())
+
+    before = free()
+    joined = spark.range(10).join(broadcast(spark.range(5)), "id")
+    assert joined.count() == 5
+    assert before - free() < 8_000_000

@@ -43,6 +43,7 @@ from lakelet.flows.source_cleanup import clean_sources
 from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
+from lakelet.spark.callbacks import release
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import Counts, counts, data_quality, judged, violation_error
@@ -248,6 +249,7 @@ class Running(Protocol):
     def reader(self) -> RunReader: ...
     @property
     def failure(self) -> BaseException | None: ...
+    def __call__(self, batch: DataFrame, number: int) -> None: ...
 
 
 Query = TypeVar("Query", bound=Running)
@@ -273,7 +275,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
     while restarts <= _MAX_RESTARTS:
         with flow_session(run.environment.spark, run.conf) as spark:
             batches = start(spark)
-            failure = _wait(batches)
+            failure = _wait(spark, batches)
         if failure is None:
             return batches
         slow = _SLOW_START in str(failure)
@@ -318,7 +320,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     return batches
 
 
-def _wait(batches: Running) -> BaseException | None:
+def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
     try:
         batches.query.awaitTermination()
     except PySparkException as failure:
@@ -327,6 +329,8 @@ def _wait(batches: Running) -> BaseException | None:
         with suppress(Exception):
             batches.query.stop()
         raise
+    finally:
+        release(spark, batches)
     return None
 
 

@@ -10,7 +10,7 @@ import sys
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import PACKAGE
@@ -54,6 +54,8 @@ _LOCAL = {
     "spark.databricks.delta.allFilesInCrc.enabled": "false",
     # A master elsewhere cannot import it before it has got Lakelet's code; there the state of Python functions has no arrays and maps.
     "spark.python.daemon.module": "lakelet.spark.launch.python_daemon",
+    # Spark derives 64 MB from the heap and takes one such page for each broadcast table with a long key, each sort and each aggregate.
+    "spark.buffer.pageSize": "2m",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -195,7 +197,8 @@ def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str]) ->
 
 def _write_no_checksum_files(context: SparkContext) -> None:
     """Leave out Hadoop's hidden .crc file beside every local file: Parquet and Delta have checks of their own."""
-    jvm, configuration = context._jvm, context._jsc.hadoopConfiguration()
+    jvm: Any = context._jvm
+    configuration = context._jsc.hadoopConfiguration()
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration).setWriteChecksum(False)
 
 
