@@ -420,7 +420,7 @@ def _pickle_by_value(helpers: Sequence[Any]) -> None:
     from pyspark import cloudpickle
 
     for module in helpers:
-        cloudpickle.register_pickle_by_value(module)
+        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
 __all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "load"]

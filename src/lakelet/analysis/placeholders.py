@@ -67,7 +67,8 @@ class StandInReader(QueryReader):
             self.catalog.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *change_feed.COLUMNS])
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
-        return self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
+        empty: DataFrame = self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
+        return empty
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
         aliased: DataFrame = self.analyzer.stubs.aliased(frame, name)

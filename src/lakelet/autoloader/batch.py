@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class FilesReader(DataSourceReader):  # type: ignore[misc]
+class FilesReader(DataSourceReader):
     """Lists the files when the query runs, and reads them in worker processes."""
 
     def __init__(self, spec: ReaderSpec) -> None:

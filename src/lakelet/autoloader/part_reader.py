@@ -27,7 +27,7 @@ _SMALL_BATCH = 2000  # rows; smaller batches are joined before they go to the JV
 _SHOWN = 500  # characters of a record in a message
 
 
-class FilesPartition(InputPartition):  # type: ignore[misc]
+class FilesPartition(InputPartition):
     """The work of one task."""
 
     def __init__(self, parts: Sequence[FilePart], after: int, up_to: int) -> None:

@@ -21,7 +21,7 @@ from lakelet.autoloader.state.ledger import Limits
 from lakelet.autoloader.state.offsets import batch_of, offset_of
 
 
-class CloudFilesDataSource(DataSource):  # type: ignore[misc]
+class CloudFilesDataSource(DataSource):
     """`format("cloudFiles")`."""
 
     @classmethod
@@ -58,7 +58,7 @@ class CloudFilesDataSource(DataSource):  # type: ignore[misc]
         return CloudFilesStreamReader(self._spec(schema))
 
 
-class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches (in the driver's helper process) and reads partitions (in worker processes)."""
 
     def __init__(self, spec: ReaderSpec) -> None:
@@ -95,5 +95,5 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def commit(self, end: dict[str, Any]) -> None:
         """Nothing depends on it: Spark does not call it for the last batch of availableNow."""
 
-    def read(self, partition: FilesPartition) -> Iterator[Any]:
+    def read(self, partition: FilesPartition) -> Iterator[Any]:  # type: ignore[override]
         return joined(PartReader(self._spec, partition).batches())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
@@ -70,7 +70,8 @@ def check(changes: DataFrame, shape: Layout) -> None:
             col(END) <= col(START), F.lit(f"an {END} that is not after its {START}")
         )
         identity.append(START)
-    found = put.where(bad.isNotNull()).select(bad.alias("why"), F.to_json(F.struct(*map(col, identity))).alias("row")).first()
+    unfit = put.where(bad.isNotNull()).select(bad.alias("why"), F.to_json(F.struct(*map(col, identity))).alias("row"))
+    found: Row | dict[str, Any] | None = unfit.first()
     if found is None:
         twice = put.groupBy(*map(col, identity)).count().where("count > 1")
         repeated = twice.select(F.to_json(F.struct(*map(col, identity))).alias("row")).first()

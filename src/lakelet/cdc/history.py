@@ -151,8 +151,8 @@ def rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
     )
     runs = marked.withColumn("__run", F.sum(F.col("__opens").cast("long")).over(order)).where(~F.col(DELETED))
     others = [n for n in shape.columns.fieldNames() if n not in shape.keys]
-    last = F.max_by(F.struct(*map(col, others), F.col("__next").alias(END)), F.col(SEQ))
-    grouped = runs.groupBy(*keys, "__run").agg(F.min(SEQ).alias(START), last.alias("__last"))
+    newest = F.max_by(F.struct(*map(col, others), F.col("__next").alias(END)), F.col(SEQ))
+    grouped = runs.groupBy(*keys, "__run").agg(F.min(SEQ).alias(START), newest.alias("__last"))
     columns = [col(n) if n in shape.keys else F.col("__last")[n].alias(n) for n in shape.columns.fieldNames()]
     return grouped.select(*columns, START, F.col("__last")[END].alias(END))
 

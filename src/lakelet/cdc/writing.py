@@ -412,7 +412,7 @@ def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | 
     to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
     metadata = json.dumps(to_be_counted(now.kept, to_state))
     settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: metadata}
-    if session.sparkContext.master.startswith("local"):
+    if str(session.sparkContext.master).startswith("local"):
         settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
     conf = session.conf
     for key, value in settings.items():

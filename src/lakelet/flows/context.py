@@ -261,7 +261,8 @@ class RunReader(QueryReader):
         source = self.environment.open_source(self.flow, number, spec, dry=False)
         self.opened.append(source)
         settled = self.settled[number] if number < len(self.settled) else None
-        return source.read_stream(self.spark, name=f"lakelet_source_{number}", settled=settled, changing=self.changing)
+        rows: DataFrame = source.read_stream(self.spark, name=f"lakelet_source_{number}", settled=settled, changing=self.changing)
+        return rows
 
     def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
         found = super().judged_view(dataset, frame)

@@ -24,7 +24,7 @@ _SET_BY_DELTA = frozenset({"spark.sql.parquet.fieldId.read.enabled", "spark.sql.
 _clone: ContextVar[Any] = ContextVar("lakelet_session_clone", default=None)
 
 
-class UpdateSession(SparkSession):  # type: ignore[misc]
+class UpdateSession(SparkSession):
     """A SparkSession whose JVM side is the clone of the flow that runs in the current thread, else the update's own clone."""
 
     def __init__(self, base: SparkSession) -> None:

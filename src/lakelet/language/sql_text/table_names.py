@@ -240,7 +240,7 @@ class _Walk:
     def __init__(
         self, spark: SparkSession, text: str, functions: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None
     ) -> None:
-        self.spark, self.text, self.functions, self.args = spark, text, functions, args
+        self.spark, self.text, self.functions, self.args = spark, text, functions, dict(args) if args else None
 
     def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())

@@ -144,11 +144,11 @@ def connect(java: JavaProcess) -> JavaGateway:
                 raise _start_failed(java)
             time.sleep(0.005)
         with java.connection.open("rb") as stream:
-            port, secret = read_int(stream), UTF8Deserializer().loads(stream)
+            port, secret = read_int(stream), UTF8Deserializer().loads(stream)  # type: ignore[no-untyped-call]
     finally:
         shutil.rmtree(java.connection.parent, ignore_errors=True)
     with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-        gateway = launch_gateway()
+        gateway = launch_gateway()  # type: ignore[no-untyped-call]
     gateway.proc = java.process
     return gateway
 

@@ -32,7 +32,8 @@ def record() -> None:
     spark = start_session(app_name="lakelet warm-up")
     with tempfile.TemporaryDirectory(prefix="lakelet-warmup-") as folder:
         exercise(spark, Path(folder))
-    process = spark.sparkContext._gateway.proc
+    gateway: Any = spark.sparkContext._gateway
+    process = gateway.proc
     spark.stop()
     process.stdin.close()
     process.wait(timeout=300)

@@ -63,9 +63,10 @@ class Named:
     def forget_made(self) -> None:
         """Drop what code made. Spark's own catalog belongs to the whole process."""
         session = SparkSession.getActiveSession()
-        for schema in {spark_name.split(".")[1] for spark_name in self.made.values()} if session is not None else ():
-            with suppress(PySparkException, Py4JError):
-                session._jsparkSession.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        if session is not None:
+            for schema in {spark_name.split(".")[1] for spark_name in self.made.values()}:
+                with suppress(PySparkException, Py4JError):
+                    session._jsparkSession.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
         self.made.clear()
 
 

@@ -18,7 +18,7 @@ _WHY = "Spark's own functions need its Java process"
 _OF_USERS = ("udf", "pandas_udf", "arrow_udf", "udtf", "arrow_udtf", "pandas_udtf")
 
 
-class AnyColumn(Column):  # type: ignore[misc]
+class AnyColumn(Column):
     """Whatever is done with it gives another one."""
 
     def __new__(cls, *_: Any, **__: Any) -> AnyColumn:

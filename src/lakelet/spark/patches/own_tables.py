@@ -22,7 +22,7 @@ _WRITES = (
 _FACTS = ("history", "detail", "clone", "cloneAtVersion", "cloneAtTimestamp")
 
 
-class OwnTable(DeltaTable):  # type: ignore[misc]
+class OwnTable(DeltaTable):
     """A dataset of the pipeline as a DeltaTable that is only read. `rows`: opens the dataset, and so makes it an input of the query."""
 
     def __init__(self, spark: SparkSession, name: str, rows: Callable[[], DataFrame]) -> None:

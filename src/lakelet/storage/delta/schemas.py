@@ -8,11 +8,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
 
 _INTEGERS: tuple[type[T.DataType], ...] = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
 
@@ -226,19 +229,20 @@ def _same_leaves(stored: T.DataType, incoming: T.DataType) -> bool:
     return bool(stored == incoming)
 
 
-def conformed(rows: Any, schema: T.StructType, *more: str) -> Any:
+def conformed(rows: DataFrame, schema: T.StructType, *more: str) -> DataFrame:
     """The rows with exactly the columns of `schema`, nested fields included, and `more` of their own; what they lack is NULL."""
     return rows.select(*(fitted_field(rows, field) for field in schema.fields), *more)
 
 
-def fitted_field(rows: Any, field: T.StructField) -> Any:
+def fitted_field(rows: DataFrame, field: T.StructField) -> Column:
     """The column of `rows` for a field of a table, with its name and type; NULL where they have none."""
     from pyspark.sql import functions as F
 
     found = next((f for f in rows.schema.fields if f.name.lower() == field.name.lower()), None)
     if found is None:
         return F.lit(None).cast(field.dataType).alias(field.name)
-    return fitted(F.col(f"`{found.name.replace('`', '``')}`"), found.dataType, field.dataType).alias(field.name)
+    column: Column = fitted(F.col(f"`{found.name.replace('`', '``')}`"), found.dataType, field.dataType)
+    return column.alias(field.name)
 
 
 def fitted(value: Any, have: T.DataType, want: T.DataType) -> Any:

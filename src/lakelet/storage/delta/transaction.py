@@ -22,8 +22,9 @@ class Transaction:
 
     def __init__(self, spark: SparkSession, path: Place) -> None:
         self.spark = spark
-        self._jvm: Any = spark._jvm
-        self._delta = self._jvm.org.apache.spark.sql.delta
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._delta = jvm.org.apache.spark.sql.delta
         self.path = path
         self._txn = self._delta.DeltaLog.forTable(spark._jsparkSession, str(path)).startTransaction()
 

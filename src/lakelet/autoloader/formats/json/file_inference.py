@@ -68,7 +68,7 @@ class FileInference:
         else:
             kind = finish(self._found, self._typing)
         found = to_spark(kind if kind is not None else Struct())
-        return found if self._wide is self._known else grow(self._wide, found)[0]
+        return found if self._wide is None or self._wide is self._known else grow(self._wide, found)[0]
 
     def _counts(self, kind: Type) -> bool:
         return not self._typing.drop_all_null or finish(kind, self._typing) is not None
