@@ -3,10 +3,14 @@
 # make test-slow: what takes minutes (an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
-.PHONY: setup run test test-adaptive test-crash test-long test-slow test-cloud corpus test-conformance lint sample clean
+# make coverage: which lines the tests below Spark reach.
+.PHONY: setup run test test-adaptive test-crash test-long test-slow test-cloud coverage corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
+# One process per core, each with a session of its own; a file's tests stay together.
+PROCESSES = $(shell nproc 2>/dev/null || echo 2)
+PARALLEL = -n $(PROCESSES) --dist loadfile
 
 setup:
 	@sh scripts/setup.sh
@@ -18,22 +22,25 @@ sample: setup
 	@test -d sample/landing || $(LAKELET) sample --rows $(ROWS) --seed 1 --out sample
 
 test: setup
-	@.venv/bin/python -m pytest
+	@.venv/bin/python -m pytest $(PARALLEL)
 
 test-adaptive: setup
-	@LAKELET_TEST_ADAPTIVE=1 .venv/bin/python -m pytest -m "not crash and not slow and not cloud" tests/spark
+	@LAKELET_TEST_ADAPTIVE=1 .venv/bin/python -m pytest $(PARALLEL) -m "not crash and not slow and not cloud" tests/spark
 
 test-crash: setup
-	@.venv/bin/python -m pytest -x -m "crash and not slow" tests/crash
+	@.venv/bin/python -m pytest -x $(PARALLEL) -m "crash and not slow" tests/crash
 
 test-long: setup
-	@.venv/bin/python -m pytest -x -m long
+	@.venv/bin/python -m pytest -x $(PARALLEL) -m long
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000
 
 test-cloud: setup
 	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
+
+coverage: setup
+	@.venv/bin/python -m pytest $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" --cov --cov-report=term tests/unit
 
 # Other people's pipelines, run as they are: fetched once (tests/conformance/README.md), then part of `make test` too.
 corpus: setup
@@ -44,6 +51,7 @@ test-conformance: corpus
 
 lint: setup
 	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 

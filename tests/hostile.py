@@ -65,10 +65,9 @@ def _lines(suffix: str, tag: str, records: Iterable[str | bytes], **more: Any) -
 
 
 def json_duplicates(rng: random.Random, tag: str) -> Hostile:
-    found = _lines(
+    return _lines(
         "json", tag, ['{"id":1,"id":2,"name":"@"}', '{"name":"@","name":"y"}', '{"name":"x","name":"@"}', '{"o":{"a":"@","a":1}}']
     )
-    return found
 
 
 def json_invalid_utf8(rng: random.Random, tag: str) -> Hostile:

@@ -25,7 +25,7 @@ import pytest
 from lakelet.cli.main import main
 from lakelet.config.tool_settings import _KEYS
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")
 LAKELET = ".venv/bin/lakelet "
 EXIT_CODE = '; echo "exit code $?"'
@@ -178,13 +178,13 @@ def test_the_event_log_page_names_every_event_and_field(project: Project, pytest
     assert {"flow_progress", "source_records"} <= {event["event_type"] for event in events}
     for event in events:
         kind = event["event_type"]
-        (row,) = re.findall(rf"^\| `{kind}` \|.*$", page, re.M)
+        (row,) = re.findall(rf"^\| `{kind}` \|.*$", page, re.MULTILINE)
         missing = [name for name in event["details"][kind] if f"`{name}`" not in row]
         assert not missing, f"{kind}: {missing}"
 
 
 def test_the_configuration_page_has_a_row_for_every_key(pytestconfig: pytest.Config) -> None:
     page = (pytestconfig.rootpath / "docs/reference/configuration.md").read_text(encoding="utf-8")
-    section = re.split(r"^## ", page, flags=re.M)[1]
-    named = [name for row in re.findall(r"^\| (`[^|]*) \|", section, re.M) for name in re.findall(r"`(\w+)`", row)]
+    section = re.split(r"^## ", page, flags=re.MULTILINE)[1]
+    named = [name for row in re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)]
     assert sorted(named) == sorted(_KEYS)

@@ -6,14 +6,14 @@ import shutil
 
 import pytest
 
-BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"^```(\w+)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def blocks(pytestconfig):
     text = (pytestconfig.rootpath / "docs/cookbook.md").read_text(encoding="utf-8")
     named = [(file, body) for _, file, body in BLOCK.findall(text)]
-    assert len(named) == len(re.findall(r"^```(python|yaml)$", text, re.M)), "a block does not start with its file name"
+    assert len(named) == len(re.findall(r"^```(python|yaml)$", text, re.MULTILINE)), "a block does not start with its file name"
     return named
 
 
@@ -49,7 +49,7 @@ def test_the_cookbook_works_as_printed(project, blocks, spark, load_pipeline):
 
 def test_the_line_of_recipe_1_declares_the_same_table(project, spark, load_pipeline, pytestconfig):
     text = (pytestconfig.rootpath / "docs/cookbook.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r'^    "refund_issued": .*,$', text, re.M)
+    (line,) = re.findall(r'^    "refund_issued": .*,$', text, re.MULTILINE)
     types = project / "pipelines/silver/event_types.py"
     types.write_text(types.read_text(encoding="utf-8").replace("EVENT_TYPES = {\n", "EVENT_TYPES = {\n" + line + "\n"), encoding="utf-8")
 

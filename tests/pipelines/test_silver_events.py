@@ -111,7 +111,9 @@ def test_rules_come_from_the_table_its_layer_and_its_columns(load_pipeline):
 
 
 def test_every_table_has_the_columns_of_the_contract(load_pipeline, logs, pytestconfig):
-    contract = dict(re.findall(r"^\| ([a-z_]+) \| (.* STRING.*) \|$", Path(pytestconfig.rootpath, "docs/system-a.md").read_text(), re.M))
+    contract = dict(
+        re.findall(r"^\| ([a-z_]+) \| (.* STRING.*) \|$", Path(pytestconfig.rootpath, "docs/system-a.md").read_text(), re.MULTILINE)
+    )
     assert len(contract) == 14
     nothing = {"router_logs": logs("")}
     tables = {

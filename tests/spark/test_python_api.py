@@ -30,7 +30,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def block() -> str:
-    found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.S)
+    found = re.search(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert found
     return found[1]
 

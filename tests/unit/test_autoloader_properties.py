@@ -342,7 +342,7 @@ def test_csv_records_are_read_as_the_slow_reader_reads_them(data: st.DataObject)
         for at, text in enumerate(record):
             name = header[at] if at < len(header) else f"_c{at}"
             known = at < len(header) and name in kinds
-            typed, kept = slow_field(text, kinds[name]) if known else (None, text if text else FITS)
+            typed, kept = slow_field(text, kinds[name]) if known else (None, text or FITS)
             if known:
                 values[name] = typed
             if kept is not FITS:

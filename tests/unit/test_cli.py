@@ -186,7 +186,11 @@ def test_validate(project, capsys):
     assert capsys.readouterr().err == "a is valid: 1 dataset, 1 flow, 0 expectations\n"
     assert main(["validate", "a.py", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
-        **{"valid": True, "pipeline": "a", "datasets": 1, "flows": 1, "expectations": 0},
+        "valid": True,
+        "pipeline": "a",
+        "datasets": 1,
+        "flows": 1,
+        "expectations": 0,
         "notices": [],
     }
 

@@ -166,7 +166,7 @@ def test_E14_a_wider_value_is_rescued_by_default(csv: Callable[..., Folder]) -> 
     source.columns()
     folder.put("b.csv", "id\n2147483648\n7\n")
     rows = folder.rows(of=source, only="b.csv")
-    assert [(row["id"], rescued(row)) for row in rows] in ([(7, None), (None, {"id": "2147483648"})],)
+    assert [(row["id"], rescued(row)) for row in rows] == [(7, None), (None, {"id": "2147483648"})]
 
 
 def test_E15_a_wider_value_widens_its_column(csv: Callable[..., Folder]) -> None:

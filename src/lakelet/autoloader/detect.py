@@ -19,8 +19,16 @@ from lakelet.base.errors import LakeletError
 
 _COMPRESSED = re.compile(r"\.(gz|gzip|bz2|deflate|snappy|zst|zstd|lz4)$", re.IGNORECASE)
 _EXTENSIONS: Mapping[str, str] = {
-    **{"json": "json", "jsonl": "json", "ndjson": "json", "csv": "csv", "xml": "xml", "txt": "text", "text": "text"},
-    **{"parquet": "parquet", "avro": "avro", "orc": "orc"},
+    "json": "json",
+    "jsonl": "json",
+    "ndjson": "json",
+    "csv": "csv",
+    "xml": "xml",
+    "txt": "text",
+    "text": "text",
+    "parquet": "parquet",
+    "avro": "avro",
+    "orc": "orc",
 }
 _MAGIC = ((b"PAR1", "parquet"), (b"Obj\x01", "avro"), (b"ORC", "orc"))
 _LOOKED_AT = 1000

@@ -53,7 +53,7 @@ def _stop(original: Any) -> Any:
         try:
             original(self)
         finally:
-            for registration in list(_open):
+            for registration in _open:
                 registration.close()
 
     return stop

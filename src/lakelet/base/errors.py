@@ -157,6 +157,7 @@ CODES: dict[str, CodeInfo] = {
     "STORE_FAILED": CodeInfo(_F, "an object store or a disk refused or could not do what was asked of it"),
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read"),
     "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
+    "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
     # environment
     "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
     "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),

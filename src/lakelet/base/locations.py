@@ -23,7 +23,7 @@ def caller_location() -> Location:
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        foreign = name.startswith(PACKAGE) or f"{os.sep}pyspark{os.sep}" in name or name.startswith("<frozen") or "functools" in name
+        foreign = name.startswith((PACKAGE, "<frozen")) or f"{os.sep}pyspark{os.sep}" in name or "functools" in name
         if not foreign:
             return code_location(name, frame.f_lineno)
         frame = frame.f_back

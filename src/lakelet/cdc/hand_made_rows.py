@@ -105,10 +105,9 @@ def _by_key(changes: DataFrame, before: Before, shape: Layout) -> DataFrame:
     """One row for each key: whether its row went, the sequence that row had, and the row that is there now."""
     keyed = changes.withColumns({key: F.col(_ROW)[key] for key in shape.keys})
     went, came = F.col(_COUNT) < 0, F.col(_COUNT) > 0
-    found = keyed.groupBy(*map(col, shape.keys)).agg(
+    return keyed.groupBy(*map(col, shape.keys)).agg(
         F.max(went).alias(_REMOVED), F.max(_WAS).alias(_WAS), F.first(F.when(came, F.col(_ROW)), ignorenulls=True).alias(_NOW)
     )
-    return found
 
 
 def _latest(changes: DataFrame, before: Before, shape: Layout) -> DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -52,7 +53,7 @@ def sample(
         raise LakeletError(
             "USAGE", f"missing: {', '.join(missing)}", todo="For example: lakelet sample --rows 100000 --seed 1 --out sample"
         )
-    from lakelet.project import samples
+    samples = _samples()
 
     report = samples.generate(out, rows=rows, seed=seed, drops=drops, append=append, beyond_watermark=beyond_watermark)
     samples.write_expected(out)
@@ -70,7 +71,8 @@ def check_sample(
 ) -> None:
     """Compare the stored tables with what the sample expects."""
     from lakelet.inspection.inspector import read_arrow
-    from lakelet.project import samples
+
+    samples = _samples()
 
     root = storage_root(storage)
 
@@ -113,3 +115,18 @@ def doctor(
     write_lines(lines, sys.stdout)
     if not found.can_run(checks):
         raise typer.Exit(int(ExitCode.ENVIRONMENT))
+
+
+def _samples() -> ModuleType:
+    """The generator of sample data. Raises SAMPLES_MISSING."""
+    try:
+        from lakelet.project import samples
+    except ModuleNotFoundError as problem:
+        if problem.name != "orjson":
+            raise
+        raise LakeletError(
+            "SAMPLES_MISSING",
+            "sample data is written and checked with the Python package orjson, which is not installed here",
+            todo="Install the extra: pip install 'lakelet[samples]'.",
+        ) from None
+    return samples

@@ -268,7 +268,7 @@ class RemoteStore:
 
     def open(self, path: str) -> BinaryIO:
         with _told(self.shown(path)):
-            return cast(BinaryIO, io.BufferedReader(_Told(self.system.open_input_file(path), self.shown(path)), _BUFFER))
+            return cast("BinaryIO", io.BufferedReader(_Told(self.system.open_input_file(path), self.shown(path)), _BUFFER))
 
     def read(self, path: str) -> bytes:
         with _told(self.shown(path)), self.system.open_input_stream(path) as stream:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.storage.eventlog.events import WARN
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass

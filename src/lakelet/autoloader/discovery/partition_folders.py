@@ -30,7 +30,7 @@ def source_root(path: str) -> str:
 
 def folder_values(path: str, root: str) -> dict[str, str | None]:
     """Name → decoded text of the segments `name=value` between `root` and the file."""
-    below = path[len(root) :] if path.startswith(root) else path
+    below = path.removeprefix(root)
     found: dict[str, str | None] = {}
     for segment in below.split("/")[:-1]:
         name, equals, value = segment.partition("=")

@@ -47,7 +47,7 @@ def decompressed(stream: BinaryIO, ending: str, uri: str) -> BinaryIO:
     stream.seek(0)
     if empty:
         return stream
-    return cast(BinaryIO, io.BufferedReader(_Plain(_READERS[ending](stream), stream, uri), _PIECE))
+    return cast("BinaryIO", io.BufferedReader(_Plain(_READERS[ending](stream), stream, uri), _PIECE))
 
 
 class _Plain(io.RawIOBase):

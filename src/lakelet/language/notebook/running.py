@@ -113,7 +113,7 @@ class Sources:
             raise LakeletError("NOTEBOOK_NOT_FOUND", f"%run {path} comes back to a notebook that is running", where=where, why=shown)
         if file in self._done:
             taken = {name: value for name, value in vars(self._done[file]).items() if not name.startswith("__")}
-            vars(frame.module).update({name: value for name, value in taken.items() if name not in ("dbutils",)})
+            vars(frame.module).update({name: value for name, value in taken.items() if name != "dbutils"})
             return True
         if file in {one.resolve() for one in self.files}:
             self._done[file] = frame.module

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    pass
 from lakelet.language.sql_text.table_names import without_strings
 
 _PATH = re.compile(r"[\w`\])]\s*:(?!:)\s*[\w`\['\"]")  # in text without the content of its strings

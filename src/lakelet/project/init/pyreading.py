@@ -233,7 +233,7 @@ class _Visitor:
             if one not in self.reading.paths:
                 self.reading.paths.append(one)
 
-    # -------------------------------------------------------------------------------------------------------- imports
+    # ---- imports of modules
 
     def _imports(self, node: ast.Import | ast.ImportFrom) -> None:
         for _, module in imported_modules(node, self.file.path):

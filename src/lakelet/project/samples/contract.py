@@ -27,7 +27,7 @@ ARROW_TYPES: Mapping[Type, pa.DataType] = {
 
 
 def _columns(text: str) -> dict[str, Type]:
-    return {name: cast(Type, kind) for name, kind in (column.split() for column in text.split(","))}
+    return {name: cast("Type", kind) for name, kind in (column.split() for column in text.split(","))}
 
 
 @dataclass(frozen=True)

@@ -80,15 +80,33 @@ def _reader_of_user() -> Watching | None:
 
 
 _ACTIONS = {
-    **{"collect": "1.3.0", "count": "1.3.0", "first": "1.3.0", "head": "1.3.0", "take": "1.3.0", "tail": "3.0.0", "isEmpty": "3.3.0"},
-    **{"show": "1.3.0", "toPandas": "1.3.0", "toArrow": "4.0.0", "toLocalIterator": "2.0.0", "checkpoint": "2.1.0"},
-    **{"localCheckpoint": "2.3.0"},
+    "collect": "1.3.0",
+    "count": "1.3.0",
+    "first": "1.3.0",
+    "head": "1.3.0",
+    "take": "1.3.0",
+    "tail": "3.0.0",
+    "isEmpty": "3.3.0",
+    "show": "1.3.0",
+    "toPandas": "1.3.0",
+    "toArrow": "4.0.0",
+    "toLocalIterator": "2.0.0",
+    "checkpoint": "2.1.0",
+    "localCheckpoint": "2.3.0",
 }
 _WRITES: dict[str, dict[str, str]] = {
     owners.FRAME: {"foreach": "1.3.0", "foreachPartition": "1.3.0"},
     owners.BATCH_WRITER: {
-        **{"save": "1.4.0", "saveAsTable": "1.4.0", "insertInto": "1.4.0", "json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0"},
-        **{"orc": "1.5.0", "text": "1.6.0", "xml": "4.0.0", "jdbc": "1.4.0"},
+        "save": "1.4.0",
+        "saveAsTable": "1.4.0",
+        "insertInto": "1.4.0",
+        "json": "1.4.0",
+        "csv": "2.0.0",
+        "parquet": "1.4.0",
+        "orc": "1.5.0",
+        "text": "1.6.0",
+        "xml": "4.0.0",
+        "jdbc": "1.4.0",
     },
     owners.TABLE_WRITER: dict.fromkeys(("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"), "3.1.0"),
     owners.STREAM_WRITER: {"start": "2.0.0", "toTable": "3.1.0"},

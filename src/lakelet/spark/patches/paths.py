@@ -126,8 +126,13 @@ _READS = {"load": "1.4.0", "json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0", 
 _STREAMS = {"load": "2.0.0", "json": "2.0.0", "csv": "2.0.0", "parquet": "2.0.0", "orc": "2.3.0", "text": "2.0.0", "xml": "4.0.0"}
 _WRITES = {"save": "1.4.0", "json": "1.4.0", "csv": "2.0.0", "parquet": "1.4.0", "orc": "1.5.0", "text": "1.6.0", "xml": "4.0.0"}
 _FILES_OF_CONTEXT = {
-    **{"textFile": "0.7.0", "wholeTextFiles": "1.0.0", "binaryFiles": "1.3.0", "binaryRecords": "1.3.0", "sequenceFile": "1.3.0"},
-    **{"newAPIHadoopFile": "1.1.0", "hadoopFile": "1.1.0"},
+    "textFile": "0.7.0",
+    "wholeTextFiles": "1.0.0",
+    "binaryFiles": "1.3.0",
+    "binaryRecords": "1.3.0",
+    "sequenceFile": "1.3.0",
+    "newAPIHadoopFile": "1.1.0",
+    "hadoopFile": "1.1.0",
 }
 _WITH_OPTIONS = {
     owners.BATCH_READER: ("1.5.0", "1.4.0"),

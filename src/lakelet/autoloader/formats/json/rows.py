@@ -236,7 +236,7 @@ def _unknown_inside(value: Node, data_type: Any, reader: RowReader, path: str) -
     kind = data_type.typeName()
     if kind == "struct" and isinstance(value, Obj):
         part = _Struct([(f.name, f.dataType) for f in data_type.fields], reader, prefix=path + ".").unknown_part(value)
-        return part if part else None
+        return part or None
     if kind == "array" and isinstance(value, list) and not isinstance(value, Obj):
         inside = (_unknown_inside(item, data_type.elementType, reader, path + ".element") for item in value)
         parts = [part for part in inside if part is not None]
