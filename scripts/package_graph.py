@@ -1,7 +1,7 @@
 """The packages of src/lakelet and their imports as a Mermaid chart: `python scripts/package_graph.py`.
 
 An arrow goes from a package to one that it imports; arrows that follow from others (a → b → c makes a → c) are left out.
-`docs/how-it-works.md` shows the chart; `tests/unit/test_package_graph.py` compares the two.
+`docs/how-it-works.md` shows the chart; `tests/unit/house/test_package_graph.py` compares the two.
 """
 
 from __future__ import annotations

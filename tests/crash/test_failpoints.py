@@ -17,7 +17,7 @@ RESETTING = {"reset.recorded"}
 REPAIRING = {"update.repaired"}  # only reached by an update that follows a killed one
 LEAVES_NO_TRACE = {"lease.acquired"}  # the update had not begun
 AFTER_CHANGES = {"ledger.replanned"}  # only reached when the files of a batch have changed
-ELSEWHERE = ("changes.", "events.compact")  # test_change_tables.py, tests/unit/test_eventlog_table.py
+ELSEWHERE = ("changes.", "events.compact")  # test_change_tables.py, tests/unit/storage/test_eventlog_table.py
 COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES]
 
 

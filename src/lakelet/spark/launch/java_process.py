@@ -2,7 +2,7 @@
 
 Used by `session` only. pyspark's own way goes through two shell scripts, a Python process and a Java process that merely prints
 the command line; composing that line here saves them, lets Python's imports overlap with the start of Java, and keeps what Java writes
-off the user's terminal. The line is the one that Spark's launcher prints (`tests/spark/test_session.py` compares them).
+off the user's terminal. The line is the one that Spark's launcher prints (`tests/spark/spark/test_session.py` compares them).
 """
 
 from __future__ import annotations
