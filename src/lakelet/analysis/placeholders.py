@@ -16,7 +16,7 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config.named_tables import mark
-from lakelet.language.model import Dataset, Flow
+from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.spark.names.file_states import STATES
 from lakelet.spark.names.named_tables import named
@@ -82,7 +82,7 @@ class StandInReader(QueryReader):
         where = self.flow.where if self.flow is not None and own else caller_location()
         flows = self.catalog.flows[dataset.name.key]
         text = stream_sources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
-        if any(f.changes is not None for f in flows):
+        if found.kind is Kind.MATERIALIZED_VIEW or any(f.changes is not None for f in flows):
             self.catalog.streamed.add(dataset.name.key)
         if text:
             self.notices.append(Notice(text, where))

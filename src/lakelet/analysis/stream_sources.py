@@ -40,8 +40,8 @@ def check_streamed(
         why = "its query aggregates without a watermark, so every update replaces its rows; a stream reads added rows only"
         raise _updated(dataset, where, why, ", or give its query a watermark, so that finished groups are added", batch="as a batch")
     if kind is Kind.MATERIALIZED_VIEW:
-        text = f"{dataset.name} is a materialized view: the stream fails once it is computed again"
-        return f"{text}; with skipChangeCommits it goes on, without the new content"
+        text = f"{dataset.name} is a materialized view: the stream gets the rows that are added to it, and fails once one changes or goes"
+        return f"{text}; with skipChangeCommits it goes on, without what that update brings"
     return None
 
 

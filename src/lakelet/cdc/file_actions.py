@@ -24,11 +24,6 @@ class FileTransaction(Transaction):
         found = self._txn.filterFiles()
         return [found.apply(i) for i in range(found.size())]
 
-    def rows_of(self, files: Sequence[Any]) -> DataFrame:
-        """The rows of some of the files."""
-        log = self._txn.deltaLog()
-        return DataFrame(log.createDataFrame(self._txn.snapshot(), self._seq(files), False, self._option(None)), self.spark)
-
     def rows_at(self, version: int) -> DataFrame:
         """The table's rows in another version."""
         return self.spark.read.format("delta").option("versionAsOf", str(version)).load(str(self.path))
@@ -52,12 +47,6 @@ class FileTransaction(Transaction):
     def action(self, action: Mapping[str, Any]) -> Any:
         """An action, given as the log spells it."""
         return self._delta.actions.Action.fromJson(json.dumps(action))
-
-    def _seq(self, items: Sequence[Any]) -> Any:
-        found = self._jvm.java.util.ArrayList(len(items))
-        for item in items:
-            found.add(item)
-        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
 
 
 def by_id(files: Sequence[Any]) -> dict[FileId, Any]:

@@ -56,7 +56,10 @@ def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, b
 
 
 def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
-    """Compute the view and replace its content. Raises LakeletError; then the table is as before."""
+    """Compute the view and replace its content, or add to it where a stream reads it (UP-6).
+
+    Raises LakeletError; then the table is as before.
+    """
     environment = run.environment
     state = _state(run, inputs, run.stored().input_versions)  # before reading: newer data only means one more run
     if environment.widened:  # its inputs may have columns that were not there when it was analysed; the next update will know them
@@ -73,7 +76,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                     return {"lakelet": facts}, True
 
                 spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation)
-                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure)
+                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=run.is_streamed())
             if written.mapped:
                 emit_mapping(run, spec.schema)
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:

@@ -168,7 +168,7 @@ class FlowRun:
         return self.environment.storage.at(self.stored().path)
 
     def is_streamed(self) -> bool:
-        """Whether a stream of the pipeline reads the rows of this change table."""
+        """Whether a stream of the pipeline reads the rows of this change table or materialized view."""
         return self.dataset.name.key in self.environment.catalog.streamed
 
     def generation(self) -> str:

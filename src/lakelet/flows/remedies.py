@@ -37,7 +37,7 @@ _SOURCES_CHANGED = (
     'For input string: "{',
 )
 _VERSION = re.compile(r"at version (\d+)")
-_PATH = re.compile(r"can be found at path (?:file:)?(\S+?)\.?(?=\s|$)")
+_PATH = re.compile(r"can be found at path (?:file:)?(.+?)\.?(?=\s+SQLSTATE|\s*$)", re.MULTILINE)
 _COUNTS = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]")
 _OPERATORS = re.compile(r"OperatorName: (\w+)")
 

@@ -128,6 +128,41 @@ def test_a_full_refresh_may_bring_the_first_odd_name(project):
     assert shown(p, "bronze", "id", ODD) == shown(p, "gold", "id", ODD) == [(1, "u")]
 
 
+def test_a_table_with_odd_names_may_keep_a_change_feed(project):
+    code = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    FED = {"delta.enableChangeDataFeed": "true"}
+
+    @dlt.table(table_properties=FED)
+    def landed():
+        return spark.readStream.schema("id int").json(spark.conf.get("landing")).select(F.col("id").alias("the id"))
+
+    @dlt.table(table_properties=FED)
+    def view():
+        return dlt.read("landed").select((F.col("the id") * 10).alias("ten times"), F.array("the id").alias("id, alone"){more})
+
+    @dlt.table
+    def changes():
+        return spark.readStream.option("readChangeFeed", "true").table("view").select(F.col("ten times").alias("n"), "_change_type")
+    """
+    p = project(code.replace("{more}", ""))
+    p.arrive("a.json", {"id": 1})
+    p.run()
+    assert p.rows("landed") == [1]
+    p.arrive("b.json", {"id": 2})
+    p.run()
+    assert p.rows("view") == [(10, [1]), (20, [2])]
+    assert (20, "insert") in p.rows("changes")
+    p.arrive("c.json", {"id": 3})
+    p.write(code.replace("{more}", ', F.col("the id").alias("and more")')).run()
+    p.arrive("d.json", {"id": 4})
+    p.run()
+    assert p.rows("view") == [(10, [1], 1), (20, [2], 2), (30, [3], 3), (40, [4], 4)]
+    assert (40, "insert") in p.rows("changes")
+
+
 def test_a_new_table_is_made_with_column_mapping(project):
     p = project(PIPELINE.replace("{declared}", ""))
     p.arrive("1.json", {"id": 1, "kind": "x", ODD: "u"}, folder="odd")

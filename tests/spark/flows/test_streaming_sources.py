@@ -152,7 +152,7 @@ def test_an_update_of_a_streamed_table_fails_its_readers_unless_they_skip_it_or_
     assert p.rows("plain") == [(1, "changed"), (2, "y"), (3, "z")]
 
 
-def test_a_materialized_view_can_be_streamed_until_it_is_computed_again(project):
+def test_a_materialized_view_can_be_streamed_until_a_row_of_it_changes(project):
     p = project(
         EVENTS
         + """
@@ -173,7 +173,7 @@ def test_a_materialized_view_can_be_streamed_until_it_is_computed_again(project)
     p.run()
     assert p.rows("seen") == [("x", 1)]
     told = [e.message for e in p.events if e.event_type == "notice"]
-    assert len([m for m in told if "materialized view" in m and "computed again" in m]) == 1
+    assert len([m for m in told if "materialized view" in m and "once one changes or goes" in m]) == 1
     p.run()
     assert set(p.statuses().values()) == {"IDLE"}
     p.arrive("b.json", {"id": 2, "kind": "x"}, folder="events")
@@ -181,6 +181,80 @@ def test_a_materialized_view_can_be_streamed_until_it_is_computed_again(project)
     assert p.errors() == {"seen": "STREAM_SOURCE_CHANGED"}
     assert p.rows("kinds") == [("x", 2)]
     assert p.rows("skipping") == [("x", 1)]
+
+
+def test_a_stream_gets_what_is_added_to_a_materialized_view_and_nothing_of_an_unchanged_one(project):
+    p = project(
+        EVENTS
+        + """
+    @dlt.table(partition_cols=["kind"], table_properties={"delta.enableChangeDataFeed": "true"})
+    def shouted():
+        return dlt.read("events").select(F.upper("kind").alias("kind"), "id", F.array("id").alias("list of ids"))
+
+    @dlt.table
+    def made():
+        return spark.createDataFrame([(1, "a"), (1, "a"), (2, None)], "id int, kind string")
+
+    @dlt.table
+    def of_shouted():
+        return dlt.read_stream("shouted").select("id", "kind")
+
+    @dlt.table
+    def of_made():
+        return spark.readStream.table("made").select("id", "kind")
+
+    dlt.create_streaming_table("latest")
+    dlt.apply_changes(target="latest", source="shouted", keys=["kind"], sequence_by="id", column_list=["kind", "id"])
+"""
+    )
+    p.arrive("a.json", {"id": 1, "kind": "x"}, {"id": 1, "kind": "x"}, {"id": 2, "kind": "y"}, folder="events")
+    p.run()
+    p.arrive("b.json", {"id": 1, "kind": "x"}, {"id": 3, "kind": "y"}, folder="events")
+    p.run()  # one row is there three times now
+    assert p.rows("of_shouted") == [(1, "X"), (1, "X"), (1, "X"), (2, "Y"), (3, "Y")]
+    assert [row[:2] for row in p.rows("shouted")] == [("X", 1), ("X", 1), ("X", 1), ("Y", 2), ("Y", 3)]
+    assert p.rows("latest") == [("X", 1), ("Y", 3)]
+    assert p.rows("made") == p.rows("of_made") == [(1, "a"), (1, "a"), (2, None)]
+    before = p.versions()
+    files = {name: sorted(p.path(name).rglob("*.parquet")) for name in ("made", "shouted")}
+    p.run()
+    assert p.versions() == before
+    assert {name: sorted(p.path(name).rglob("*.parquet")) for name in ("made", "shouted")} == files
+    assert p.statuses()["of_made"] == "IDLE"
+
+
+def test_a_streamed_view_is_replaced_where_rows_go_or_cannot_be_compared_or_its_columns_change(project):
+    code = (
+        EVENTS
+        + """
+    @dlt.table
+    def view():
+        return dlt.read("events").where("id > {least}").select({columns})
+
+    @dlt.table
+    def mapped():
+        return dlt.read("events").select(F.create_map("kind", "id").alias("ids"))
+
+    @dlt.table
+    def of_view():
+        return spark.readStream.option("skipChangeCommits", "true").table("view").select("id")
+
+    @dlt.table
+    def of_mapped():
+        return spark.readStream.option("skipChangeCommits", "true").table("mapped")
+"""
+    )
+    p = project(code.replace("{least}", "0").replace("{columns}", '"id"'))
+    p.arrive("a.json", {"id": 1, "kind": "x"}, {"id": 2, "kind": "y"}, folder="events")
+    p.run()
+    p.arrive("b.json", {"id": 3, "kind": "z"}, folder="events")
+    p.run()
+    assert (p.rows("view"), p.rows("of_view")) == ([1, 2, 3], [1, 2, 3])
+    assert (len(p.rows("mapped")), len(p.rows("of_mapped"))) == (3, 2)
+    p.write(code.replace("{least}", "1").replace("{columns}", '"id"')).run()
+    assert (p.rows("view"), p.rows("of_view")) == ([2, 3], [1, 2, 3])
+    p.write(code.replace("{least}", "0").replace("{columns}", '"id", "kind"')).run()
+    assert (p.rows("view"), p.rows("of_view")) == ([(1, "x"), (2, "y"), (3, "z")], [1, 2, 3])
 
 
 @pytest.mark.long

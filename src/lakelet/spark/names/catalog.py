@@ -27,7 +27,7 @@ class Catalog:
     feeds: set[str] = field(default_factory=set)
     """Keys of the datasets whose change feed the pipeline reads; analysis finds them."""
     streamed: set[str] = field(default_factory=set)
-    """Keys of the change tables whose rows a stream of the pipeline reads; analysis finds them."""
+    """Keys of the change tables and materialized views whose rows a stream of the pipeline reads; analysis finds them."""
 
     @classmethod
     def of(cls, definitions: Definitions, namespace: Namespace, stored: HeldTables) -> Catalog:

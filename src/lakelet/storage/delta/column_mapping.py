@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MODE = "delta.columnMapping.mode"
 """Table property: how Delta finds a column in its files. `none` by the column's name, `name` and `id` by a name of Delta's own."""
 
+_NOTED = "delta.columnMapping."
 _FORBIDDEN = frozenset(" ,;{}()\n\t=")
 _SHOWN = 3
 
@@ -98,6 +99,34 @@ def _declaration() -> str:
 def switches(transaction: Transaction, spec: TableSpec) -> bool:
     """Whether a write of `spec` switches column mapping on."""
     return is_mapped(spec.properties or {}) and not is_mapped(transaction.properties)
+
+
+def keeping(stored: T.StructType, wanted: T.StructType) -> T.StructType:
+    """The columns `wanted` with the ids and names in files that a table with the columns `stored` has for those it keeps.
+
+    Delta takes a column without them for another one: the change feed of a mapped table, and streams over it, refuse one that was replaced.
+    """
+    known = {field.name: field for field in stored.fields}
+    return T.StructType([_kept(known.get(field.name), field) for field in wanted.fields])
+
+
+def _kept(stored: T.StructField | None, wanted: T.StructField) -> T.StructField:
+    if stored is None or stored.dataType.simpleString() != wanted.dataType.simpleString():
+        return wanted
+    noted = {key: value for key, value in stored.metadata.items() if key.startswith(_NOTED)}
+    return T.StructField(wanted.name, _kept_type(stored.dataType, wanted.dataType), wanted.nullable, {**wanted.metadata, **noted})
+
+
+def _kept_type(stored: T.DataType, wanted: T.DataType) -> T.DataType:
+    """`wanted`, a type of the same description as `stored`, with what is noted of the fields inside."""
+    if isinstance(stored, T.StructType) and isinstance(wanted, T.StructType):
+        return keeping(stored, wanted)
+    if isinstance(stored, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return T.ArrayType(_kept_type(stored.elementType, wanted.elementType), wanted.containsNull)
+    if isinstance(stored, T.MapType) and isinstance(wanted, T.MapType):
+        key, value = _kept_type(stored.keyType, wanted.keyType), _kept_type(stored.valueType, wanted.valueType)
+        return T.MapType(key, value, wanted.valueContainsNull)
+    return wanted
 
 
 def prepared(transaction: Transaction, spec: TableSpec) -> Transaction:

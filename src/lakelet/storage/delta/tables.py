@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
+from lakelet.config.properties import look_up
 from lakelet.files.paths import Place, names_in
-from lakelet.storage.delta import column_mapping, schemas
-from lakelet.storage.delta.table_spec import TableSpec
+from lakelet.storage.delta import column_mapping, growth, schemas
+from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction
 
 # ------------------------------------------------------------------------------------------------------------ reading
@@ -208,6 +209,17 @@ def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_
         return mapped
 
 
+def _made_before(spark: SparkSession, path: Place, spec: TableSpec) -> bool:
+    """Make a table that its first rows cannot make in their commit; whether it got column mapping with it.
+
+    Clustering is set up by Delta's builder, and Delta refuses rows in the commit that gives columns to a mapped table with a change feed.
+    """
+    properties = spec.properties or {}
+    fed = (look_up(properties, CHANGE_FEED) or "").lower() == "true"
+    apart = bool(spec.cluster_by) or (fed and column_mapping.is_mapped(properties))
+    return apart and TableLog(path).version() < 0 and create_if_absent(spark, path, spec, user_metadata={})
+
+
 def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None:
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
@@ -250,8 +262,7 @@ def append(
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
     """
-    if spec.cluster_by and TableLog(path).version() < 0:
-        create_if_absent(spark, path, spec, user_metadata={})
+    made = _made_before(spark, path, spec)
     with lock_of(path).shared():
         transaction = Transaction(spark, path)
         if replayed and transaction.read_version >= 0 and transaction.done(*app):
@@ -259,11 +270,12 @@ def append(
         outdated = transaction.outdated(spec)
         wanted = spec if outdated else _merged(transaction, spec)
         if not outdated and transaction.described(wanted, replace=False):
-            return _append(transaction, rows, wanted, app, measure, truncate=whole)
+            written = _append(transaction, rows, wanted, app, measure, truncate=whole)
+            return replace(written, mapped=made and written.version is not None)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
-        mapped = column_mapping.switches(transaction, spec)
+        mapped = made or column_mapping.switches(transaction, spec)
         transaction = column_mapping.prepared(transaction, spec)
         wanted = spec if truncate else _merged(transaction, spec)
         transaction.describe(wanted, replace=truncate)
@@ -292,19 +304,30 @@ def _append(
     return Written(version, len(files))
 
 
-def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, measure: Measure) -> Written:
-    """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content."""
-    if spec.cluster_by and TableLog(path).version() < 0:
-        create_if_absent(spark, path, spec, user_metadata={})
+def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, measure: Measure, streamed: bool = False) -> Written:
+    """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
+
+    `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
+    """
+    made = _made_before(spark, path, spec)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
-        mapped = column_mapping.switches(transaction, spec)
+        mapped = made or column_mapping.switches(transaction, spec)
         transaction = column_mapping.prepared(transaction, spec)
+        if column_mapping.is_mapped(transaction.properties):
+            spec = replace(spec, schema=column_mapping.keeping(transaction.schema, spec.schema))
+        keeps = streamed and growth.can_grow(transaction, spec)
+        same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
-        removed = transaction.removals() if transaction.read_version >= 0 else []
         files = transaction.write(aligned(rows, spec.schema))
         reached("view.files_written")
         kept, _ = measure()
-        version = transaction.commit([*removed, *files], user_metadata=kept, replace=True)
+        added = growth.lacks(transaction, files) if keeps else None
+        if added is None:
+            removed = transaction.removals() if transaction.read_version >= 0 else []
+            version = transaction.commit([*removed, *files], user_metadata=kept, replace=True)
+        else:
+            version = transaction.commit(added, user_metadata=kept) if added or not same else transaction.read_version
+            transaction.discard(files)
         reached("view.committed")
         return Written(version, len(files), mapped)

@@ -140,10 +140,22 @@ class Transaction:
         """The table's rows in the version the transaction started from, with all its columns."""
         return self.spark.read.format("delta").option("versionAsOf", str(self.read_version)).load(str(self.path))
 
+    def rows_of(self, files: Sequence[Any]) -> DataFrame:
+        """The rows of some files of the table, or of files that `write` made."""
+        log = self._txn.deltaLog()
+        return DataFrame(log.createDataFrame(self._txn.snapshot(), self._seq(files), False, self._option(None)), self.spark)
+
     def write(self, rows: DataFrame) -> list[Any]:
         """Write the rows' files; they become visible with `commit`. Returns Delta's file actions."""
         files = self._txn.writeFiles(rows._jdf)
         return [files.apply(i) for i in range(files.size())]
+
+    def discard(self, files: Sequence[Any]) -> None:
+        """Delete files that `write` made and that no commit names."""
+        log = self._txn.deltaLog()
+        system = log.dataPath().getFileSystem(log.newDeltaHadoopConf())
+        for file in files:
+            system.delete(file.absolutePath(log), False)
 
     def removals(self) -> list[Any]:
         """Actions that remove every file the table has."""
@@ -161,6 +173,12 @@ class Transaction:
             changes.add(self._delta.actions.SetTransaction(app[0], app[1], self._option(int(time.time() * 1000))))
         sequence = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(changes).toSeq()
         return int(self._txn.commit(sequence, self._operation(json.dumps(user_metadata), replace)))
+
+    def _seq(self, items: Sequence[Any]) -> Any:
+        found = self._jvm.java.util.ArrayList(len(items))
+        for item in items:
+            found.add(item)
+        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
 
     def _operation(self, user_metadata: str, replace: bool) -> Any:
         mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Overwrite" if replace else "Append")
