@@ -221,6 +221,19 @@ def test_own_tables_read_by_full_name_tell_catalog_and_schema(repository):
     assert (namespace.catalog, namespace.schema) == ("workspace", "shop")
 
 
+def test_a_dataset_may_be_called_like_the_table_that_it_is_made_of_by_way_of_others(repository):
+    folder = repository(
+        **{
+            "stage.py": "import dlt\n@dlt.table(name='staged')\ndef staged():\n    return spark.read.table('crm.source.orders')\n"
+            "@dlt.table\ndef clean():\n    return spark.read.table('staged')\n",
+            "target.py": "import dlt\ndlt.create_streaming_table('orders')\n"
+            "dlt.create_auto_cdc_flow(target='orders', source='clean', keys=['id'], sequence_by='at')\n",
+        }
+    )
+    assert [one.name for one in only(start(folder)).tables] == ["crm.source.orders"]
+    assert load_config([str(folder)], environ={}).namespace.catalog == "main"
+
+
 def test_names_that_only_running_tells_are_learned_without_spark_and_without_writing(repository):
     code = (
         "import dlt\n"
@@ -299,6 +312,24 @@ def test_code_that_lies_below_another_project_stays_there(repository):
     report = start(folder).report
     assert [one.name for one in only(start(folder, write=False)).datasets] == ["a"]
     assert report.projects == ["theirs/databricks.yml"]
+
+
+def test_a_folder_with_nothing_but_other_projects_names_them(repository):
+    folder = repository(**{"deep/shop/databricks.yml": "bundle: {name: x}\n", "deep/shop/b.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1"})
+    with pytest.raises(LakeletError) as error:
+        start(folder)
+    assert f"deep/shop/databricks.yml: a project of its own; lakelet init {folder / 'deep/shop'}" in str(error.value)
+
+
+def test_the_modules_that_lakelet_puts_in_place_are_not_missing(repository):
+    lines = [
+        "import databricks.pipelines as dp",
+        "import databricks.other",
+        "@dp.materialized_view",
+        "def a():",
+        "    return spark.range(1)",
+    ]
+    assert [one.module for one in only(start(repository(**{"a.py": "\n".join(lines)}))).missing] == ["databricks.other"]
 
 
 @pytest.mark.parametrize(

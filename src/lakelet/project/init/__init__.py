@@ -17,7 +17,7 @@ from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of
 from lakelet.project.init.report import Report, as_json, report_on
 from lakelet.project.init.report_text import report_lines
-from lakelet.project.init.repository import read_repository
+from lakelet.project.init.repository import Found, read_repository
 
 __all__ = ["Report", "Started", "as_json", "report_lines", "start"]
 
@@ -31,6 +31,11 @@ class Started:
     report: Report
     written: Path | None
     existing: Path | None
+
+
+def _projects_below(found: Found) -> list[str]:
+    """A line for each project further down, whose code was left to it."""
+    return [f"{file.relative_to(found.folder)}: a project of its own; lakelet init {file.parent}" for file in found.projects[:5]]
 
 
 def _declared(folder: Path) -> dict[str, tuple[Path, ...]]:
@@ -63,7 +68,7 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
         raise LakeletError(
             "NO_SOURCES",
             f"no pipeline source file in {folder}",
-            why="\n".join(f"{file}: {why}" for file, why in report.aside[:5]) or None,
+            why="\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None,
             todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
         )
     written = None

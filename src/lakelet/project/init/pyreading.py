@@ -164,7 +164,7 @@ class _Visitor:
             check_call(*found, node, None, lambda value: self.reader.text(value, scope), self._refuse(node))
         source = argument(node, "source")
         if source is not None and self.reader.constant(source, scope):
-            self._table(source, scope)
+            self._table(source, scope, into=self.reader.text(argument(node, "target"), scope))
         if name == "create_sink":
             self._format(argument(node, "format") or (node.args[1] if len(node.args) > 1 else None), scope)
 
@@ -179,13 +179,14 @@ class _Visitor:
         if node is not None and text is not None:
             check_format(text, self._refuse(node))
 
-    def _table(self, node: ast.expr | None, scope: Scope) -> None:
+    def _table(self, node: ast.expr | None, scope: Scope, *, into: str = "") -> None:
+        """A table that is read; `into`: the target of the change flow that does."""
         if node is None:
             return
         text = self.reader.text(node, scope)
         last = text.split(".")[-1]
         if text and not text.startswith("/") and self.holes.first_in(last) is None:
-            self.reading.tables.append(TableRead(self.holes.shown(text), self._place(node), self._reader()))
+            self.reading.tables.append(TableRead(self.holes.shown(text), self._place(node), self.holes.shown(into) or self._reader()))
 
     def _reader(self) -> str | None:
         """The dataset whose function is read."""

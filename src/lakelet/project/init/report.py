@@ -31,7 +31,7 @@ from lakelet.project.init.grouping import OUTSIDE, Group, grouped
 from lakelet.project.init.paths import is_here, prefix
 from lakelet.project.init.repository import Found
 
-_PROVIDED = frozenset({"dlt", "pyspark", "databricks.sdk.runtime", "delta", "py4j", "dbruntime"})
+_PROVIDED = frozenset({"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "delta", "py4j", "dbruntime"})
 _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",
@@ -183,18 +183,33 @@ def _namespace(reads: Sequence[TableRead], datasets: Sequence[DatasetFound]) -> 
     """The catalog and schema that the code takes its own tables to be in: those of full names that end like a dataset of one part."""
     single = {one.parts for one in datasets if len(one.parts) == 1}
     full: Counter[tuple[str, ...]] = Counter()
-    foreign: set[tuple[str, ...]] = set()
     for read in reads:
         lead, last = read.parts[:-1], read.parts[-1:]
         if not lead or read.live or "{" in ".".join(lead) or last not in single or lead[0] in OUTSIDE:
             continue
         full[lead] += 1
-        if read.within is not None and name_parts(read.within)[-1:] == last:
-            foreign.add(lead)  # a dataset does not read itself
     for lead, _ in full.most_common():
-        if lead not in foreign:
+        if not _circular(reads, lead):
             return (lead[0], lead[1]) if len(lead) == 2 else (None, lead[0])
     return None, None
+
+
+def _circular(reads: Sequence[TableRead], home: tuple[str, ...]) -> bool:
+    """Whether a dataset would read itself, by way of others, if the names below `home` were the pipeline's own."""
+    below: dict[str, set[str]] = {}
+    own = [(name_parts(read.within)[-1], read) for read in reads if read.within and (read.live or read.parts[:-1] in ((), home))]
+    for reader, read in own:
+        below.setdefault(reader, set()).add(read.parts[-1])
+    return any(read.parts[:-1] == home and reader in _reached(read.parts[-1], below) for reader, read in own)
+
+
+def _reached(name: str, below: Mapping[str, set[str]]) -> set[str]:
+    """The name and all that it reads, directly or by way of others."""
+    reached, waiting = set[str](), {name}
+    while waiting:
+        reached |= waiting
+        waiting = {one for found in waiting for one in below.get(found, ())} - reached
+    return reached
 
 
 def _is_own(read: TableRead, datasets: Sequence[DatasetFound], home: tuple[str | None, str | None]) -> bool:
