@@ -314,6 +314,25 @@ def test_code_that_lies_below_another_project_stays_there(repository):
     assert report.projects == ["theirs/databricks.yml"]
 
 
+def test_a_file_of_event_hooks_belongs_to_the_pipeline_that_lies_nearest(repository):
+    hook = "from pyspark import pipelines as dp\n@dp.on_event_hook(max_allowable_consecutive_failures=3)\ndef told(event): ...\n"
+    view = "CREATE MATERIALIZED VIEW {0} AS SELECT 1"
+    folder = repository(**{"a/t/gold/a.sql": view.format("x"), "b/t/gold/b.sql": view.format("x"), "b/t/watch/hooks.py": hook})
+    report = start(folder).report
+    assert [[one.file for one in p.resource.group.files] for p in report.pipelines] == [
+        ["a/t/gold/a.sql"],
+        ["b/t/gold/b.sql", "b/t/watch/hooks.py"],
+    ]
+    assert not report.aside
+
+
+def test_a_project_without_pipelines_is_said_to_have_none(repository):
+    folder = repository(**{"databricks.yml": "bundle: {name: x}\n", "job.py": "print(1)\n"})
+    assert list(report_lines(start(folder, write=False).report)) == [
+        "no pipeline: the project file names no source file that declares a dataset"
+    ]
+
+
 def test_a_folder_with_nothing_but_other_projects_names_them(repository):
     folder = repository(**{"deep/shop/databricks.yml": "bundle: {name: x}\n", "deep/shop/b.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1"})
     with pytest.raises(LakeletError) as error:

@@ -104,6 +104,11 @@ def writes_flow(name: str) -> bool:
     return name in ("append_flow", "update_flow", "replace_flow") or name.startswith(("apply_changes", "create_auto_cdc"))
 
 
+def hooks(name: str) -> bool:
+    """Whether a function declares what is told the events of an update."""
+    return name == "on_event_hook"
+
+
 def argument(call: ast.Call | None, name: str) -> ast.expr | None:
     """The argument of a call that is given by this name; None for a value of None."""
     found = next((k.value for k in call.keywords if k.arg == name), None) if call else None

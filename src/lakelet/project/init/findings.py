@@ -119,8 +119,9 @@ class Import:
 
 @dataclass
 class FileReading:
-    """What one file says. `declares`: it is pipeline code; `aside`: why it is left out, although it looks like it.
+    """What one file says. `declares`: it is pipeline code; `hooks`: it declares event hooks.
 
+    `aside`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
     are known only when it runs.
     `given`: parameters that it sets itself. `scripts`: how many of its statements declare nothing, `stored`: how many a table.
@@ -129,6 +130,7 @@ class FileReading:
     path: Path
     file: str
     declares: bool = False
+    hooks: bool = False
     aside: str = ""
     datasets: list[DatasetFound] = field(default_factory=list)
     tables: list[TableRead] = field(default_factory=list)
@@ -150,6 +152,7 @@ class FileReading:
         self.given |= other.given
         self.incomplete |= other.incomplete
         self.declares |= other.declares
+        self.hooks |= other.hooks
 
 
 def name_parts(name: str) -> tuple[str, ...]:

@@ -43,9 +43,18 @@ class Group:
 
 def grouped(folder: Path, files: Sequence[FileReading]) -> list[Group]:
     """The pipelines that the files of a repository make up, by folder."""
-    groups = [Group(sorted(part, key=lambda one: one.file), _common(part)) for part in _below(folder, files)]
+    hooks = [one for one in files if one.hooks and not one.declares]
+    parts = _below(folder, [one for one in files if one not in hooks])
+    for one in hooks if parts else []:
+        max(parts, key=lambda part: _shared(one, part)).append(one)
+    groups = [Group(sorted(part, key=lambda one: one.file), _common(part)) for part in parts]
     _name(groups, folder)
     return sorted(groups, key=lambda group: group.files[0].file)
+
+
+def _shared(file: FileReading, part: Sequence[FileReading]) -> int:
+    """How much of the file's path is also that of a file of `part`: event hooks belong to the pipeline that lies nearest."""
+    return max(len(os.path.commonpath([file.path, one.path])) for one in part)
 
 
 def group_of(files: Sequence[FileReading], key: str) -> Group:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from pathlib import Path
 
-from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, kind_of, writes_flow
+from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
 from lakelet.project.init.findings import DatasetFound, FileReading, Holes, Import, ParameterFound, PathFound, Place, Refused, TableRead
 from lakelet.project.init.paths import is_hosted, path_found
 from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
@@ -110,6 +110,7 @@ class _Visitor:
     def _declared(self, found: tuple[str, str], call: ast.Call | None, function: _Function | None, scope: Scope, top: bool) -> None:
         kind = kind_of(*found)
         self.reading.declares |= kind is not None or writes_flow(found[1])
+        self.reading.hooks |= hooks(found[1])
         if kind is None:
             return
         named = argument(call, "name")

@@ -18,6 +18,8 @@ def report_lines(report: Report) -> Iterator[str]:
     files = sum(len(one.resource.group.files) for one in report.pipelines)
     if report.pipelines:
         yield f"{counted(len(report.pipelines), 'pipeline')}, {counted(count, 'dataset')} in {counted(files, 'source file')}"
+    else:
+        yield "no pipeline: the project file names no source file that declares a dataset"
     for one in report.pipelines:
         yield ""
         yield from _pipeline(one)

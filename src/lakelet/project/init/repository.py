@@ -72,7 +72,7 @@ def _left_out(file: Path, reading: FileReading, imported: set[Path], folder: Pat
         return _HELPER
     if not reading.declares and any(one.code == "SOURCE_FAILED" for one in reading.refused):
         return "it does not compile: " + reading.refused[0].what
-    return "" if reading.declares or reading.helpers else "it declares no dataset"
+    return "" if reading.declares or reading.hooks or reading.helpers else "it declares no dataset"
 
 
 def _projects(folder: Path) -> Iterator[Path]:
