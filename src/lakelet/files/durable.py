@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.sentences import DISK_FULL, READ_ONLY
 from lakelet.files.paths import Place, RemotePath
 
-_FULL = re.compile(r"no space left on device|disk quota exceeded|os error (28|122)\b", re.IGNORECASE)
-_READ_ONLY = re.compile(r"read-only file system|os error 30\b", re.IGNORECASE)
 _FULL_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM)
 _AWAY = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.EHOSTDOWN, errno.ETIMEDOUT)
@@ -104,9 +102,9 @@ def writing(file: Place | str) -> Iterator[None]:
 def storage_failure(problem: BaseException, file: Place | str | None = None) -> LakeletError | None:
     """The error for a write that failed because the disk is full, read-only, refused or gone; None for any other problem."""
     number, text = getattr(problem, "errno", None), str(problem)
-    if number in _FULL_NUMBERS or _FULL.search(text):
+    if number in _FULL_NUMBERS or DISK_FULL.said_in(text):
         cause, todo = "no space is left", "Make room"
-    elif number == errno.EROFS or _READ_ONLY.search(text):
+    elif number == errno.EROFS or READ_ONLY.said_in(text):
         cause, todo = "it is read-only", "Make it writable"
     elif number in _REFUSED and isinstance(problem, OSError):
         cause, todo = "this user may not write there", "Give this user the right to write"
@@ -115,6 +113,8 @@ def storage_failure(problem: BaseException, file: Place | str | None = None) -> 
     else:
         return None
     what = f"{file} cannot be written: {cause}" if file is not None else f"a file cannot be written: {cause}"
-    why = next((line.strip() for line in text.splitlines() if _FULL.search(line) or _READ_ONLY.search(line)), text.strip().split("\n")[0])
+    why = next(
+        (line.strip() for line in text.splitlines() if DISK_FULL.said_in(line) or READ_ONLY.said_in(line)), text.strip().split("\n")[0]
+    )
     todo = f"{todo}, and run the update again: it goes on from what is committed. Or name another storage: --storage DIR"
     return LakeletError("STORAGE_FAILED", what, why=why[:300], todo=todo)

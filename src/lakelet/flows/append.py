@@ -19,6 +19,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.autoloader.spec import Pending, SourceSpec
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
@@ -44,6 +45,7 @@ from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.spark.callbacks import release
+from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import Counts, counts, data_quality, judged, violation_error
@@ -53,8 +55,7 @@ from lakelet.storage.delta import tables
 
 _MAX_RESTARTS = 10
 _MAX_SLOW_STARTS = 5
-_SLOW_START = "Python worker failed to connect back"  # a busy machine: Spark gives a new Python process ten seconds, fixed
-_SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION", "DELTA_SCHEMA_CHANGED_WITH_VERSION")
+_SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION")
 
 
 def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
@@ -278,7 +279,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
             failure = _wait(spark, batches)
         if failure is None:
             return batches
-        slow = _SLOW_START in str(failure)
+        slow = sentences.SLOW_WORKER.said_in(str(failure))
         slow_starts += slow
         if (slow and slow_starts <= _MAX_SLOW_STARTS) or changed_files(run, failure, read_checkpoint(run.checkpoint())):
             continue
@@ -343,7 +344,7 @@ def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
             changed = True
             id = run.change_id(number, change.version_after)
             emit_change(run.environment.emit, change, dataset=str(run.dataset.name), flow=run.name, id=id)
-    return changed or any(name in str(failure) for name in _SCHEMA_CHANGED)
+    return changed or any(condition.startswith(_SCHEMA_CHANGED) for condition in conditions(failure))
 
 
 def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:

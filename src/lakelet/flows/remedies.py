@@ -5,15 +5,17 @@ Spark and Delta notice most of it when the query runs; their messages are read h
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
 from lakelet.analysis.stream_sources import remedies
+from lakelet.autoloader.state.offsets import NO_OFFSET
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import Place
 from lakelet.flows.context import FlowRun
+from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import essence
 from lakelet.storage.delta.tables import TableLog
 
@@ -29,28 +31,30 @@ _STATE_CHANGED = (
     "TRANSFORM_WITH_STATE_SCHEMA",
 )
 _SOURCES_CHANGED = (
-    "sources in the checkpoint offsets and now there are",
     "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE",
     "DELTA_INVALID_SOURCE_VERSION",
     "DELTA_INVALID_SOURCE_OFFSET_FORMAT",
-    "is not an offset of Auto Loader",
-    'For input string: "{',
 )
-_VERSION = re.compile(r"at version (\d+)")
-_PATH = re.compile(r"can be found at path (?:file:)?(.+?)\.?(?=\s+SQLSTATE|\s*$)", re.MULTILINE)
-_COUNTS = re.compile(r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]")
-_OPERATORS = re.compile(r"OperatorName: (\w+)")
 
 
 def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
     """The failure as one of STREAM_{SOURCE,STATE,SOURCES}_CHANGED; None if it is something else."""
-    text = str(failure)
-    for conditions, explain in ((_ROWS_CHANGED, _rows_changed), (_STATE_CHANGED, _state_changed), (_SOURCES_CHANGED, _sources_changed)):
-        if any(condition in text for condition in conditions):
-            error = explain(run, text)
-            error.__cause__ = failure
-            return error
-    return None
+    text, found = str(failure), conditions(failure)
+    if any(condition.startswith(_ROWS_CHANGED) for condition in found):
+        error = _rows_changed(run, text)
+    elif any(condition.startswith(_STATE_CHANGED) for condition in found):
+        error = _state_changed(run, text)
+    elif any(condition.startswith(_SOURCES_CHANGED) for condition in found) or _of_other_sources(text):
+        error = _sources_changed(run, text)
+    else:
+        return None
+    error.__cause__ = failure
+    return error
+
+
+def _of_other_sources(text: str) -> bool:
+    """Whether a source found the offset of another one, or none."""
+    return sentences.SOURCES_COUNTED.said_in(text) or sentences.OFFSET_OF_DELTA.said_in(text) or NO_OFFSET in text
 
 
 def mode_of(run: FlowRun, checkpoint: Place, *, started: bool) -> str:
@@ -89,7 +93,7 @@ def _begin_anew(run: FlowRun) -> str:
 
 
 def _rows_changed(run: FlowRun, text: str) -> LakeletError:
-    source, version = _source_name(run, text), _VERSION.search(text)
+    source, version = _source_name(run, text), sentences.CHANGED_VERSION.find(text)
     stored = run.environment.storage.registry().datasets.get(source.lower())
     if stored is not None and TableLog(run.environment.storage.root / stored.path / INTERNAL).version() >= 0:
         instead = f"{remedies(source.rpartition('.')[2])}."
@@ -109,7 +113,7 @@ def _rows_changed(run: FlowRun, text: str) -> LakeletError:
 
 def _source_name(run: FlowRun, text: str) -> str:
     """The table that a message of Delta's speaks of: its name where the storage knows it, else its path."""
-    found = _PATH.search(text)
+    found = sentences.CHANGED_PATH.find(text)
     if not found:
         return "a table"
     storage, path = run.environment.storage, found[1].rstrip("/")
@@ -118,7 +122,7 @@ def _source_name(run: FlowRun, text: str) -> str:
 
 
 def _state_changed(run: FlowRun, text: str) -> LakeletError:
-    operators = "Stateful operators in" in text
+    operators = sentences.OPERATORS_NOW.said_in(text)
     return _error(
         run,
         "STREAM_STATE_CHANGED",
@@ -130,13 +134,15 @@ def _state_changed(run: FlowRun, text: str) -> LakeletError:
 
 def _operators(text: str) -> str:
     """Spark's sentence (SQLSTATE 42K03), with the names alone of what it lists."""
-    before, _, now = text.partition("Stateful operators in current batch")
-    stored, found = (", ".join(_OPERATORS.findall(part.split("SQLSTATE")[0])) or "none" for part in (before, now))
+    before, now = sentences.OPERATORS_NOW.pattern.split(text, maxsplit=1)
+    stored, found = (
+        ", ".join(sentences.OPERATOR.pattern.findall(sentences.SQLSTATE.pattern.split(part)[0])) or "none" for part in (before, now)
+    )
     return f"Streaming stateful operator name does not match: the state knows {stored}, the query now has {found} (SQLSTATE 42K03)"
 
 
 def _sources_changed(run: FlowRun, text: str) -> LakeletError:
-    counts = _COUNTS.search(text)
+    counts = sentences.SOURCES_COUNTED.find(text)
     if counts:
         why = f"it read {counts[1]} source(s) so far, and now it has {counts[2]}"
     elif "DIFFERENT_DELTA_TABLE" in text:

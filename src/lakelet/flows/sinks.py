@@ -21,6 +21,7 @@ from pyspark.sql import functions as F
 
 from lakelet.analysis.sink_paths import located_folder
 from lakelet.autoloader.spec import SourceSpec
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.paths import Place
@@ -43,7 +44,6 @@ from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 
-_MISSING_FORMAT = ("DATA_SOURCE_NOT_FOUND", "Failed to find data source", "Failed to find the data source")
 _PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
 _NOT_WRITTEN = frozenset({"path", "tablename"})
 
@@ -165,7 +165,7 @@ def _tell_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
 
 def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
     """The error for a data source that Spark does not have; None for any other problem."""
-    if not any(sign in str(problem) for sign in _MISSING_FORMAT):
+    if not sentences.FORMAT_MISSING.said_in(str(problem)):
         return None
     format, version = _sink(run).format, run.environment.spark.version
     package = _PACKAGES.get(format.lower())

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, TableName, split_name
 from lakelet.files.delta_rs_paths import open_table
@@ -266,7 +267,7 @@ def _result(spark: SparkSession, storage: Place, sql: str) -> pa.Table:
 
 def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
     lines = [line for line in str(problem).splitlines() if line.strip()]
-    text = lines[: next((i for i, line in enumerate(lines) if line.startswith(("JVM stacktrace", "'Project", "'Global"))), 8)]
+    text = lines[: next((i for i, line in enumerate(lines) if sentences.PLAN.said_in(line)), 8)]
     return LakeletError(code, what, why="\n".join(text[:8]))
 
 

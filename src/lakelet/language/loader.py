@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
@@ -160,8 +161,7 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
 
 def _first_line(error: BaseException) -> str:
     """Of an error that Java raised and pyspark has no class for, what Java says instead of which call it was."""
-    lines = redacted(str(error)).strip().splitlines() or [""]
-    return lines[1][2:] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
+    return (sentences.JAVA_SAYS.pattern.sub("", redacted(str(error)).strip()).splitlines() or [""])[0]
 
 
 def _hint(error: BaseException) -> str:
@@ -171,7 +171,7 @@ def _hint(error: BaseException) -> str:
         return "In a helper module: from databricks.sdk.runtime import dbutils"
     if hint := python_path_hint(error) or data_source_hint(str(error)):
         return hint
-    if "'JavaPackage' object is not callable" in str(error):
+    if sentences.JAVA_CLASS_MISSING.said_in(str(error)):
         return "It calls a Java class of a package that this session does not have: put its jars into the folder `jars` of pyspark."
     condition = error.getCondition() if hasattr(error, "getCondition") else None
     if condition == "SQL_CONF_NOT_FOUND":
@@ -187,8 +187,10 @@ def _hint(error: BaseException) -> str:
 
 def data_source_hint(text: str) -> str | None:
     """What to do where Spark says that it has no data source of a name; None where it says something else."""
-    missing = re.search(r"Failed to find (?:the )?data source: ([\w-]+)", text)
-    return f"Put the jars of the package that has {missing[1]!r}, for this Spark, into the folder `jars` of pyspark." if missing else None
+    missing = sentences.FORMAT_MISSING.find(text)
+    return (
+        f"Put the jars of the package that has {missing['name']!r}, for this Spark, into the folder `jars` of pyspark." if missing else None
+    )
 
 
 _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")

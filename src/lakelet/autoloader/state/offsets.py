@@ -9,6 +9,9 @@ from lakelet.base.errors import LakeletError
 
 OFFSET_FORMAT = 1
 
+NO_OFFSET = "is not an offset of Auto Loader"
+"""Part of the text of an error for a checkpoint whose source was another one before."""
+
 
 def offset_of(batch: int) -> dict[str, int]:
     """The offset that Spark logs after planning `batch`; -1 means nothing was planned."""
@@ -23,7 +26,7 @@ def batch_of(offset: dict[str, Any] | str | None) -> int:
         fields = json.loads(offset) if isinstance(offset, str) else offset
         version, batch = int(fields["v"]), int(fields["batch"])
     except (ValueError, KeyError, TypeError):
-        raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} is not an offset of Auto Loader", todo="Do a full refresh.") from None
+        raise LakeletError("CF_STATE_DAMAGED", f"{offset!r} {NO_OFFSET}", todo="Do a full refresh.") from None
     if version != OFFSET_FORMAT:
         raise LakeletError("FORMAT_NEWER", f"an offset has format {version}, this Lakelet reads {OFFSET_FORMAT}", todo="Update Lakelet.")
     return batch

@@ -15,13 +15,12 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import cell_filename
 from lakelet.base.names import Namespace
+from lakelet.base.sentences import POSITION
 from lakelet.language.model import QueryFunction
 from lakelet.language.registry import names_in
 from lakelet.language.sql.values import Column, Fragment
 from lakelet.language.sql_text.statements import StatementText
 from lakelet.language.sql_text.table_names import quoted
-
-_POSITION = re.compile(r"\bline (\d+),? pos (\d+)")
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ class Query:
 
     def _place_of(self, error: BaseException) -> Location | None:
         """The place of the file that Spark's message speaks of."""
-        told = _POSITION.search(str(error))
+        told = POSITION.find(str(error))
         if told is None:
             return None
         line, column = int(told[1]) - self.text.where.line, int(told[2])

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 from pyspark.errors.exceptions.base import PySparkException
 
+from lakelet.base import sentences
 from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.base.locations import code_location
+from lakelet.base.names import split_name
 from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
 from lakelet.language.loader import data_source_hint
+from lakelet.spark.errors.conditions import conditions, parameter
 from lakelet.storage.delta import schemas
 
 _ANSI = (
@@ -22,24 +25,8 @@ _ANSI = (
     "INVALID_ARRAY_INDEX",
     "ARITHMETIC_OVERFLOW",
 )
-_TEXT_AS_NUMBER = re.compile(r"\[DATATYPE_MISMATCH\.BINARY_OP_WRONG_TYPE\].* not \"STRING\"")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
-_CODE = re.compile(r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]")
-_CONDITION = re.compile(r"^(?:Caused by: |: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] .+)$", re.MULTILINE)
-_STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
-_PYTHON_ERROR = re.compile(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", re.MULTILINE)
-# The line behind a traceback, of whatever class: SystemExit and a user's own names do not end in Error or Exception.
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)(?:: (.*))?$", re.MULTILINE)
-_WORKER_GONE = "Python worker exited unexpectedly"
-_FATAL = re.compile(r"Fatal Python error: (.+)")
-_WORKER_LINE = re.compile(r'File "([^"]+)", line (\d+)')
-_NOISE = (
-    *("Traceback", "File ", "at ", "Caused by", "JVM stacktrace", "Driver stacktrace"),
-    *("=== Streaming", "Identifier:", "Current ", "Thread State", "Logical Plan", "~"),
-)
-_ROUTINE = re.compile(r"\[UNRESOLVED_ROUTINE\] Cannot resolve routine `(\w+)`")
-_PROPOSED = re.compile(r"\s*Did you mean one of the following\? \[(.*?)\]\.?")
 
 
 def run_failure(problem: BaseException, *, dataset: str, where: Location, what: str) -> LakeletError:
@@ -54,7 +41,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return refused
     text = str(problem)
     code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
-    if known := next((c for c in _CODE.findall(text) if c in CODES), None):
+    if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _told(text, known) or what
     worker = _worker_location(text)
     if todo is None and worker:
@@ -66,73 +53,74 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
 
 def essence(text: str) -> str:
     """The sentences of a Spark or worker message that tell a user something; at most four lines."""
-    text = _STREAM_FAILED.sub("", text)
-    raised = _RAISED.findall(text) or ("Traceback" in text and _PYTHON_ERROR.findall(text))
+    text = sentences.STREAM_ENDED.pattern.sub("", text)
+    raised = sentences.RAISED.pattern.findall(text)
+    if not raised and sentences.TRACEBACK.said_in(text):
+        raised = sentences.PYTHON_ERROR.pattern.findall(text)
     if raised:
         name, message = raised[-1]
         return message if name == "LakeletError" else f"{name}: {message}" if message else name
-    if _WORKER_GONE in text:
-        fatal = _FATAL.search(text)
+    if sentences.WORKER_GONE.said_in(text):
+        fatal = sentences.WORKER_CRASH.find(text)
         return f"the Python process of a UDF ended: {fatal[1] if fatal else 'os._exit in its code, a crash of a library, or no memory'}"
-    conditions = [c for c in _CONDITION.findall(text) if not c.startswith(_WRAPPERS)]
-    if conditions and text.lstrip().startswith(("An error occurred", *_WRAPPERS)):
-        return str(conditions[-1]).split(" SQLSTATE:")[0]
+    coded = [line for line in sentences.CODED_LINE.pattern.findall(text) if not line.startswith(_WRAPPERS)]
+    if coded and (text.lstrip().startswith(_WRAPPERS) or sentences.JAVA_SAYS.said_in(text.lstrip())):
+        return _without_state(str(coded[-1]))
     lines = [line.strip() for line in text.splitlines()]
-    telling = [line for line in lines if line and not line.startswith(_NOISE)]
-    return "\n".join(line.split(" SQLSTATE:")[0] for line in telling[:4])
+    telling = [line for line in lines if line and not sentences.NOT_TELLING.said_in(line)]
+    return "\n".join(map(_without_state, telling[:4]))
 
 
 def first_line(error: BaseException) -> str:
     """Spark's message without plan, stack and SQLSTATE suffix; what Java says where pyspark only says which call it was."""
-    lines = str(error).strip().split("\n")
-    line = lines[1][2:] if len(lines) > 1 and lines[1].startswith(": ") else lines[0]
-    return line.split(" SQLSTATE:")[0].strip()
+    line = sentences.JAVA_SAYS.pattern.sub("", str(error).strip()).split("\n")[0]
+    return _without_state(line).strip()
 
 
 def remedy(error: BaseException) -> str | None:
     """What to do about an error of Spark's, where there is one answer."""
-    conditions = _CODE.findall(str(error))
-    if isinstance(error, PySparkException):
-        conditions.append((error.getCondition() or "").split(".")[0])
+    found = conditions(error)
     columns = proposed(error)
     if columns:
         return f"Columns that are there: {', '.join(columns)}."
-    if missing := _ROUTINE.search(str(error)):
-        name = missing[1].lower()
+    if routine := parameter(error, "routineName", condition="UNRESOLVED_ROUTINE"):
+        name = split_name(routine)[-1].lower()
         return (
             "If it is a function of the service or of a catalog, a source file of its own can give the pipeline one of that name: "
             f'spark.udf.register("{name}", function, "string")'
         )
     if hint := data_source_hint(str(error)):
         return hint
-    if "SQL_CONF_NOT_FOUND" in conditions:
-        key = re.search(r'SQL config "([^"]+)"', str(error))
-        return f"Set it in the pipeline's configuration, or with --param {key[1] if key else 'KEY'}=VALUE."
-    if any(c in _ANSI for c in conditions):
+    if "SQL_CONF_NOT_FOUND" in found:
+        key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
+        return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
+    if any(c in _ANSI for c in found):
         return 'Use try_cast and the like, or set "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration.'
-    if "STORE_FAILED" in conditions:
+    if "STORE_FAILED" in found:
         return "Make room, or bring the disk or store back; the next update goes on from there."
-    if _TEXT_AS_NUMBER.search(str(error)):
+    if parameter(error, "actualDataType", condition="DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE") == "STRING":
         return (
             'Cast the columns, or have their types inferred ("cloudFiles.inferColumnTypes"). Databricks without ANSI mode takes text for '
             'numbers; "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration does it here.'
         )
-    if "FAILED_READ_FILE" in conditions:
+    if "FAILED_READ_FILE" in found:
         if " is missing" not in str(error):
             return "Repair the file; the next update goes on from there."
         gone = 'if it is gone for good, the reader\'s .option("ignoreMissingFiles", "true") goes on without it'
         return f"Put the file back; the next update goes on from there; {gone}."
-    if any(c in _NO_DELTA for c in conditions):
+    if any(c in _NO_DELTA for c in found):
         return "The folder holds no Delta table yet, or the path means another folder."
-    if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" in conditions:
+    if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" in found:
         return 'Rename the column, or give the table table_properties={"delta.columnMapping.mode": "name"}.'
     return None
 
 
 def proposed(error: BaseException) -> list[str]:
     """Spark's list of column names, which need not look like the one that is missing."""
-    found = _PROPOSED.search(str(error))
-    return [name.strip().strip("`").replace("`.`", ".") for name in found[1].split(", ")] if found else []
+    found = parameter(error, "proposal")
+    if found is None and (told := sentences.PROPOSAL.find(str(error))):
+        found = told[1]
+    return [name.strip().strip("`").replace("`.`", ".") for name in found.split(", ")] if found else []
 
 
 def unresolved_nearest(error: PySparkException, columns: Sequence[str]) -> tuple[str, ...]:
@@ -142,16 +130,22 @@ def unresolved_nearest(error: PySparkException, columns: Sequence[str]) -> tuple
 
 
 def without_proposal(text: str) -> str:
-    return _PROPOSED.sub("", text)
+    """Return a message of Spark's without its list of column names."""
+    return sentences.PROPOSAL.pattern.sub("", text)
 
 
 def _told(text: str, code: str) -> str | None:
     """The sentence behind `[code]`."""
     found = re.search(rf"\[{code}(?:\.[A-Z0-9_.]+)?\] (.+)", text)
-    return found[1].split(" SQLSTATE:")[0].strip() if found else None
+    return _without_state(found[1]).strip() if found else None
+
+
+def _without_state(text: str) -> str:
+    """A sentence of Spark's up to its SQLSTATE."""
+    return sentences.SQLSTATE.pattern.split(text)[0]
 
 
 def _worker_location(text: str) -> Location | None:
     """The innermost line of the user's files in the traceback of a worker."""
-    lines = [(file, line) for file, line in _WORKER_LINE.findall(text) if not is_library(file)]
+    lines = [(file, line) for file, line in sentences.WORKER_LINE.pattern.findall(text) if not is_library(file)]
     return code_location(lines[-1][0], int(lines[-1][1])) if lines else None

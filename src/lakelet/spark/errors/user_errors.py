@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 from pyspark.errors import (
@@ -19,11 +18,13 @@ from pyspark.errors import (
 )
 from pyspark.errors.exceptions.base import PySparkException
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.user_code import original, said
 from lakelet.config.path_map import python_path_hint
 from lakelet.language.loader import innermost_location
 from lakelet.language.model import Dataset, Flow
+from lakelet.spark.errors.conditions import parameter
 from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
 
 _DATA_CONDITIONS = (
@@ -43,12 +44,8 @@ _MISTAKES = (
     SparkNoSuchElementException,
 )
 
-_CONNECTORS = (
-    re.compile(r"Failed to find (?:the )?data source: (?P<what>[\w.-]+)"),
-    re.compile(r"resolve `?(?P<what>read_(?:kinesis|pubsub|pulsar|eventhubs|statestore))`? to a table-valued function", re.IGNORECASE),
-    re.compile(r"(?P<what>No suitable (?:JDBC )?driver)"),
-    re.compile(r"ClassNotFoundException: (?P<what>[\w.$]*[Dd]river[\w$]*)"),
-)
+_CONNECTORS = (sentences.FORMAT_MISSING, sentences.NO_DRIVER, sentences.DRIVER_CLASS_MISSING)
+_SOURCES_OF_DATABRICKS = frozenset({"read_kinesis", "read_pubsub", "read_pulsar", "read_eventhubs", "read_statestore"})
 
 _NO_ROWS = (
     "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
@@ -86,11 +83,11 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
 
 def missing_connector(error: BaseException) -> str | None:
     """Return what Spark would need a package for to read what the code asks for; None for any other failure."""
-    text = str(error)
-    for pattern in _CONNECTORS:
-        if found := pattern.search(text):
-            return found["what"]
-    return None
+    function = (parameter(error, "name", condition="UNRESOLVABLE_TABLE_VALUED_FUNCTION") or "").strip("`")
+    if function.lower() in _SOURCES_OF_DATABRICKS:
+        return function
+    found = filter(None, (sentence.find(str(error)) for sentence in _CONNECTORS))
+    return next((match["name"] for match in found), None)
 
 
 def _without_connector(error: Exception, connector: str, dataset: Dataset, flow: Flow) -> LakeletError:

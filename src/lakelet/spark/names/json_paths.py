@@ -14,10 +14,9 @@ from weakref import WeakSet
 
 from pyspark.sql import DataFrame
 
-from lakelet.base import user_code
+from lakelet.base import sentences, user_code
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 
-_NOT_VARIANT = "COLUMN_IS_NOT_VARIANT_TYPE"  # in the message of the error that Spark raises for a path into text
 _in_text: ContextVar[bool] = ContextVar("lakelet_json_text", default=False)
 _functions: WeakSet[Any] = WeakSet()  # functions of datasets whose expressions have paths into text
 
@@ -59,7 +58,7 @@ def _converting(converts: bool) -> Iterator[None]:
 
 
 def is_path_into_text(problem: Exception) -> bool:
-    return _NOT_VARIANT in str(problem)
+    return sentences.NOT_VARIANT.said_in(str(problem))
 
 
 def converts() -> bool:

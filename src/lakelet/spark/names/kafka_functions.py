@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.loading import option_text
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
 
 if TYPE_CHECKING:
@@ -57,17 +58,13 @@ def _shape(what: str, where: Location | None) -> LakeletError:
 
 def open_kafka(spark: SparkSession, options: Mapping[str, str], *, streaming: bool, where: Location | None) -> DataFrame:
     """The topics as a stream or as a batch. Raises SOURCE_FORMAT_MISSING where the session has no connector for Kafka."""
-    from pyspark.errors import AnalysisException, PySparkException
+    from pyspark.errors import PySparkException
 
     reader = spark.readStream if streaming else spark.read
     try:
         return reader.format("kafka").options(**options).load()
-    except AnalysisException as problem:
-        if "kafka" not in str(problem).lower() or "find" not in str(problem).lower():
-            raise
-        raise _missing(where) from problem
     except PySparkException as problem:
-        if "DATA_SOURCE_NOT_FOUND" not in str(problem):
+        if not sentences.FORMAT_MISSING.said_in(str(problem)):
             raise
         raise _missing(where) from problem
 

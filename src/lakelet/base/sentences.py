@@ -1,0 +1,149 @@
+"""The English sentences of Spark, Delta, Java and Python workers that Lakelet recognises in error messages.
+
+Where Spark gives an error condition, that is read instead (`lakelet.spark.errors.conditions`). A sentence is here because its error has no
+condition, or because the condition reaches Python inside a text only, or for a value that no parameter of the condition holds. One test
+each makes the real Spark say it (`tests/spark/spark/test_sentences.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence that somebody else says.
+
+    Attributes:
+        name: names the sentence in tests.
+        says: who says it.
+        pattern: finds it in a message; groups are the values in it.
+        why: why no condition is read in its place.
+    """
+
+    name: str
+    says: str
+    pattern: re.Pattern[str]
+    why: str
+
+    def find(self, text: str) -> re.Match[str] | None:
+        """Return the first occurrence in a message, or None."""
+        return self.pattern.search(text)
+
+    def said_in(self, text: str) -> bool:
+        """Whether a message has the sentence."""
+        return self.find(text) is not None
+
+
+def _sentence(name: str, says: str, pattern: str, why: str, flags: int = 0) -> Sentence:
+    return Sentence(name, says, re.compile(pattern, flags), why)
+
+
+_NONE = "the error has no condition"
+_TEXT = "the error of a query or worker reaches Python as text"
+
+# ------------------------------------------------------------------------------------------------------ any message
+
+CODE = _sentence(
+    "code", "Spark, Delta and Lakelet", r"\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]", "it is the condition, in the text of an outer error"
+)
+"""`[CONDITION.SUBCONDITION]`; group 1: the condition."""
+
+CODED_LINE = _sentence(
+    "coded line",
+    "Spark and Delta",
+    r"^(?:Caused by: |: )?(?:[\w.$]+: )?(\[[A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*\] .+)$",
+    "it is the condition, in the text of an outer error",
+    re.MULTILINE,
+)
+"""A line that begins with a condition, also behind the name of a Java class; group 1: the line from the condition on."""
+
+SQLSTATE = _sentence("SQLSTATE", "Spark", r" SQLSTATE: ?", "it ends the sentence that a user reads")
+JAVA_SAYS = _sentence("Java says", "py4j", r"\AAn error occurred while calling [^\n]*\n: ", "it stands before what Java says")
+
+NOT_TELLING = _sentence(
+    "not telling",
+    "Spark, Java and Python",
+    r"\A(?:Traceback|File |at |Caused by|JVM stacktrace|Driver stacktrace|=== Streaming|Identifier:|Current |Thread State|Logical Plan|~)",
+    "such lines are left out",
+)
+"""The beginning of a line of a stack trace, or of Spark's description of a query."""
+
+PLAN = _sentence("plan", "Spark", r"\A(?:JVM stacktrace|'Project|'Global)", "a message is cut off there")
+"""The beginning of the stack trace or of the plan behind a message."""
+
+# -------------------------------------------------------------------------------------------------- Spark's analysis
+
+PROPOSAL = _sentence(
+    "proposal", "Spark", r"\s*Did you mean one of the following\? \[(.*?)\]\.?", "it is left out of a text that names the columns itself"
+)
+"""Group 1: names of columns."""
+
+POSITION = _sentence("position", "Spark", r"\bline (\d+),? pos (\d+)", "the position is in no parameter")
+"""Groups: line, from 1; column, from 0."""
+
+NOT_VARIANT = _sentence(
+    "not VARIANT",
+    "Spark",
+    r"COLUMN_IS_NOT_VARIANT_TYPE",
+    "Spark 4.2 lacks the text of this condition and raises INTERNAL_ERROR, whose text names it",
+)
+
+FORMAT_MISSING = _sentence(
+    "format missing",
+    "Spark",
+    r"Failed to find (?:the )?data source: (?P<name>[\w-]+(?:\.[\w-]+)*)",
+    "DATA_SOURCE_NOT_FOUND comes as a plain Java error, and the formats that Spark knows by name have no condition",
+)
+NO_DRIVER = _sentence("no driver", "Java", r"(?P<name>No suitable (?:JDBC )?driver)", _NONE)
+DRIVER_CLASS_MISSING = _sentence("driver class missing", "Java", r"ClassNotFoundException: (?P<name>[\w.$]*[Dd]river[\w$]*)", _NONE)
+JAVA_CLASS_MISSING = _sentence("Java class missing", "py4j", r"'JavaPackage' object is not callable", _NONE)
+
+# --------------------------------------------------------------------------------------------------- Python workers
+
+SLOW_WORKER = _sentence("slow worker", "Spark", r"Python worker failed to connect back", _NONE)
+"""A busy machine: Spark gives a new Python process ten seconds, fixed."""
+
+WORKER_GONE = _sentence("worker gone", "Spark", r"Python worker exited unexpectedly", _NONE)
+WORKER_CRASH = _sentence("worker crash", "a Python worker", r"Fatal Python error: (.+)", _NONE)
+
+TRACEBACK = _sentence("traceback", "a Python worker", r"Traceback \(most recent call last\):", _TEXT)
+RAISED = _sentence(
+    "raised",
+    "a Python worker",
+    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(?:[\w.<>]+\.)?(\w+)(?:: (.*))?$",
+    _TEXT,
+    re.MULTILINE,
+)
+"""The line behind a traceback, of whatever class: SystemExit and a user's own names do not end in Error or Exception."""
+
+PYTHON_ERROR = _sentence("Python error", "a Python worker", r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", _TEXT, re.MULTILINE)
+WORKER_LINE = _sentence("worker line", "a Python worker", r'File "([^"]+)", line (\d+)', _TEXT)
+
+# ---------------------------------------------------------------------------------------------------------- streams
+
+STREAM_ENDED = _sentence(
+    "stream ended",
+    "Spark",
+    r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ",
+    "the sentence that matters is behind it",
+)
+CHANGED_VERSION = _sentence("changed version", "Delta", r"at version (\d+)", _TEXT)
+CHANGED_PATH = _sentence("changed path", "Delta", r"can be found at path (?:file:)?(.+?)\.?(?=\s+SQLSTATE|\s*$)", _TEXT, re.MULTILINE)
+SOURCES_COUNTED = _sentence(
+    "sources counted", "Spark", r"There are \[(\d+)\] sources in the checkpoint offsets and now there are \[(\d+)\]", _NONE
+)
+OFFSET_OF_DELTA = _sentence("offset of Delta", "Java", r'For input string: "\{', _NONE)
+"""A source that counts rows finds the offset of a Delta table."""
+
+OPERATORS_NOW = _sentence("operators now", "Spark", r"Stateful operators in current batch", _TEXT)
+OPERATOR = _sentence("operator", "Spark", r"OperatorName: (\w+)", _TEXT)
+
+# ------------------------------------------------------------------------------------------------------------ disks
+
+DISK_FULL = _sentence("disk full", "Java, Rust", r"no space left on device|disk quota exceeded|os error (28|122)\b", _NONE, re.IGNORECASE)
+READ_ONLY = _sentence("read-only", "Java, Rust", r"read-only file system|os error 30\b", _NONE, re.IGNORECASE)
+
+SENTENCES: tuple[Sentence, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Sentence))
+"""All of them."""
