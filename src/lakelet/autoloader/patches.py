@@ -53,8 +53,8 @@ def _stop(original: Any) -> Any:
         try:
             original(self)
         finally:
-            for registration in _open:
-                registration.close()
+            while _open:  # close() takes it out of the list
+                _open[-1].close()
 
     return stop
 
