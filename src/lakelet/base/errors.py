@@ -79,7 +79,7 @@ CODES: dict[str, CodeInfo] = {
     "CDC_FLOWS_DIFFER": CodeInfo(_I, "flows of one target disagree: changes beside appends, other keys or another SCD type"),
     "CDC_UNKNOWN_COLUMN": CodeInfo(_I, "a change flow names a column that its source does not have"),
     "CDC_KEY_TYPE": CodeInfo(_I, "the values of a key column cannot be compared"),
-    "CDC_SEQUENCE_TYPE": CodeInfo(_I, "the values that sequence_by gives cannot be ordered"),
+    "CDC_SEQUENCE_TYPE": CodeInfo(_I, "the values that sequence_by or system_sequence_by gives cannot be ordered"),
     "CDC_STATE_CHANGED": CodeInfo(_I, "keys, SCD type or sequencing type of a change table are not those it was made with"),
     "CDC_CONDITION_TYPE": CodeInfo(_I, "a condition of a change flow is not boolean"),
     "CYCLE": CodeInfo(_I, "datasets read each other in a circle"),

@@ -7,12 +7,15 @@ has to be remembered:
 - type 1 in row mode: the winning event of each key (a winning delete is the tombstone) and the highest truncate;
 - otherwise: the events of each key, once each, with what they author by the options of the flow that brought them.
 
+A bitemporal table (docs/semantics/bitemporal.md) is the type 2 history of the events known by then, for each system time.
+
 A table goes from the first to the second when a flow needs that, and stays there: a winning event authors every leaf, so that the events
 which it beat could not matter any more.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -47,6 +50,7 @@ class Event:
     values: the selected columns that are no keys; those of a delete do not matter.
     sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case 29).
     nulls: whose nulls say nothing, by the options of the flow that brought the event; set when it is folded into a state.
+    known: the system sequence, for bitemporal tables.
     """
 
     key: Key
@@ -55,16 +59,22 @@ class Event:
     op: Op = Op.UPSERT
     sets: frozenset[ColumnPath] | None = None
     nulls: NullRule = AUTHORS_ALL
+    known: Any = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a change table; `start` and `end` are __START_AT and __END_AT of type 2."""
+    """One row of a change table.
+
+    start, end: __START_AT and __END_AT of type 2. system_start, system_end: __SYSTEM_START_AT and __SYSTEM_END_AT of bitemporal tables.
+    """
 
     key: Key
     values: Values
     start: Any = None
     end: Any = None
+    system_start: Any = None
+    system_end: Any = None
 
 
 @dataclass(frozen=True)
@@ -87,7 +97,7 @@ def table(spec: ChangeSpec, events: Iterable[Event]) -> list[Row]:
 def folded(spec: ChangeSpec, state: State, batch: Iterable[Event]) -> State:
     """The state after one more batch; a batch that raises changes nothing."""
     batch = [_with_options(spec, event) for event in batch]
-    check(batch)
+    check(spec, batch)
     truncates = [e.seq for e in batch if e.op is Op.TRUNCATE]
     truncated = max([*truncates, *([] if state.truncated is None else [state.truncated])], key=order, default=None)
     by_key = {key: list(events) for key, events in state.events.items()}
@@ -118,13 +128,16 @@ def rows(spec: ChangeSpec, state: State) -> list[Row]:
     found: list[Row] = []
     for key in sorted(state.events, key=order):
         events = state.events[key]
-        found += _history(spec, events) if spec.scd_type == 2 else _current(events, state.truncated)
+        if spec.bitemporal:
+            found += _beliefs(spec, events)
+        else:
+            found += _history(spec, _filled(_one_per_sequence(events))) if spec.scd_type == 2 else _current(events, state.truncated)
     return found
 
 
-def check(batch: Sequence[Event]) -> None:
-    """Refuse NULL sequences, then NULL keys, before anything is written (6.1)."""
-    without_seq = sum(e.seq is None for e in batch)
+def check(spec: ChangeSpec, batch: Sequence[Event]) -> None:
+    """Refuse NULL sequences, then NULL keys, before anything is written (6.1, BT-12)."""
+    without_seq = sum(e.seq is None or (spec.bitemporal and e.known is None) for e in batch)
     if without_seq:
         raise LakeletError("CDC_NULL_SEQUENCE", f"{without_seq} event(s) have no sequencing value")
     without_key = sum(e.op is not Op.TRUNCATE and None in e.key for e in batch)
@@ -163,10 +176,13 @@ def _current(events: Sequence[Event], truncated: Any) -> list[Row]:
 
 
 def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
-    """SCD2: consecutive upserts with equal tracked columns are one run and one row; a delete ends a run. No row has zero width."""
+    """SCD2: consecutive upserts with equal tracked columns are one run and one row; a delete ends a run. No row has zero width.
+
+    `events`: filled, in the order of their sequences, one for each.
+    """
     found: list[Row] = []
     is_open = False
-    for event in _filled(_one_per_sequence(events)):
+    for event in events:
         if is_open and event.op is Op.UPSERT and _same_version(spec, found[-1].values, event.values):
             found[-1] = replace(found[-1], values=event.values)
             continue
@@ -197,6 +213,43 @@ def _tracks(spec: ChangeSpec, leaf: ColumnPath) -> bool:
     if spec.track_history_column_list is not None:
         return within(leaf, spec.track_history_column_list)
     return not within(leaf, spec.track_history_except_column_list or ())
+
+
+# ----------------------------------------------------------------------------------------------------------- bitemporal
+
+
+def _beliefs(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
+    """BT-3, BT-4: the type 2 histories of what was known at each system time; a row that stays the same is one row."""
+    leaves = dict.fromkeys(leaf for event in events for leaf in event.values)
+    whole = [replace(event, values={leaf: event.values.get(leaf) for leaf in leaves}) for event in events]  # schema growth
+    counted = _one_per_both_sequences(whole)
+    found: list[Row] = []
+    standing: list[Row] = []
+    for now in sorted({event.known for event in counted}, key=order):
+        walked = _filled([event for event in counted if order(event.known) <= order(now)])
+        newest = {event.seq: event for event in walked}  # BT-6
+        believed = _history(spec, [newest[seq] for seq in sorted(newest, key=order)])
+        found += [replace(row, system_end=now) for row in standing if _timeless(row) not in believed]
+        standing = [row for row in standing if _timeless(row) in believed]
+        known = [_timeless(row) for row in standing]
+        standing += [replace(row, system_start=now) for row in believed if row not in known]
+    return sorted([*found, *standing], key=lambda row: (order(row.start), order(row.system_start)))
+
+
+def _timeless(row: Row) -> Row:
+    return replace(row, system_start=None)
+
+
+def _one_per_both_sequences(events: Sequence[Event]) -> list[Event]:
+    """The events in order of both sequences, one for each pair: a delete beats upserts, of these the last one by its text counts (BT-7)."""
+    best: dict[Any, Event] = {}
+    for event in sorted(events, key=lambda e: (order(e.seq), order(e.known), e.op is Op.DELETE, _text(e.values))):
+        best[event.seq, event.known] = event
+    return list(best.values())
+
+
+def _text(values: Values) -> str:
+    return json.dumps({".".join(leaf): value for leaf, value in values.items()}, separators=(",", ":"), default=str)
 
 
 # -------------------------------------------------------------------------------------- leaves that an event does not set

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -19,6 +19,7 @@ from lakelet.language.model import ChangeSpec, ColumnPath
 from lakelet.storage.delta import schemas
 
 SEQ = "__lakelet_seq"
+SYSTEM = "__lakelet_system"
 DELETED = "__lakelet_deleted"
 TRUNCATES = "__lakelet_truncates"
 AUTHORED = "__lakelet_authored"
@@ -27,7 +28,9 @@ BURIED = "__lakelet_buried"
 OUTSIDE = "__lakelet_outside"
 _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz", "string")
 START, END = "__START_AT", "__END_AT"
-HIDDEN = (SEQ, DELETED, AUTHORED, RULE, BURIED, PART)
+SYSTEM_START, SYSTEM_END = "__SYSTEM_START_AT", "__SYSTEM_END_AT"
+TIMES = (START, END, SYSTEM_START, SYSTEM_END)
+HIDDEN = (SEQ, SYSTEM, DELETED, AUTHORED, RULE, BURIED, PART)
 """Columns of the internal table that readers of the target do not see."""
 
 
@@ -36,19 +39,44 @@ class Layout:
     """Which columns a change table has.
 
     keys: names of the key columns, spelt as in the source. columns: the selected source columns in the order of the source.
-    sequence: type of the sequencing value.
+    sequence: type of the sequencing value. history: the table is of type 2. system: type of the system sequence of a bitemporal table.
     """
 
     keys: tuple[str, ...]
     columns: T.StructType
     sequence: T.DataType
     history: bool
+    system: T.DataType | None = None
+
+    @property
+    def bitemporal(self) -> bool:
+        return self.system is not None
+
+    @property
+    def times(self) -> tuple[T.StructField, ...]:
+        """The columns that say when a row holds; the first one of each pair is part of the row's identity."""
+        found = [T.StructField(name, self.sequence) for name in (START, END)] if self.history else []
+        if self.system is not None:
+            found += [T.StructField(name, self.system) for name in (SYSTEM_START, SYSTEM_END)]
+        return tuple(found)
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The columns that tell the rows of a key apart."""
+        return tuple(field.name for field in self.times[::2])
+
+    @property
+    def made_with(self) -> list[Any]:
+        """Keys in lower case, SCD type, types of the sequences: what the state of the table depends on."""
+        keys, sequence = [key.lower() for key in self.keys], self.sequence.simpleString()
+        if self.system is not None:
+            return [keys, "bitemporal", sequence, self.system.simpleString()]
+        return [keys, 2 if self.history else 1, sequence]
 
     @property
     def visible(self) -> T.StructType:
-        """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT)."""
-        more = [T.StructField(START, self.sequence), T.StructField(END, self.sequence)] if self.history else []
-        return T.StructType([*self.columns.fields, *more])
+        """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT; BT-2)."""
+        return T.StructType([*self.columns.fields, *self.times])
 
 
 def quoted(name: str) -> str:
@@ -87,22 +115,23 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
         raise _invalid(spec, f"the key column {missing[0]!r} is not among the columns of the target", "Select the key columns too.")
     given = F.current_timestamp() if spec.sequence_by is None else expression(spec.sequence_by)  # of periodic snapshots, their time (6.3)
     sequence = source.select(given).schema.fields[0].dataType
-    return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2)
+    system = source.select(expression(spec.system_sequence_by)).schema.fields[0].dataType if spec.bitemporal else None
+    return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2, system)
 
 
 def stored_layout(shape: Layout, schema: T.StructType) -> Layout:
     """The columns of a target whose internal table has the columns of `schema`, those that this flow does not have among them."""
-    bookkeeping = {*HIDDEN, *((START, END) if shape.history else ())}
+    bookkeeping = {*HIDDEN, *(field.name for field in shape.times)}
     fields = [f for f in schema.fields if f.name not in bookkeeping]
     spelt = {f.name.lower(): f.name for f in fields}
-    return Layout(tuple(spelt.get(key.lower(), key) for key in shape.keys), T.StructType(fields), shape.sequence, shape.history)
+    return replace(shape, keys=tuple(spelt.get(key.lower(), key) for key in shape.keys), columns=T.StructType(fields))
 
 
 def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, state: State) -> DataFrame:
     """The events in the types of the table, `shape`; a column that the flow does not have (it has those of `own`) is NULL in them.
 
-    Beside the columns of `shape`: SEQ, DELETED and TRUNCATES (never NULL), OUTSIDE (`where` is not met) where needed, and where events of
-    the table differ in what they say, AUTHORED and RULE.
+    Beside the columns of `shape`: SEQ, DELETED and TRUNCATES (never NULL), SYSTEM of bitemporal tables, OUTSIDE (`where` is not met) where
+    needed, and where events of the table differ in what they say, AUTHORED and RULE.
     """
     known = {f.name.lower() for f in own.columns.fields}
     selected = source.select(*(col(name) for name in source.columns if name.lower() in known))
@@ -113,6 +142,8 @@ def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, stat
         extra.append(named.cast("array<string>").alias(AUTHORED))
     if spec.where is not None:
         extra.append((~_condition(spec.where)).alias(OUTSIDE))
+    if shape.bitemporal:
+        extra.append(expression(spec.system_sequence_by).alias(SYSTEM))
     marks = {SEQ: expression(spec.sequence_by), DELETED: _condition(spec.apply_as_deletes), TRUNCATES: _condition(spec.apply_as_truncates)}
     return source.select(*columns, *(mark.alias(name) for name, mark in marks.items()), *extra)
 
@@ -142,18 +173,22 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
         portable(F.max(F.when(F.col(TRUNCATES), F.col(SEQ))), shape.sequence),
         F.count(F.lit(1)),
         F.lit(0) if spec.where is None else F.sum(F.col(OUTSIDE).cast("long")),
+        F.sum(F.col(SYSTEM).isNull().cast("long")) if shape.bitemporal else F.lit(0),
         *ends,
     ).first()
     assert seen is not None
     if seen[0]:
         raise _bad_rows("CDC_NULL_SEQUENCE", spec, f"{seen[0]} event(s) have no sequencing value", "Filter them out, or give them a value.")
+    if seen[5]:
+        what = f"{seen[5]} event(s) have no system sequencing value (system_sequence_by)"
+        raise _bad_rows("CDC_NULL_SEQUENCE", spec, what, "Filter them out, or give them a value.")
     if seen[1]:
         what = f"{seen[1]} event(s) have NULL in a key column ({', '.join(shape.keys)})"
         raise _bad_rows("CDC_NULL_KEY", spec, what, "Filter them out.")
     if seen[4]:
         what = f"{seen[4]} event(s) do not meet the condition where: {spec.where}"
         raise _bad_rows("CDC_WHERE_NOT_MET", spec, what, "Filter them out before the flow: it promises where, it does not filter by it.")
-    return Seen(seen[3], seen[2], {key: (seen[5 + 2 * i], seen[6 + 2 * i]) for i, key in enumerate(ranged)})
+    return Seen(seen[3], seen[2], {key: (seen[6 + 2 * i], seen[7 + 2 * i]) for i, key in enumerate(ranged)})
 
 
 def _condition(given: Any) -> Column:

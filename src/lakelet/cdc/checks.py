@@ -39,9 +39,10 @@ def check(spec: ChangeSpec, source: DataFrame) -> None:
             what = f"columns_to_update {spec.columns_to_update[0]!r} is {kind.simpleString()}; it must be array<string>"
             raise LakeletError("ARGUMENT_INVALID", what, todo="Its elements name the columns that an event sets.")
     if spec.snapshots is None:
-        kind = _analysed("sequence_by", spec.sequence_by, source)
-        if _unordered(kind):
-            raise _wrong("CDC_SEQUENCE_TYPE", f"sequence_by gives {kind.simpleString()}, whose values cannot be ordered", spec)
+        for name in ("sequence_by", *(("system_sequence_by",) if spec.bitemporal else ())):
+            kind = _analysed(name, getattr(spec, name), source)
+            if _unordered(kind):
+                raise _wrong("CDC_SEQUENCE_TYPE", f"{name} gives {kind.simpleString()}, whose values cannot be ordered", spec)
     for name in _CONDITIONS:
         given = getattr(spec, name)
         kind = T.BooleanType() if given is None else _analysed(name, given, source)

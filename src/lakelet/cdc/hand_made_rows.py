@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import history
+from lakelet.cdc import history, walk
 from lakelet.cdc.changes import BURIED, DELETED, END, RULE, SEQ, START, Layout, col, same_values
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
@@ -61,6 +61,15 @@ def keys_of(changes: DataFrame, shape: Layout) -> DataFrame:
 
 def check(changes: DataFrame, shape: Layout) -> None:
     """Refuse rows that cannot be events. Raises CDC_ROW_BY_HAND."""
+    if shape.bitemporal:
+        changed = changes.select(F.to_json(F.struct(*(F.col(_ROW)[n].alias(n) for n in (*shape.keys, *shape.starts))))).first()
+        assert changed is not None
+        raise LakeletError(
+            "CDC_ROW_BY_HAND",
+            f"rows of a bitemporal table were inserted, updated or deleted by hand, for example {changed[0]}",
+            why="a statement does not say when its change became known; nothing of this update was applied to the table",
+            todo="RESTORE the table to the version before it, and send the change as an event of the source; or do a full refresh.",
+        )
     put = changes.where(F.col(_COUNT) > 0).select(f"{_ROW}.*")
     names = ", ".join(shape.keys)
     bad = F.when(reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]), F.lit(f"NULL in a key column ({names})"))
@@ -94,7 +103,7 @@ def state(now: State, changes: DataFrame, before: Before, shape: Layout) -> Data
         after = after.withColumn(RULE, F.when(F.col(_BY_HAND), F.lit(now.rules.index(AUTHORS_ALL))).otherwise(F.col(RULE)))
     after = after.drop(_BY_HAND)
     held = history.distinct(history.truncated(after, keys_of(changes, shape), before.truncate, shape), shape)
-    visible = history.rows(now, held, shape).withColumn(PART, F.lit(ROWS))
+    visible = walk.rows(now, held, shape).withColumn(PART, F.lit(ROWS))
     return visible.unionByName(after.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
 
 

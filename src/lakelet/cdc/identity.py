@@ -40,11 +40,10 @@ def check(spec: ChangeSpec, shape: Layout, stored: str | None) -> None:
     """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored."""
     if stored is None:
         return
-    keys, scd_type, sequence = json.loads(stored)
-    now = [key.lower() for key in shape.keys], 2 if shape.history else 1, shape.sequence.simpleString()
+    now = shape.made_with
     # The versions of snapshots that a function gives are not known before it is called with the last one.
-    compared = slice(0, 2) if callable(spec.snapshots) else slice(0, 3)
-    if (keys, scd_type, sequence)[compared] != now[compared]:
+    compared = slice(0, 2) if callable(spec.snapshots) else slice(None)
+    if json.loads(stored)[compared] != now[compared]:
         raise LakeletError(
             "CDC_STATE_CHANGED",
             f"the table was made with [keys, SCD type, type of the sequence] {stored}, the flow now has {json.dumps(now)}",

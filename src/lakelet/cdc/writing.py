@@ -17,7 +17,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import adoption, changes, hint, history, latest
 from lakelet.cdc import state as states
-from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, START, Layout, Seen, quoted, stored_layout
+from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, Layout, Seen, quoted, stored_layout
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, Applied, counted, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
@@ -76,16 +76,16 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     """The internal table of a target that is wanted like `wanted`."""
     authored = [T.StructField(AUTHORED, T.ArrayType(T.StringType()))] if state.named else []
     rule = [T.StructField(RULE, T.IntegerType())] if state.ruled else []
-    marks = [T.StructField(SEQ, shape.sequence), T.StructField(DELETED, T.BooleanType())]
+    system = [] if shape.system is None else [T.StructField(SYSTEM, shape.system)]
+    marks = [T.StructField(SEQ, shape.sequence), *system, T.StructField(DELETED, T.BooleanType())]
     dates = [T.StructField(BURIED, T.TimestampType())] if not state.events and Retention.of(wanted.properties or {}) else []
     hidden = [*marks, *authored, *rule, *dates, T.StructField(PART, T.StringType())]
     if maps_columns(wanted.properties or {}):  # the target's log knows the hidden columns by these names
         hidden = [T.StructField(f.name, f.dataType, True, {_PHYSICAL: f.name}) for f in hidden]
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
-    made_with = json.dumps([[k.lower() for k in shape.keys], 2 if shape.history else 1, shape.sequence.simpleString()])
     # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
-    kept = {_MADE_WITH: made_with, states.PROPERTY: state.to_json(), "delta.enableExpiredLogCleanup": "false"}
+    kept = {_MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), "delta.enableExpiredLogCleanup": "false"}
     columns, properties = T.StructType([*loose, *hidden]), {**(wanted.properties or {}), **kept}
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -426,8 +426,10 @@ def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | 
 
 
 def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Column) -> Any:
-    same_row = F.col(f"t.{START}").eqNullSafe(F.col(f"s.{START}")) if shape.history else F.lit(True)
+    same_row = reduce(lambda a, b: a & b, [F.col(f"t.{name}").eqNullSafe(F.col(f"s.{name}")) for name in shape.starts], F.lit(True))
     same_event = F.col(f"t.{SEQ}") == F.col(f"s.{SEQ}")
+    if shape.bitemporal:
+        same_event = same_event & (F.col(f"t.{SYSTEM}") == F.col(f"s.{SYSTEM}"))
     if not shape.history:  # a delete and an upsert of one sequence are both kept
         same_event = same_event & (F.col(f"t.{DELETED}") == F.col(f"s.{DELETED}"))
     same = ((F.col(f"s.{PART}") == ROWS) & same_row) | ((F.col(f"s.{PART}") == STATE) & same_event)

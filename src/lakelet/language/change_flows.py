@@ -17,10 +17,10 @@ from lakelet.base.user_code import called
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
 from lakelet.language.sql_text.spark_words import in_words_of_spark
-from lakelet.language.unsupported import unsupported
 
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _SCD_TYPES: Mapping[Any, int] = {"1": 1, "2": 2, 1: 1, 2: 2}
+_BITEMPORAL = "bitemporal"
 
 
 def apply_changes(
@@ -42,6 +42,7 @@ def apply_changes(
     ignore_null_updates_column_list: Any = None,
     ignore_null_updates_except_column_list: Any = None,
     columns_to_update: Any = None,
+    system_sequence_by: Any = None,
 ) -> None:
     """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
 
@@ -76,8 +77,6 @@ def create_auto_cdc_flow(
     """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
     given = dict(locals())
     place = caller_location()
-    if given.pop("system_sequence_by") is not None:
-        unsupported("the argument system_sequence_by (bitemporal tables)", place)
     name, flow_name = given.pop("name"), given.pop("flow_name")
     if name is not None and flow_name is not None:
         raise _contradiction("name and flow_name are the same argument", place, "Give one of them.")
@@ -131,11 +130,13 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
     Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
     """
     nulls, null_columns = _null_updates(given, where)
+    system = _system_sequence(given, where)
     spec = ChangeSpec(
         source=_name("source", given["source"], where),
         keys=_keys(given["keys"], where),
         sequence_by=_expression("sequence_by", given["sequence_by"], where, needed=True),
-        scd_type=_scd_type(given["stored_as_scd_type"], where),
+        scd_type=2 if system is not None else _scd_type(given["stored_as_scd_type"], where),
+        system_sequence_by=system,
         apply_as_deletes=_expression("apply_as_deletes", given["apply_as_deletes"], where),
         apply_as_truncates=_expression("apply_as_truncates", given["apply_as_truncates"], where),
         column_list=_columns("column_list", given["column_list"], where),
@@ -152,6 +153,12 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
 
 
 def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, once: Any, where: Location) -> None:
+    if _is_bitemporal(scd_type):
+        raise _contradiction(
+            'stored_as_scd_type="bitemporal" does not go with snapshots: they have one time only',
+            where,
+            "Apply the changes of a feed with create_auto_cdc_flow, which has sequence_by and system_sequence_by; or keep type 1 or 2.",
+        )
     function = source if callable(source) else _once_a_version(source) if isinstance(source, tuple) and len(source) == 2 else None
     spec = ChangeSpec(
         source=None if function else _name("source", source, where),
@@ -212,6 +219,10 @@ def _check_together(spec: ChangeSpec, where: Location) -> None:
     if history and spec.scd_type == 1:
         raise _contradiction(
             "track_history_* goes with SCD type 2 only: type 1 keeps no history", where, 'Write stored_as_scd_type="2", or leave it out.'
+        )
+    if spec.bitemporal and spec.columns_to_update is not None:
+        raise _contradiction(
+            "columns_to_update does not go with a bitemporal table", where, "Leave it out, or set ignore_null_updates for partial events."
         )
     if spec.apply_as_truncates is not None and spec.scd_type == 2:
         raise _contradiction(
@@ -321,11 +332,26 @@ def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
     return found
 
 
+def _system_sequence(given: Mapping[str, Any], where: Location) -> Any:
+    """What orders the events by when they became known; None unless the table is bitemporal (BT-1)."""
+    system, bitemporal = given.get("system_sequence_by"), _is_bitemporal(given["stored_as_scd_type"])
+    if bitemporal and system is None:
+        todo = "Write system_sequence_by: the column that says when an event became known."
+        raise _contradiction('stored_as_scd_type="bitemporal" needs system_sequence_by', where, todo)
+    if system is not None and not bitemporal:
+        todo = 'Write stored_as_scd_type="bitemporal", or leave it out.'
+        raise _contradiction("system_sequence_by goes with bitemporal tables only", where, todo)
+    return _expression("system_sequence_by", system, where)
+
+
+def _is_bitemporal(scd_type: Any) -> bool:
+    return isinstance(scd_type, str) and scd_type.lower() == _BITEMPORAL
+
+
 def _scd_type(value: Any, where: Location) -> int:
-    if isinstance(value, str) and value.lower() == "bitemporal":
-        unsupported('stored_as_scd_type="bitemporal"', where)
     if value is None:
         return 1
     if isinstance(value, bool) or not isinstance(value, str | int) or value not in _SCD_TYPES:
-        raise _invalid(f"stored_as_scd_type must be 1 or 2, got {value!r}", where, 'Write "1" to keep current rows, "2" to keep history.')
+        todo = 'Write "1" to keep current rows, "2" to keep history, "bitemporal" to keep what was known when, too.'
+        raise _invalid(f'stored_as_scd_type must be 1, 2 or "bitemporal", got {value!r}', where, todo)
     return _SCD_TYPES[value]

@@ -133,6 +133,7 @@ class ChangeSpec:
         keys: columns that identify a row of the target.
         sequence_by: orders the events of a key: SQL text or a Column. None for snapshots, whose version takes its place.
         scd_type: 1 keeps the current row of a key, 2 every version.
+        system_sequence_by: when an event became known, in the forms of `sequence_by`; given for bitemporal tables only, whose type is 2.
         apply_as_deletes, apply_as_truncates: conditions, SQL text or a Column; only TRUE counts.
         column_list, except_column_list: the columns of the target; at most one is given, None means all.
         track_history_column_list, track_history_except_column_list: whose changes open a version (type 2); at most one is given.
@@ -147,6 +148,7 @@ class ChangeSpec:
     keys: tuple[ColumnPath, ...]
     sequence_by: Any = None
     scd_type: int = 1
+    system_sequence_by: Any = None
     apply_as_deletes: Any = None
     apply_as_truncates: Any = None
     column_list: tuple[ColumnPath, ...] | None = None
@@ -159,6 +161,11 @@ class ChangeSpec:
     where: Any = None
     once: bool = False
     snapshots: Literal["periodic"] | SnapshotFunction | None = None
+
+    @property
+    def bitemporal(self) -> bool:
+        """Whether the target keeps what was known when (docs/semantics/bitemporal.md)."""
+        return self.system_sequence_by is not None
 
 
 @dataclass(frozen=True)

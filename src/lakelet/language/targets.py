@@ -92,7 +92,7 @@ def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
     )
 
 
-_STATE = ("keys", "SCD type", "tracked columns", "events or snapshots")
+_STATE = ("keys", "SCD type", "bitemporal or not", "tracked columns", "events or snapshots")
 
 
 def _state_of(flow: Flow) -> tuple[object, ...]:
@@ -102,4 +102,4 @@ def _state_of(flow: Flow) -> tuple[object, ...]:
         return ()
     lists = (spec.track_history_column_list, spec.track_history_except_column_list)
     tracked = tuple(None if paths is None else frozenset(str(path).lower() for path in paths) for paths in lists)
-    return frozenset(str(path).lower() for path in spec.keys), spec.scd_type, tracked, spec.snapshots is None
+    return frozenset(str(path).lower() for path in spec.keys), spec.scd_type, spec.bitemporal, tracked, spec.snapshots is None

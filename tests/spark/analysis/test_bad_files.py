@@ -186,8 +186,6 @@ LATER_ARGUMENTS = [
     "dp.table(query, format='parquet')",
     "dp.materialized_view(query, refresh_policy='incremental_strict')",
     "dp.create_table('t', format='csv')",
-    "dlt.apply_changes('t', 's', ['k'], 'at', stored_as_scd_type='bitemporal')",
-    "dp.create_auto_cdc_flow('t', 's', ['k'], 'at', system_sequence_by='now')",
     "dp.append_flow(target='t', import_checkpoint='/tmp/x')",
 ]
 

@@ -122,9 +122,38 @@ def test_other_words_for_the_scd_type_are_refused(word):
     assert refused(stored_as_scd_type=word).code == "ARGUMENT_INVALID"
 
 
-def test_bitemporal_tables_are_refused_by_name():
-    for error in (refused(stored_as_scd_type="bitemporal"), refused(system_sequence_by="at")):
-        assert (error.code, "bitemporal" in error.what) == ("NOT_SUPPORTED_YET", True)
+BITEMPORAL: dict[str, Any] = {"stored_as_scd_type": "bitemporal", "system_sequence_by": "known"}
+
+
+def test_a_bitemporal_table_and_its_system_sequence_need_one_another():
+    """BT-1: in both modules, under both names."""
+    wanted = ChangeSpec(source="s", keys=(("id",),), sequence_by="seq", scd_type=2, system_sequence_by="known")
+    for module in (api.DLT, api.DP):
+        for name in ("apply_changes", "create_auto_cdc_flow"):
+            assert declared(module[name], "t", "s", ["id"], "seq", **BITEMPORAL).changes == wanted
+    known = Column("known")
+    assert spec(stored_as_scd_type="BITEMPORAL", system_sequence_by=known).system_sequence_by is known
+    for given in (
+        {"stored_as_scd_type": "bitemporal"},
+        {"system_sequence_by": "at"},
+        {"system_sequence_by": "at", "stored_as_scd_type": 2},
+    ):
+        error = refused(**given)
+        assert (error.code, "bitemporal" in f"{error.what} {error.todo}") == ("CDC_CONTRADICTION", True)
+        assert error.where.file.endswith(Path(__file__).name)
+        assert "system_sequence_by" in error.what
+
+
+@pytest.mark.parametrize("more", [{"columns_to_update": "cols"}, {"apply_as_truncates": "op = 'T'"}], ids=str)
+def test_what_a_bitemporal_table_cannot_have_is_refused(more):
+    """BT-11."""
+    error = refused(**BITEMPORAL, **more)
+    assert (error.code, error.where.file.endswith(Path(__file__).name), bool(error.todo)) == ("CDC_CONTRADICTION", True, True)
+
+
+def test_a_system_sequence_is_text_or_a_column():
+    assert refused(stored_as_scd_type="bitemporal", system_sequence_by=7).code == "ARGUMENT_INVALID"
+    assert refused(stored_as_scd_type="bitemporal", system_sequence_by=" ").code == "ARGUMENT_INVALID"
 
 
 def test_null_updates_have_three_forms_and_lists_may_name_fields():
@@ -227,7 +256,7 @@ def test_snapshot_flows_refuse_what_excludes_each_other():
         ("CDC_CONTRADICTION", {"source": "s", "track_history_column_list": ["a"]}),
         ("ARGUMENT_INVALID", {}),
         ("ARGUMENT_INVALID", {"source": 7}),
-        ("NOT_SUPPORTED_YET", {"source": "s", "stored_as_scd_type": "bitemporal"}),
+        ("CDC_CONTRADICTION", {"source": "s", "stored_as_scd_type": "bitemporal"}),
     ):
         with pytest.raises(LakeletError) as caught:
             declared(api.DLT["apply_changes_from_snapshot"], "t", keys=["id"], **given)
@@ -253,6 +282,8 @@ def test_several_change_flows_may_share_a_target_if_they_agree():
     assert flows_into_one({}, {"once": True, "source": "all"}) == []
     assert flows_into_one({}, {"keys": ["id", "region"]}) == ["CDC_FLOWS_DIFFER"]
     assert flows_into_one({}, {"stored_as_scd_type": 2}) == ["CDC_FLOWS_DIFFER"]
+    assert flows_into_one({"stored_as_scd_type": 2}, BITEMPORAL) == ["CDC_FLOWS_DIFFER"]
+    assert flows_into_one(BITEMPORAL, {**BITEMPORAL, "system_sequence_by": "other"}) == []
     assert flows_into_one({"stored_as_scd_type": 2}, {"stored_as_scd_type": 2, "track_history_column_list": ["a"]}) == ["CDC_FLOWS_DIFFER"]
     assert flows_into_one({}, {"name": "f0"}) == ["DUPLICATE_FLOW"]
 

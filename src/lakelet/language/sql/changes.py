@@ -8,7 +8,6 @@ from typing import Any
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import Changes, Fragment
-from lakelet.language.unsupported import unsupported
 
 _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("IGNORE", "NULL"),
@@ -85,7 +84,8 @@ def _clause(cursor: Cursor, found: dict[str, Any]) -> None:
         cursor.expect("BY")
         put(sequence_by=cursor.until("an expression that orders the events", _ends(cursor)))
     elif cursor.skip("SYSTEM", "SEQUENCE"):
-        unsupported("SYSTEM SEQUENCE BY (bitemporal tables)", where)
+        cursor.expect("BY")
+        put(system_sequence_by=cursor.until("an expression that says when an event became known", _ends(cursor)))
     elif cursor.skip("COLUMNS", "TO", "UPDATE"):
         put(columns_to_update=cursor.column())
     elif cursor.skip("COLUMNS"):
@@ -111,10 +111,10 @@ def _apply_as(cursor: Cursor, put: Callable[..., None]) -> None:
 
 
 def _scd_type(cursor: Cursor) -> str:
-    where = cursor.where()
     if cursor.skip("BITEMPORAL"):
-        unsupported("STORED AS BITEMPORAL", where)
-    cursor.expect("SCD", "TYPE")
+        return "bitemporal"
+    if not cursor.skip("SCD", "TYPE"):
+        cursor.fail("SCD TYPE 1, SCD TYPE 2 or BITEMPORAL is expected", ("SCD", "BITEMPORAL"))
     found = cursor.word()
     if found is None or found.value not in ("1", "2"):
         cursor.fail("1 or 2 is expected", todo="Type 1 keeps current rows, type 2 keeps history.")

@@ -106,6 +106,7 @@ class Changes:
     source_streams: bool
     keys: tuple[str, ...]
     sequence_by: Fragment
+    system_sequence_by: Fragment | None = None
     stored_as_scd_type: str = "1"
     where: Fragment | None = None
     apply_as_deletes: Fragment | None = None

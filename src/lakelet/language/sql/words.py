@@ -10,6 +10,7 @@ from lakelet.base.errors import LakeletError, Location
 
 _WORDS = {
     'stored_as_scd_type="2"': "STORED AS SCD TYPE 2",
+    'stored_as_scd_type="bitemporal"': "STORED AS BITEMPORAL",
     "stored_as_scd_type": "STORED AS",
     "track_history_column_list": "TRACK HISTORY ON",
     "track_history_except_column_list": "TRACK HISTORY ON * EXCEPT",
@@ -22,6 +23,7 @@ _WORDS = {
     "except_column_list": "COLUMNS * EXCEPT",
     "column_list": "COLUMNS",
     "columns_to_update": "COLUMNS TO UPDATE",
+    "system_sequence_by": "SYSTEM SEQUENCE BY",
     "sequence_by": "SEQUENCE BY",
     "keys": "KEYS",
 }
@@ -35,7 +37,7 @@ def in_sql_words(where: Location, places: Mapping[str, Location]) -> Iterator[No
         yield
     except LakeletError as error:
         named = _ARGUMENT.search(error.what)
-        stem = named[0].rstrip("*") if named else ""
+        stem = named[0].partition("=")[0].rstrip("*") if named else ""
         place = next((place for name, place in places.items() if stem and name.startswith(stem)), where)
         what, todo = (None if text is None else _ARGUMENT.sub(lambda m: _WORDS[m[0]], text) for text in (error.what, error.todo))
         raise LakeletError(error.code, str(what), where=place, why=error.why, todo=todo, nearest=error.nearest) from None

@@ -1,0 +1,131 @@
+"""The events of keys in the order of their sequences: which leaves they set, and the versions that they make (6.1); see `algebra`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, SYSTEM, Layout, col, same_values
+from lakelet.cdc.state import State
+
+Leaf = tuple[str, ...]
+
+
+def rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+    """The visible rows of some keys from all their events (distinct per key and sequence); see `beliefs` for bitemporal tables."""
+    found = filled(state, events, shape, [])
+    if shape.history:
+        return versions(state, found, shape, [])
+    latest = Window.partitionBy(*map(col, shape.keys)).orderBy(F.col(SEQ).desc(), DELETED)
+    last = found.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
+    return last.select(*map(col, shape.columns.fieldNames()))
+
+
+def versions(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+    """The type 2 history of each key from events that `filled` gave, one for each sequence.
+
+    `more`: columns that, with the keys, tell histories apart; the result has them too.
+    """
+    keys = [*map(col, shape.keys), *map(col, more)]
+    order = Window.partitionBy(*keys).orderBy(SEQ)
+    compared = [_value(leaf).alias(f"_{i}") for i, leaf in enumerate(_tracked(state, shape))]
+    tracked = same_values(F.struct(*compared)) if compared else F.lit("")
+    marked = events.withColumns({"__tracked": tracked, "__next": F.lead(SEQ).over(order)}).withColumns(
+        {
+            "__opens": ~F.col(DELETED)
+            & (
+                F.lag(DELETED).over(order).isNull()
+                | F.lag(DELETED).over(order)
+                | ~F.col("__tracked").eqNullSafe(F.lag("__tracked").over(order))
+            )
+        }
+    )
+    runs = marked.withColumn("__run", F.sum(F.col("__opens").cast("long")).over(order)).where(~F.col(DELETED))
+    others = [n for n in shape.columns.fieldNames() if n not in shape.keys]
+    newest = F.max_by(F.struct(*map(col, others), F.col("__next").alias(END)), F.col(SEQ))
+    grouped = runs.groupBy(*keys, "__run").agg(F.min(SEQ).alias(START), newest.alias("__last"))
+    columns = [col(n) if n in shape.keys else F.col("__last")[n].alias(n) for n in shape.columns.fieldNames()]
+    return grouped.select(*columns, *more, START, F.col("__last")[END].alias(END))
+
+
+def _tracked(state: State, shape: Layout) -> list[Leaf]:
+    """Columns whose changes open a version: all selected ones but the keys, unless said otherwise."""
+    names = [n for n in shape.columns.fieldNames() if n not in shape.keys]
+    if state.tracked is None:
+        return [(n,) for n in names]
+    kind, listed = state.tracked
+    return [(n,) for n in names if (n.lower() in listed) is (kind == "on")]
+
+
+def _value(leaf: Leaf) -> Column:
+    found = col(leaf[0])
+    for name in leaf[1:]:
+        found = found.getField(name)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------- leaves that say nothing
+
+
+def filled(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+    """The events with every leaf that an upsert did not author taken from before it; a delete resets all of them.
+
+    `more`: as of `versions`.
+    """
+    if not state.ruled and not state.named:
+        return events
+    keys = [*map(col, shape.keys), *map(col, more)]
+    in_order = (F.col(SEQ), *([F.col(SYSTEM)] if shape.bitemporal else []), F.col(DELETED).desc())
+    order = Window.partitionBy(*keys).orderBy(*in_order)
+    segments = events.withColumn("__segment", F.sum(F.col(DELETED).cast("long")).over(order))
+    since = Window.partitionBy(*keys, "__segment").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    replaced = {}
+    for field in shape.columns.fields:
+        if field.name not in shape.keys:
+            replaced[field.name] = _inherited(state, (field.name,), field.dataType, since)
+    return segments.withColumns({name: value for name, value in replaced.items() if value is not None}).drop("__segment")
+
+
+def _inherited(state: State, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
+    """A column with inherited leaves; None where every leaf is taken as it comes."""
+    if isinstance(kind, T.StructType):
+        inner = [(f, _inherited(state, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
+        if all(value is None for _, value in inner):
+            return None
+        fields = [(f.name, _value((*leaf, f.name)) if value is None else value) for f, value in inner]
+        whole = F.struct(*(value.alias(name) for name, value in fields))
+        nothing = _all([value.isNull() for _, value in fields])
+        return F.when(nothing, F.lit(None)).otherwise(whole)
+    authored = _authored(state, leaf)
+    if authored is None:
+        return None
+    said = F.when(authored & ~F.col(DELETED), F.struct(_value(leaf).alias("v")))
+    return F.last(said, ignorenulls=True).over(since)["v"]
+
+
+def _authored(state: State, leaf: Leaf) -> Column | None:
+    """Whether an event says something about a leaf; None: each event does."""
+    conditions = []
+    if state.named:
+        paths = F.array(*(F.lit(".".join(leaf[: n + 1]).lower()) for n in range(len(leaf))))
+        listed = F.arrays_overlap(F.transform(F.col(AUTHORED), F.lower), paths)
+        conditions.append(F.col(AUTHORED).isNull() | F.coalesce(listed, F.lit(False)))
+    ignoring = state.ignoring(leaf)
+    if ignoring:
+        number = F.coalesce(F.col(RULE), F.lit(state.before))
+        conditions.append(_value(leaf).isNotNull() | ~number.isin(ignoring))
+    return _all(conditions) if conditions else None
+
+
+def _all(conditions: Sequence[Column]) -> Column:
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result & condition
+    return result
+
+
+__all__ = ["filled", "rows", "versions"]
