@@ -15,6 +15,9 @@ from lakelet.base.errors import Location
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """The folder of Lakelet's own code, with a separator at its end: a file below it is not the user's."""
 
+_PASSING_ON = frozenset({"pyspark", "functools"})
+"""Packages whose code calls Lakelet for somebody else."""
+
 _CELL = re.compile(r"(?P<file>.+\.ipynb)#cell-(?P<cell>\d+)")
 
 
@@ -23,8 +26,8 @@ def caller_location() -> Location:
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        foreign = name.startswith((PACKAGE, "<frozen")) or f"{os.sep}pyspark{os.sep}" in name or "functools" in name
-        if not foreign:
+        module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if not name.startswith((PACKAGE, "<frozen")) and module not in _PASSING_ON:
             return code_location(name, frame.f_lineno)
         frame = frame.f_back
     return Location("<unknown>", 0)

@@ -7,7 +7,7 @@ GeneratorExit, asyncio.CancelledError and a KeyboardInterrupt that no user sent 
 from __future__ import annotations
 
 import dis
-import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,9 +62,13 @@ def said(error: BaseException, text: str) -> str:
     return f"{name}: {text}" if text else name
 
 
+_INSTALLED = re.compile(r"[\\/]site-packages[\\/]|[\\/]lib[\\/]python3(?:\.\d+t?)?[\\/]")
+"""Folders, whole, that packages and Python's own modules are installed in."""
+
+
 def is_library(filename: str) -> bool:
     """Whether a file of a traceback belongs to Python, a package or to us, and not to the user."""
-    return "site-packages" in filename or f"{os.sep}lib{os.sep}python3" in filename or filename.startswith((PACKAGE, "<"))
+    return filename.startswith((PACKAGE, "<")) or _INSTALLED.search(filename) is not None
 
 
 def _sent(interrupt: KeyboardInterrupt) -> bool:

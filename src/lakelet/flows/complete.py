@@ -82,7 +82,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
             raise _failed(problem, run) from None
         except Exception as problem:
-            if type(problem).__module__.startswith("py4j"):
+            if type(problem).__module__.partition(".")[0] == "py4j":
                 raise _failed(problem, run) from problem
             raise user_error(problem, run.dataset, run.flow.flow) from problem
     stored = replace(run.stored(), columns=None, fingerprint=state.fingerprint, input_versions=dict(state.inputs), version=written.version)

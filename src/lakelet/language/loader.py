@@ -212,7 +212,7 @@ def innermost_location(error: BaseException, roots: Sequence[Path]) -> Location 
     """The deepest line of the traceback that lies in user code: below one of `roots` (or any file outside of libraries)."""
     best = None
     for frame in traceback.extract_tb(error.__traceback__):
-        inside = any(str(frame.filename).startswith(str(root)) for root in roots)
+        inside = any(Path(frame.filename).is_relative_to(root) for root in roots)
         if inside and not is_library(frame.filename):
             best = code_location(frame.filename, frame.lineno or 1)
     return best

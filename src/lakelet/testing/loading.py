@@ -201,7 +201,7 @@ def _lies_below(module: ModuleType, root: Path) -> bool:
             origin = next(iter(getattr(module, "__path__", ())), None)  # a folder without __init__.py
         except KeyError:  # its parent package is no longer loaded
             return False
-    return bool(origin) and "site-packages" not in str(origin) and Path(str(origin)).resolve().is_relative_to(root)
+    return bool(origin) and "site-packages" not in Path(str(origin)).parts and Path(str(origin)).resolve().is_relative_to(root)
 
 
 def _inside(pipeline: Callable[[], Any], query: Callable[..., Any]) -> Callable[..., Any]:
