@@ -263,6 +263,6 @@ def python_path_hint(error: BaseException) -> str | None:
     if not name.startswith("/") or name.split("/")[1] not in HOSTED_ROOTS:
         return None
     return (
-        f"Python's own functions and pandas see this machine as it is; --map counts for paths that Spark and dbutils read. Read the file "
-        f"with Spark, or make it exist here: {name}"
+        f"Say where it lies: {flag_for(name)}. That counts for Spark, dbutils, and for open, pathlib and os.path in your own code; "
+        f"libraries such as pandas see this machine as it is"
     )

@@ -1,4 +1,4 @@
-"""The table of everything that Lakelet replaces in pyspark and Delta, in sets that are put on and taken off together.
+"""The table of everything that Lakelet replaces in pyspark, Delta and Python, in sets that are put on and taken off together.
 
 Each row says which attribute, by what, why, and since which version of pyspark or Delta the attribute exists. The order is that in which
 they are put on: a later replacement of an attribute calls the earlier one.
@@ -17,11 +17,12 @@ from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
 from lakelet.spark.patches.made_tables import TABLES
 from lakelet.spark.patches.paths import PATHS
+from lakelet.spark.patches.python_files import PYTHON_FILES
 from lakelet.spark.patches.readers import READERS
 from lakelet.spark.patches.session import CALL_SITES, SESSION
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
-UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
+UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
 """For the life of an update."""
 
 SETS: Mapping[str, tuple[Patch, ...]] = {
