@@ -1,4 +1,4 @@
-"""How fast and how small Auto Loader's file state is: listing, "which of these are new", and memory (spec 5.1).
+"""How fast and how small Auto Loader's file state is: listing, "which of these are new", and memory.
 
     python benchmarks/file_state.py [--files 100000] [--folders 100] [--entries 1000000]
 

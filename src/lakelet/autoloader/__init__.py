@@ -1,4 +1,4 @@
-"""Auto Loader: the `cloudFiles` streaming source as a Spark Python data source (`spec/autoloader.md`).
+"""Auto Loader: the `cloudFiles` streaming source as a Spark Python data source (docs/semantics/auto-loader.md).
 
 Importing this package imports neither Spark nor pyarrow's readers; both come with the first call.
 """

@@ -30,7 +30,7 @@ SOURCE_CONFS = (
     "spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles",
     "spark.databricks.sql.rescuedDataColumn.filePath.enabled",
 )
-"""Session settings that a source honours (spec 1.1)."""
+"""Session settings that a source honours (AL-4)."""
 
 
 def open_alone(
@@ -67,7 +67,7 @@ def reader_alone(path: str, options: Mapping[str, str], schema: StructType | Non
 
 
 def evolve_in_reader(spec: ReaderSpec, note: UnknownFieldNote) -> None:
-    """Store the schema version that the failed micro-batch needs, unless another reader of the query has done so (spec 3.2).
+    """Store the schema version that the failed micro-batch needs, unless another reader of the query has done so (FS-23).
 
     Raises CF_STATE_DAMAGED when log or ledger are gone.
     """

@@ -1,4 +1,4 @@
-"""Batch reads: all files of a folder, pattern or single file, nothing remembered (`read_files`, spec 6.1)."""
+"""Batch reads: all files of a folder, pattern or single file, nothing remembered (`read_files`, AL-29)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class FilesReader(DataSourceReader):
 
 
 def open_files(spec: SourceSpec, confs: Mapping[str, str]) -> tuple[ReaderSpec, tuple[str, ...]]:
-    """What readers of a batch read are told, and sentences about options without effect. Nothing is written.
+    """What readers of a batch read get, and sentences about options without effect. Nothing is written.
 
-    All files are looked at for the schema, so an evolution mode decides about the rescued column and the merging of types only (11.1).
+    All files are looked at for the schema, so an evolution mode decides about the rescued column and the merging of types only (AL-30).
 
     Raises:
         LakeletError: CF_PATH_DOES_NOT_EXIST_FOR_READ_FILES, CF_UNABLE_TO_DETECT_FILE_FORMAT, CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE, or what

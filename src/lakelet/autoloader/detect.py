@@ -1,4 +1,4 @@
-"""The format of files whose reader did not name one: `read_files` without `format` (spec 6.1).
+"""The format of files whose reader did not name one: `read_files` without `format` (AL-29).
 
 Extensions decide, below a compression's own; files with other names are looked into. A stream remembers the answer in its state, so that
 later files of another kind cannot change it.

@@ -1,4 +1,4 @@
-"""Driver side of one Auto Loader source: schema, pending files, the streaming DataFrame, and evolution (spec 2, 3).
+"""Driver side of one Auto Loader source: schema, pending files, the streaming DataFrame, and evolution (FS-1, FS-23).
 
 pyspark is imported inside the functions that need it, so that `lakelet.autoloader` stays cheap to import.
 """
@@ -37,7 +37,7 @@ class AutoLoaderSource:
         Args:
             spec: what the user wrote.
             state: folder of this source (schema log, ledger); None = dry run, nothing is written anywhere.
-            confs: session settings (`spark.sql.session.timeZone` and the three of spec section 1.1).
+            confs: session settings (`spark.sql.session.timeZone` and the three of AL-4).
             seed: the `columns()` of an earlier dry run; stored as version 0 instead of sampling the files again.
 
         Raises:
@@ -115,7 +115,7 @@ class AutoLoaderSource:
         return hide_metadata(observe(ClassicDataFrame(loaded, spark), name), self.schema(), spark)
 
     def reader_spec(self, **more: Any) -> ReaderSpec:
-        """What readers are told; `more` are further fields of `ReaderSpec`."""
+        """What readers get; `more` are further fields of `ReaderSpec`."""
         return reader_spec(self._options, self._schema, state=self._state or "", **more)
 
     def evolve(self, failure: BaseException) -> SchemaChange | None:
@@ -132,7 +132,7 @@ class AutoLoaderSource:
         return self._schema.evolve(note, Ledger(note.state).planned(note.after, note.up_to)["path"].to_pylist())
 
     def clean(self, committed: str | None) -> Cleaned | None:
-        """Note that everything up to the Spark offset `committed` is committed, then move or delete what the options say (5.6).
+        """Note that everything up to the Spark offset `committed` is committed, then move or delete what the options say (AL-25).
 
         Called when a flow is drained. Returns what was done, None when the options ask for nothing. Raises LakeletError or OSError when the
         state cannot be read or written; files that cannot be moved or deleted are reported in the result.

@@ -1,4 +1,4 @@
-"""What pyspark's readers were told: pyspark hands options to the JVM and forgets them, and `load` has to know them."""
+"""What pyspark's readers were given: pyspark hands options to the JVM and forgets them, and `load` has to know them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT = "cloudfiles"
 
 
 def said_to(reader: Any) -> dict[str, Any]:
-    """What user code told a reader so far: format, schema, options."""
+    """What user code gave a reader so far: format, schema, options."""
     said: dict[str, Any] = reader.__dict__.setdefault("_lakelet_said", {})
     return said
 

@@ -1,4 +1,4 @@
-"""The hidden `_metadata` column and the counts that a stream reports about itself (spec 5.5, 11.12)."""
+"""The hidden `_metadata` column and the counts that a stream reports about itself (AL-22, AL-24)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Option keys of `format("cloudFiles")` and what this version does with each (spec 1).
+"""Option keys of `format("cloudFiles")` and what this version does with each (AL-1).
 
 Keys are compared without case. An option is read, accepted without effect (with a notice), or refused with a code: never ignored.
 """
@@ -270,7 +270,7 @@ def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) 
 
 def _rescued_column(named: str | None, format: Format, *, mode: str, explicit: bool) -> str | None:
     """Inferred schemas have one unless the mode is none; explicit schemas, and records kept as one VARIANT, only when it was named
-    (2.1, 3.1)."""
+    (FS-3, FS-25)."""
     return named or (None if explicit or mode == NONE else RESCUED_COLUMN)
 
 

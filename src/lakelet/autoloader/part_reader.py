@@ -133,7 +133,7 @@ class PartReader:
         return pa.array([None if members is None else "{" + members + suffix for members in rescued], pa.string())
 
     def _without_broken(self, batch: Any, chunk: Chunk, part: FilePart) -> Any:
-        """The batch as the mode for broken records wants it (spec 4.1)."""
+        """The batch as the mode for broken records wants it (FS-35)."""
         spec = self._spec
         self._refuse_changed(part)  # a record that was half written is not a broken one
         if spec.bad_records:

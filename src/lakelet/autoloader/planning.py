@@ -1,4 +1,4 @@
-"""Offsets, batches and partitions: which files a micro-batch reads, and how they are spread over tasks (spec 5.1, 5.2)."""
+"""Offsets, batches and partitions: which files a micro-batch reads, and how they are spread over tasks (AL-15, AL-18)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def filters_of(spec: ReaderSpec) -> Filters:
 
 
 class Planner:
-    """Plans one batch after the other. With `freeze` the files are those of that moment (availableNow), otherwise each plan looks anew."""
+    """Plans one batch after the other. With `freeze` the files are those of that moment (availableNow), otherwise each plan lists again."""
 
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec, self._ledger = spec, Ledger(spec.state)
@@ -95,7 +95,7 @@ class Planner:
         """The entries of a batch as its files are now, and the paths of files that nobody waits for to stop changing.
 
         A batch that the table has stays as it was planned. In any other one files that are gone leave the ledger where they may be missing:
-        a file that is put back is a new one (spec 9, note on E04).
+        a file that is put back is a new one (FS-26).
         """
         spec, entries = self._spec, self._ledger.planned(batch - 1, batch)
         files, _ = files_for(spec.path)

@@ -1,4 +1,4 @@
-"""The Spark data source `cloudFiles`: what runs in Spark's Python processes (spec 2, 3, 4, 5).
+"""The Spark data source `cloudFiles`: what runs in Spark's Python processes (docs/semantics/auto-loader.md).
 
 The stream reader lives in a process of its own and sees nothing but its options, so one option carries a `ReaderSpec` as JSON.
 """

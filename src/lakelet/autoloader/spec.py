@@ -55,7 +55,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class SchemaChange:
-    """One new version of a schema log (spec 11.16)."""
+    """One new version of a schema log (FS-24)."""
 
     source: str
     version_before: int
@@ -109,7 +109,7 @@ class ReaderSpec:
 
     @property
     def stops_at_unknown(self) -> bool:
-        """Whether a field that the schema does not know ends the query (spec 3.1)."""
+        """Whether a field that the schema does not know ends the query (FS-23)."""
         return self.mode in (ADD, ADD_WIDEN, FAIL)
 
     @property

@@ -1,4 +1,4 @@
-"""What Auto Loader does beyond the cases of spec/autoloader.md section 9, which are in `cases`."""
+"""What Auto Loader does beyond the numbered cases, which are in `cases`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cleanSource in updates of a pipeline (autoloader.md 5.6, 9 D12)."""
+"""cleanSource in updates of a pipeline (AL-25 to AL-27, case D12)."""
 
 from __future__ import annotations
 

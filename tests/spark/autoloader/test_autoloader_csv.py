@@ -1,4 +1,4 @@
-"""CSV through Spark: inference, evolution, rescue and widening end to end (spec/autoloader.md section 9)."""
+"""CSV through Spark: inference, evolution, rescue and widening end to end (docs/semantics/file-schemas.md)."""
 
 from __future__ import annotations
 

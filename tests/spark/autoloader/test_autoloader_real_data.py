@@ -1,4 +1,4 @@
-"""Real Windows event logs through a stream with inferred types and new columns: nothing of any record is lost (spec 2.2, 3.1, 4, 11.2)."""
+"""Real Windows event logs through a stream with inferred types and new columns: nothing of any record is lost (FS-32)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_every_value_of_every_record_is_found_again(spark: Any, tmp_path: Path) 
 
 
 def test_every_record_of_cloudtrail_is_in_one_variant(spark: Any, tmp_path: Path) -> None:
-    """The case of tests/unit/autoloader/test_autoloader_real_values.py that only Spark can make: text that becomes a VARIANT (spec 1.4)."""
+    """The case of tests/unit/autoloader/test_autoloader_real_values.py that only Spark can make: text that becomes a VARIANT (FF-10)."""
     with tarfile.open(DATA.parent / "cloudtrail" / "cloudtrail.tar.gz") as packed:
         packed.extractall(tmp_path, filter="data")
     trail = tmp_path / "CloudTrail"

@@ -1,4 +1,4 @@
-"""Cases S01–S10 of spec/autoloader.md: files in SQL text, given to `spark.sql` inside a pipeline, or in a SQL file."""
+"""Cases S01–S10 of Auto Loader: files in SQL text, given to `spark.sql` inside a pipeline, or in a SQL file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files with types of their own on Spark: values as Spark sees them, and columns that become wider down to the Delta table (spec 3.3)."""
+"""Files with types of their own on Spark: values, and columns that become wider down to the Delta table (FS-29, FS-30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectorised path gives the same rows as the row-wise one, whatever the lines are (spec 4; style rule 12)."""
+"""The vectorised path gives the same rows as the row-wise one, whatever the lines are (FF-4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference by Spark's rules without Spark (spec 2.2, 11.2, 11.3). tests/spark/autoloader/test_autoloader.py compares with Spark's own."""
+"""Inference by Spark's rules without Spark (FF-9, FS-6, FS-7). tests/spark/autoloader/test_autoloader.py compares with Spark's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options, hints and discovery of Auto Loader without Spark (spec 1, 2.4, 5.3, 7)."""
+"""Options, hints and discovery of Auto Loader without Spark (AL-1 to AL-11)."""
 
 from __future__ import annotations
 

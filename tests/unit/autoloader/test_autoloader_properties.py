@@ -35,7 +35,7 @@ RESCUED = "_rescued_data"
 CORRUPT = "_corrupt_record"
 FITS = object()  # nothing of a value has to be rescued
 
-# --- the slow reader: one JSON value, one CSV field, one Parquet value into one type (spec 2.2, 3.1, 4, 4.1) ---
+# --- the slow reader: one JSON value, one CSV field, one Parquet value into one type (FF-8, FF-15, FF-20) ---
 
 INTEGERS = {"tinyint": 7, "smallint": 15, "int": 31, "bigint": 63}
 
@@ -79,7 +79,7 @@ def slow_object(record: Mapping[str, Any], schema: t.StructType, text: Callable[
 
 
 def slow_unknown(record: Mapping[str, Any], schema: t.StructType) -> dict[str, Any]:
-    """The part of a record that counts as new columns: other spellings do not (spec 3.1)."""
+    """The part of a record that counts as new columns: other spellings do not (FS-33)."""
     kinds = {f.name: f.dataType for f in schema.fields}
     lower = {name.lower() for name in kinds}
     found: dict[str, Any] = {}

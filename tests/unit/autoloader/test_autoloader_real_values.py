@@ -1,4 +1,4 @@
-"""Real records in every mode: each value of each record is found again in a column or in the rescued column (spec 2.2, 3.1, 4).
+"""Real records in every mode: each value of each record is found again in a column or in the rescued column (FS-32).
 
 Read without Spark, by the program of tests/autoloading.py; test_autoloader_real_data.py does the same through a stream.
 """

@@ -1,4 +1,4 @@
-"""Schema log and blocks of lines, without Spark (spec 2.6, 5.4)."""
+"""Schema log and blocks of lines, without Spark (FS-21, AL-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cleanSource and the state of files as data (spec 5.6, 5.7, 9 D12, D13)."""
+"""cleanSource and the state of files as data (AL-25 to AL-28; cases D12, D13)."""
 
 from __future__ import annotations
 

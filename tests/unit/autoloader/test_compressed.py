@@ -1,4 +1,4 @@
-"""Compressed files (spec 5.4)."""
+"""Compressed files (AL-20)."""
 
 from __future__ import annotations
 

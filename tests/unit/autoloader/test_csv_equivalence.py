@@ -1,4 +1,4 @@
-"""CSV: the vectorised path gives the same rows as the record-wise one, and that one splits lines as Spark's parser does (spec 4)."""
+"""CSV: the vectorised path gives the same rows as the record-wise one, and that one splits lines as Spark's parser does (FF-4, FF-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files a source has (spec 5.3, 9 D06, D07, D09, D18)."""
+"""Which files a source has (AL-7 to AL-12; cases D06, D07, D09, D18)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, name_p
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.base.errors import LakeletError
 
-TABLE = [  # pattern, file, taken by a lenient one, taken by a strict one (spec 5.3)
+TABLE = [  # pattern, file, taken by a lenient one, taken by a strict one (AL-9)
     ("/a/b", "/a/b/c/file.txt", True, True),
     ("/a/b", "/a/b_dir/c/file.txt", False, False),
     ("/a/b", "/a/b.txt", False, False),

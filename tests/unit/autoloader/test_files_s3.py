@@ -1,4 +1,4 @@
-"""Files, listing, planning, reading, ledger and schema log on S3, without Spark (spec 2.6, 5.1, 5.3; decision 0011)."""
+"""Files, listing, planning, reading, ledger and schema log on S3, without Spark (AL-13; decision 0011)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro files: types and logical types, unions, empty records, the options, and the missing library (spec 1.4, 2.2, 11.3)."""
+"""Avro files: types and logical types, unions, empty records, the options, and the missing library (FF-25, FS-7)."""
 
 from __future__ import annotations
 

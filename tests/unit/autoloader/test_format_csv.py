@@ -1,4 +1,4 @@
-"""Cases of spec/autoloader.md for CSV, on the reader itself; those of section 9 carry their ids."""
+"""CSV, on the reader itself (FF-11 to FF-17); numbered cases carry their ids."""
 
 from __future__ import annotations
 

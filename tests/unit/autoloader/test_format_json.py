@@ -1,4 +1,4 @@
-"""Options of JSON say what is a record, what is JSON, and which type a value has (spec 1.4, 2.2, 3.3, 4.1; R07, R08, R09, R11, R14)."""
+"""Options of JSON say what is a record, what is JSON, and which type a value has (FF-6 to FF-10; cases R07, R08, R09, R11, R14)."""
 
 from __future__ import annotations
 

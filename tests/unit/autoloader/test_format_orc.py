@@ -1,4 +1,4 @@
-"""ORC files: declared columns, types, stripes, and what is rescued (spec 1.1, 2.4, 4.2)."""
+"""ORC files: declared columns, types, stripes, and what is rescued (FF-26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet files: types, merging, what is rescued and how (spec 2.3, 2.4, 3.3, 4, 4.2, 5.4)."""
+"""Parquet files: types, merging, what is rescued and how (FF-20 to FF-24, FS-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of spec/autoloader.md for text and binaryFile, on the readers themselves; those of section 9 carry their ids."""
+"""text and binaryFile, on the readers themselves (FF-27, FF-28); numbered cases carry their ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""XML: rows are elements, fields are attributes, children and texts; what does not fit is rescued as text (spec 1.4, 2.2, 4; case I11)."""
+"""XML: rows are elements, fields are attributes, children and texts; what does not fit is rescued as text (FF-18, FF-19; case I11)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schema hints on columns, on fields inside them, and against each other (spec 2.4, 11.2, 11.5; cases H01 to H05)."""
+"""Schema hints on columns, on fields inside them, and against each other (FS-12 to FS-17; cases H01 to H05)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java date-time patterns give the moments that Spark reads with them (spec 1.4)."""
+"""Java date-time patterns give the moments that Spark reads with them (FF-3)."""
 
 from __future__ import annotations
 

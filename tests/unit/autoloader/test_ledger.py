@@ -1,4 +1,4 @@
-"""Planned files, and what is known about them afterwards (spec 5.1, 5.2, 9 D01 to D05, D15, D16, E04)."""
+"""Planned files, and what is known about them afterwards (AL-14 to AL-18; cases D01 to D05, D15, D16, E04)."""
 
 from __future__ import annotations
 

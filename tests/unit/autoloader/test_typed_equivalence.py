@@ -52,7 +52,7 @@ LEAVES: dict[str, tuple[Any, t.DataType, st.SearchStrategy[Any]]] = {
     "dec": (pa.decimal128(5, 2), t.DecimalType(5, 2), st.decimals(-999, 999, places=2)),
     "wide": (pa.decimal128(15, 3), t.DecimalType(15, 3), st.decimals(-(10**9), 10**9, places=3)),
 }
-NARROWER = {  # file type → wider column types that change no value (spec 3.3)
+NARROWER = {  # file type → wider column types that change no value (FS-29)
     "short": {"int", "long", "double", "wide"},
     "int": {"long", "double", "wide"},
     "float": {"double"},

@@ -1,4 +1,4 @@
-"""The file-system seam: every byte that Auto Loader reads or writes passes through here (spec 5.3).
+"""The file-system seam: every byte that Auto Loader reads or writes passes through here (AL-13).
 
 Two implementations: local files here, and `files_remote.RemoteFiles` for everything behind a URI.
 """

@@ -1,4 +1,4 @@
-"""Patterns in source paths and file names: `? * [abc] [a-z] [^a] {ab,cd} {ab,c{de,fh}}` (spec 5.3).
+"""Patterns in source paths and file names: `? * [abc] [a-z] [^a] {ab,cd} {ab,c{de,fh}}` (AL-9).
 
 Strict: a pattern is matched folder by folder, as Spark does it, and takes everything below a folder that it matches.
 Lenient: `*` also stands for several folders, and the pattern is the beginning of a path.

@@ -1,4 +1,4 @@
-"""Finding files: one complete listing as an Arrow table, in the order in which files are planned (spec 5.1, 5.3).
+"""Finding files: one complete listing as an Arrow table, in the order in which files are planned (AL-7, AL-8).
 
 A listing of a million files is a few Arrow arrays: names become Python objects some thousand at a time, and only while they are looked at.
 """

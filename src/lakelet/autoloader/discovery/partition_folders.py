@@ -1,4 +1,4 @@
-"""Columns from folder names: `base/event=click/date=2021-04-01/f.json` (spec 2.5, 11.4, 11.6)."""
+"""Columns from folder names: `base/event=click/date=2021-04-01/f.json` (FS-18 to FS-20)."""
 
 from __future__ import annotations
 

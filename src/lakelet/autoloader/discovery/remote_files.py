@@ -1,4 +1,4 @@
-"""Files behind a URI, as Auto Loader sees them: `lakelet.files.remote` with the listing that discovery walks through (spec 5.3)."""
+"""Files behind a URI, as Auto Loader sees them: `lakelet.files.remote` with the listing that discovery walks through (AL-13)."""
 
 from __future__ import annotations
 

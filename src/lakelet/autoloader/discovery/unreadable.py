@@ -1,4 +1,4 @@
-"""The failure of a file that cannot be read, told apart from every other one (spec 5.4)."""
+"""The failure of a file that cannot be read, separate from every other one (AL-19)."""
 
 from __future__ import annotations
 

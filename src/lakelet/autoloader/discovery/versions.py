@@ -84,7 +84,7 @@ def _statuses(files: Files, paths: Sequence[str]) -> list[tuple[int, int] | None
 
 
 def _same(files: Files, one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether size and modification time are the same; stores tell whole seconds in one answer and fractions in another."""
+    """Whether size and modification time are the same; stores give whole seconds in one answer and fractions in another."""
     if isinstance(files, LocalFiles):
         return one == other
     return one[0] == other[0] and one[1] // _SECOND == other[1] // _SECOND

@@ -49,7 +49,7 @@ class UnknownFields(Exception):
     Args:
         blob: what is unknown: a JSON object for records (`{"c":1}`), a list of names for files with a header (`[c, d]`).
         line: 1-based line or record number, 0 when the whole file has them.
-        kind: the sub-condition of spec section 7, e.g. NEW_FIELDS_IN_FILE.
+        kind: the sub-condition of UNKNOWN_FIELD_EXCEPTION (AL-6), for example NEW_FIELDS_IN_FILE.
     """
 
     def __init__(self, blob: str, line: int = 0, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH") -> None:
@@ -58,7 +58,7 @@ class UnknownFields(Exception):
 
 
 class WiderType(UnknownFields):
-    """Like `UnknownFields`, for a value or file type that mode addNewColumnsWithTypeWidening takes in by widening a column (spec 3.3)."""
+    """Like `UnknownFields`, for a value or file type that mode addNewColumnsWithTypeWidening takes in by widening a column (FS-29)."""
 
 
 class FormatReader(ABC):
@@ -67,7 +67,7 @@ class FormatReader(ABC):
     Args:
         spec: everything the source says.
         fields: the data columns that come from the file: without partition columns and without the rescued column.
-        ignored: names that are neither data nor unknown: columns whose value comes from the folder name (spec 11.4).
+        ignored: names that are neither data nor unknown: columns whose value comes from the folder name (FS-20).
     """
 
     def __init__(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> None:
@@ -83,7 +83,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     options: ClassVar[Sequence[Option]] = ()
-    """The format's own options (spec 1.4), without those that every format has (`option.COMMON`)."""
+    """The format's own options, without those that every format has (`option.COMMON`)."""
     fixed_schema: ClassVar[str | None] = None
     """DDL of the columns that files of this format always have (text, binaryFile): nothing is inferred and nothing evolves."""
     infers: ClassVar[bool] = True

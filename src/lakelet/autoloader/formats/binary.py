@@ -1,4 +1,4 @@
-"""binaryFile: one row per file, with its content (spec 2.1)."""
+"""binaryFile: one row per file, with its content (FF-28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in another charset than UTF-8, as UTF-8 (spec 1.4, `encoding`).
+"""Files in another charset than UTF-8, as UTF-8 (FF-1, option `encoding`).
 
 A byte that its charset does not have becomes the lone surrogate U+DC00 + byte. That has no UTF-8 form, so the record that holds it is
 recognised as broken later, and nothing of it is lost.

@@ -1,4 +1,4 @@
-"""Compressed files, told by their extension, as streams of plain bytes (spec 5.4).
+"""Compressed files, known by their extension, as streams of plain bytes (AL-20).
 
 `.snappy` and `.lz4` are what Hadoop writes: blocks of `length of the plain bytes, (length of a chunk, chunk)…`, as 4-byte numbers.
 The `.lz4` files of the lz4 program, which carry a mark at their start, are read too.

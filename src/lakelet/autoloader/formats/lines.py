@@ -1,4 +1,4 @@
-"""Newline-aligned blocks of a file or of a byte range of it (spec 5.4)."""
+"""Newline-aligned blocks of a file or of a byte range of it (AL-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a reader as data: name, default, and how its text is checked (spec 1.3, 1.4)."""
+"""Options of a reader as data: name, default, and how its text is checked (AL-1)."""
 
 from __future__ import annotations
 

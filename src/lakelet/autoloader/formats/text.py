@@ -1,4 +1,4 @@
-"""text: one row per line, or with `wholeText` one row per file (spec 1.4, 2.1)."""
+"""text: one row per line, or with `wholeText` one row per file (FF-27)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text files as UTF-8 blocks of whole lines, whatever their encoding and line separator are (spec 1.4: `encoding`, `lineSep`)."""
+"""Text files as UTF-8 blocks of whole lines, whatever their encoding and line separator are (FF-1, FF-2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cloudFiles.schemaHints`: a list of `name type` that overrides inference (spec 2.4).
+"""`cloudFiles.schemaHints`: a list of `name type` that overrides inference (FS-12).
 
 Spark's own parser refuses dotted names and needs a JVM, so names and types are read here.
 """
@@ -40,7 +40,7 @@ def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
 
 
 def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
-    """The schema with hinted types and spellings; hinted columns that it does not have come last (spec 2.4, 11.5)."""
+    """The schema with hinted types and spellings; hinted columns that it does not have come last (FS-13, FS-17)."""
     tree = _Tree()
     for path, kind in hints.items():
         tree.add(segments_of(path), kind)

@@ -1,4 +1,4 @@
-"""The schema log: `<location>/_schemas/0`, `1`, …, one small text file per version (spec 2.6).
+"""The schema log: `<location>/_schemas/0`, `1`, …, one small text file per version (FS-21).
 
 A file holds the line `v1` and one JSON object with `dataSchemaJson` and `partitionSchemaJson` (Spark's struct JSON as
 text). People read and edit these files, so white space and further members do not matter.

@@ -1,4 +1,4 @@
-"""The columns of one source: stored, declared or inferred; and how they grow (spec 2, 3).
+"""The columns of one source: stored, declared or inferred; and how they grow (FS-1, FS-23).
 
 Runs in the driver, and without a Spark session also in the process of a reader (a source that Lakelet does not look after).
 """
@@ -154,7 +154,7 @@ class SourceSchema:
         return SchemaLog(self._location)
 
     def _inferred(self) -> Columns:
-        """Columns of the sample: the newest files first, up to the sample size (2.1)."""
+        """Columns of the sample: the newest files first, up to the sample size (FS-1)."""
         from pyspark.sql.types import StructField, StructType, VariantType
 
         from lakelet.autoloader.discovery.listing import list_files
@@ -205,7 +205,7 @@ class SourceSchema:
         return self._options.format.infer(reader, files, paths, known)
 
     def _folder_columns(self, paths: Sequence[str]) -> StructType:
-        """The partition columns: listed ones, or those that every file's folders have (2.5)."""
+        """The partition columns: listed ones, or those that every file's folders have (FS-18)."""
         from pyspark.sql.types import StringType, StructField, StructType
 
         from lakelet.autoloader.discovery.partition_folders import folder_type, folder_values, source_root
@@ -235,7 +235,7 @@ def _joined(data: StructType, partitions: StructType) -> StructType:
 
 
 def _without(schema: StructType, names: Sequence[str]) -> StructType:
-    """The value in the path wins over a value of the same name in the file (11.4)."""
+    """The value in the path wins over a value of the same name in the file (FS-20)."""
     from pyspark.sql.types import StructType
 
     taken = {name.lower() for name in names}

@@ -1,4 +1,4 @@
-"""Which files were moved or deleted after they were read (`cloudFiles.cleanSource`, spec 5.6): files beside those of the ledger."""
+"""Which files were moved or deleted after they were read (`cloudFiles.cleanSource`, AL-25): files beside those of the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options `cloudFiles.cleanSource*`: what is done with files some time after they were read (spec 5.6)."""
+"""The options `cloudFiles.cleanSource*`: what is done with files some time after they were read (AL-25, AL-26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of every file that a source found, as data for `cloud_files_state` (spec 5.7)."""
+"""The state of every file that a source found, as data for `cloud_files_state` (AL-28)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which files were planned in which batch: survives a crash between plan and commit (spec 5.1).
+"""Which files were planned in which batch: survives a crash between plan and commit (AL-15).
 
 A batch is one Arrow file, written atomically before Spark hears of its offset. Spark logs the offset; a batch number above the offset that
-Spark starts from was never logged and may be planned anew. Older batches are compacted into one file now and then. The files are read piece
+Spark starts from was never logged and may be planned again. Older batches are compacted into one file at times. The files are read piece
 by piece and never as one Python object per path, so that a million entries cost little memory. `commit()` of the source is not needed.
 """
 
@@ -37,7 +37,7 @@ def now() -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one batch takes: files is a hard cap, bytes a soft one (the file that crosses it is included; spec 5.2)."""
+    """How much one batch takes: files is a hard cap, bytes a soft one (the file that crosses it is included; AL-18)."""
 
     files: int | None = None
     bytes: int | None = None

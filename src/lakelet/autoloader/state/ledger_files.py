@@ -1,4 +1,4 @@
-"""The Arrow files of a ledger: their columns, versions and how they are read in pieces (spec 5.1, 5.7)."""
+"""The Arrow files of a ledger: their columns, versions and how they are read in pieces (AL-15, AL-28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves or deletes files some time after they were read (`cloudFiles.cleanSource`, spec 5.6).
+"""Moves or deletes files some time after they were read (`cloudFiles.cleanSource`, AL-25).
 
 Best effort: a file that cannot be moved or deleted stays, is reported, and is tried again by the next run. A file is touched only while it
 is what the ledger says was read, so a content that nobody read is never removed. What was done is recorded after it was done; a run that

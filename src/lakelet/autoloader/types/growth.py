@@ -1,4 +1,4 @@
-"""Growing a schema: new columns and new fields of structs at the end, existing types untouched (spec 3.1, 3.2)."""
+"""Growing a schema: new columns and new fields of structs at the end, existing types untouched (FS-23)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_CAUSES = 20
 
 @dataclass(frozen=True)
 class UnknownFieldNote:
-    """What a failed reader tells the driver: whose state, which planned batches, which file brought unknown fields."""
+    """What a failed reader reports to the driver: whose state, which planned batches, which file brought unknown fields."""
 
     state: str
     after: int
@@ -30,7 +30,7 @@ class UnknownFieldNote:
 
 
 class UnknownFieldException(Exception):
-    """A record has fields that the schema does not know. The text carries the vendor's phrase and our note (spec 7)."""
+    """A record has fields that the schema does not know. The text carries the vendor's phrase and our note (AL-6)."""
 
     def __init__(
         self, blob: str, *, retry: bool, line: int, note: UnknownFieldNote, kind: str = "NEW_FIELDS_IN_RECORD_WITH_FILE_PATH"
@@ -87,7 +87,7 @@ def grow(known: StructType, seen: StructType, *, unless_hinted: frozenset[str] |
     """`known` with what only `seen` has; the added paths with their types; the widened ones with both types.
 
     Names that differ by case only are not new. Types grow only where `unless_hinted` is given: the lower-case paths of columns and fields
-    whose types were hinted and stay as they are (spec 3.3).
+    whose types were hinted and stay as they are (FS-29).
     """
     growth = _Growth(unless_hinted)
     return growth.struct(known, seen, ""), tuple(growth.added), tuple(growth.widened)

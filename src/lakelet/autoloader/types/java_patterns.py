@@ -1,4 +1,4 @@
-"""Java date-time patterns (`dateFormat`, `timestampFormat`, `timestampNTZFormat`) as Python parsers (spec 1.4).
+"""Java date-time patterns (`dateFormat`, `timestampFormat`, `timestampNTZFormat`) as Python parsers (FF-3).
 
 Follows Spark's reading of a pattern: names in English and compared without case, fields that the pattern leaves out are those of
 1970-01-01 00:00, `S…` takes one digit up to as many as it has letters, no other form of the text is tried. Letters that Spark refuses in

@@ -1,1 +1,1 @@
-"""The conformance cases of spec/autoloader.md section 9: one test per case, named by its id."""
+"""The numbered cases of Auto Loader, one test per case, named by its id (docs/semantics/auto-loader.md)."""

@@ -1,4 +1,4 @@
-"""The columns of CSV files: the union of their headers in the order of first sight, with the types of their values (spec 2.2, 2.3, 3.2)."""
+"""The columns of CSV files: the union of their headers in the order of first sight, with the types of their values (FS-9, FS-23)."""
 
 from __future__ import annotations
 

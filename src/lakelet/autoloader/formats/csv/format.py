@@ -1,4 +1,4 @@
-"""CSV: one record per line, or with `multiLine` records of several lines; each file is read by its own header (spec 1.4, 2.3, 4)."""
+"""CSV: one record per line, or with `multiLine` records of several lines; each file is read by its own header (FS-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The head of a CSV file: skipped rows and header; and how its columns belong to those of the schema (spec 1.4, 2.3, 3.1, 11.9)."""
+"""The head of a CSV file: skipped rows and header; and how its columns belong to those of the schema (FF-11 to FF-13)."""
 
 from __future__ import annotations
 

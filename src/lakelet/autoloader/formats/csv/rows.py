@@ -1,4 +1,4 @@
-"""CSV records as rows of a schema, one by one: the exact meaning of reading (spec 3.1, 4, 4.1, 11.9).
+"""CSV records as rows of a schema, one by one: the exact meaning of reading (FF-15, FS-31, FS-35).
 
 A record is malformed when it has fewer values than its file has columns, and, where no rescued column takes them, when it has more or holds
 a text that does not fit. It keeps the values that fit. A record that cannot be split has none.

@@ -1,4 +1,4 @@
-"""The options of CSV (spec 1.4), and what they mean for the readers of one source."""
+"""The options of CSV, and what they mean for the readers of one source."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class CsvRules:
 
 
 def rules_of(spec: ReaderSpec) -> CsvRules:
-    """The rules of a source. A header is assumed where the schema is inferred and nothing else was said (spec 1.4)."""
+    """The rules of a source. A header is assumed where the schema is inferred and nothing else was said (FF-11)."""
     given = spec.format_options
     header = given["header"] if given["header"] is not None else not spec.explicit
     quote, escape = given["quote"] or NONE, given["escape"] or NONE

@@ -1,4 +1,4 @@
-"""One CSV record as texts, by the rules of Spark's CSV parser, also where quotes and escapes are not well formed (spec 1.4, 4).
+"""One CSV record as texts, by the rules of Spark's CSV parser, also where quotes and escapes are not well formed (FF-14).
 
 A value that was not there (nothing between two separators) is None, an empty quoted value is an empty text. What happens at a quote that
 nobody escaped follows `unescapedQuoteHandling`. Separators of several characters follow the same rules as those of one. Standard library

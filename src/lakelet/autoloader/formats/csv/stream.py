@@ -1,4 +1,4 @@
-"""The records of a part of a CSV file, block by block, each with the line it stands in (spec 5.4, 11.9)."""
+"""The records of a part of a CSV file, block by block, each with the line it stands in (AL-21)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of CSV texts by Spark's rules for inference (spec 2.2), one text at a time and column by column.
+"""Types of CSV texts by Spark's rules for inference (FF-16), one text at a time and column by column.
 
 A type is one of the words below or a `Decimal_`. The type of a column does not depend on the order of its values.
 """
@@ -36,7 +36,7 @@ _SHAPES: dict[Type, str] = {
 
 
 class TypeFinder:
-    """Types of single texts. `decimals`: fractions are decimals, not doubles (spec 3.3)."""
+    """Types of single texts. `decimals`: fractions are decimals, not doubles (FS-29)."""
 
     def __init__(self, rules: CsvRules, *, decimals: bool) -> None:
         self.decimals = decimals
@@ -159,7 +159,7 @@ class ColumnTypes:
         return result
 
     def widened(self, known: Any) -> Any:
-        """`known`, widened by the values that it does not take (spec 3.3)."""
+        """`known`, widened by the values that it does not take (FS-29)."""
         order = [INT, LONG, *sorted((k for k in self.found if isinstance(k, Decimal_)), key=lambda k: (k.scale, k.precision)), DOUBLE]
         for kind in order:
             if kind in self.found:

@@ -1,4 +1,4 @@
-"""Inference over files: vectorised per block, record by record where a block does not fit (spec 2.1, 2.2)."""
+"""Inference over files: vectorised per block, record by record where a block does not fit (FF-9)."""
 
 from __future__ import annotations
 

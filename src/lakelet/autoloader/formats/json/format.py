@@ -1,4 +1,4 @@
-"""JSON: one record per line, or a whole file as one document (spec 1.4, 2.2, 4)."""
+"""JSON: one record per line, or a whole file as one document (FF-6)."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def layout_of(spec: ReaderSpec) -> Layout:
 
 
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
-    """The row rules of a source (spec 3.1: which mode does what with an unknown field)."""
+    """The row rules of a source (FS-23, FS-25: which mode does what with an unknown field)."""
     options = spec.format_options
     unknown = RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE
     moments = MomentFormats(spec.time_zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))

@@ -1,7 +1,7 @@
-"""Schema inference by Spark's rules (spec 2.2, 11.2, 11.3), from trees of `json_text` and from Arrow types.
+"""Schema inference by Spark's rules (FF-9, FS-6, FS-7), from trees of `json_text` and from Arrow types.
 
 A type is one of the words NULL, BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, DATE, STRING, a `Decimal_`, an `Array`, or a `Struct`. Struct fields
-keep the order in which they were first seen; names are told apart by case until `finish`, which folds spellings, drops what has no content
+keep the order in which they were first seen; names differ by case until `finish`, which folds spellings, drops what has no content
 and sorts by name.
 """
 
@@ -51,13 +51,13 @@ _LONG_AS_DECIMAL = Decimal_(20, 0)
 
 @dataclass(frozen=True)
 class Typing:
-    """How values get their types (spec 1.4).
+    """How values get their types.
 
     all_text: every top-level column is STRING (no `inferColumnTypes`).
     primitives_as_string: every scalar is STRING.
     prefers_decimal: a number with a fraction is DECIMAL where 38 digits hold it.
     decimal_texts: so is such a number in quotes, as in Spark.
-    moment: the parser that tells which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
+    moment: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
     drop_all_null: a field that never has content is no column (`dropFieldIfAllNull`).
     """
 
@@ -171,7 +171,7 @@ def finish(kind: Type, typing: Typing = _DEFAULT) -> Type | None:
 
 
 def fold_spellings(fields: Iterable[tuple[str, Type]]) -> dict[str, Type]:
-    """Fields whose names differ by case only become one: first spelling, merged type (11.2)."""
+    """Fields whose names differ by case only become one: first spelling, merged type (FS-6)."""
     spelling: dict[str, str] = {}
     folded: dict[str, Type] = {}
     for name, kind in fields:
@@ -181,7 +181,7 @@ def fold_spellings(fields: Iterable[tuple[str, Type]]) -> dict[str, Type]:
 
 
 def is_column(name: str, value: Node, typing: Typing = _DEFAULT) -> bool:
-    """Whether an unknown field of this value would become a column (11.3: `{}` alone does not, nor a field without a name)."""
+    """Whether an unknown field of this value would become a column (FS-7: `{}` alone does not, nor a field without a name)."""
     if not name:
         return False
     return (typing.all_text and not typing.drop_all_null) or finish(type_of(value, typing), typing) is not None

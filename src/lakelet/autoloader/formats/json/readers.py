@@ -1,4 +1,4 @@
-"""JSON file parts as chunks: blocks of lines, vectorised where they are clean, and the records of other layouts (spec 4, 4.1)."""
+"""JSON file parts as chunks: blocks of lines, vectorised where they are clean, and the records of other layouts (FF-4, FS-35)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the records of a JSON file begin and end: lines, other separators, other charsets, whole documents (spec 1.4, 4.1).
+"""Where the records of a JSON file begin and end: lines, other separators, other charsets, whole documents (FF-2, FF-6).
 
 A document that is an array gives one record per element, as it streams by: only one element at a time is held. Several documents in one
 file are read one after the other.

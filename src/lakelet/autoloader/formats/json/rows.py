@@ -1,4 +1,4 @@
-"""Row-wise conversion of JSON records into typed values: the exact meaning of reading (spec 3.1, 4, 4.1).
+"""Row-wise conversion of JSON records into typed values: the exact meaning of reading (FF-8, FS-31, FS-35).
 
 The vectorised path (`json_blocks`) must give the same rows; it hands every line it is not sure about to this module.
 
@@ -49,12 +49,12 @@ class RowRules:
     typing: Typing = field(default_factory=Typing)  # its `all_text`: every data column takes source text (no inferColumnTypes)
     ignored: frozenset[str] = frozenset()  # top-level names whose column comes from the folder name: neither data nor unknown
     syntax: Syntax = field(default_factory=Syntax)
-    widens: bool = False  # a number that a wider type of its column would take stops the reading (spec 3.3)
+    widens: bool = False  # a number that a wider type of its column would take stops the reading (FS-29)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
     cr_ends_line: bool = True  # a line that is no record is tried again as several, between carriage returns
     scalars: Callable[[Any, MomentFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
-    source_text: bool = True  # open point 2: objects and arrays in STRING columns keep their source text; else they are written anew
-    rescue_broken: bool = True  # open point 1: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
+    source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
+    rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
 
 
@@ -166,7 +166,7 @@ class _Struct:
     ) -> None:
         self._reader, self._rules, self._prefix = reader, reader.rules, prefix
         self._ignored = {name.lower() for name in ignored}
-        # a field that a hinted struct does not have is only rescued where types are not inferred (11.5)
+        # a field that a hinted struct does not have is only rescued where types are not inferred (FS-17)
         self._grows = not (prefix and self._rules.typing.all_text)
         self._width = len(fields)
         self._index: dict[str, tuple[int, Converter]] = {}
@@ -245,7 +245,7 @@ def _unknown_inside(value: Node, data_type: Any, reader: RowReader, path: str) -
 
 
 def wider_type(value: Node, data_type: Any, rules: RowRules, path: str) -> Any | None:
-    """The type that takes a number which `data_type` does not, where the mode widens types (spec 3.3)."""
+    """The type that takes a number which `data_type` does not, where the mode widens types (FS-29)."""
     number = isinstance(value, Num) or (rules.text_numbers and isinstance(value, str) and is_number(value))
     if not rules.widens or not number or is_hinted(path, rules.hinted):
         return None

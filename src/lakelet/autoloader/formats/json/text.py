@@ -19,7 +19,7 @@ Node = Any  # str | bool | None | Num | Arr | Obj
 
 @dataclass(frozen=True)
 class Syntax:
-    """What is taken beyond strict JSON (spec 1.4, the `allow…` options); the defaults are Spark's."""
+    """What is taken beyond strict JSON (the `allow…` options, FF-7); the defaults are Spark's."""
 
     backslash_any: bool = False
     comments: bool = False

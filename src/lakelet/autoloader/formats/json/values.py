@@ -1,4 +1,4 @@
-"""Scalar JSON values as values of a Spark type; None for what does not fit (spec 4.1).
+"""Scalar JSON values as values of a Spark type; None for what does not fit (FF-8).
 
 A literal that overflows DOUBLE, or does not fit a DECIMAL without rounding, is a mismatch, not a changed value.
 """

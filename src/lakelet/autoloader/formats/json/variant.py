@@ -1,4 +1,4 @@
-"""`singleVariantColumn`: every record whole, as the JSON text from which Spark makes a VARIANT (spec 1.4).
+"""`singleVariantColumn`: every record whole, as the JSON text from which Spark makes a VARIANT (FF-10).
 
 A value that is no record (a number, an array of texts) is kept as it is. A broken record is rescued where a rescued column was named or
 `_corrupt_record` is a column; else its text is a text inside the variant.
@@ -100,7 +100,7 @@ class JsonVariantReader:
 
 
 def _is_strict(text: str) -> bool:
-    """Whether Spark's parser of variants takes a text as it is; what it does not take is written anew."""
+    """Whether Spark's parser of variants takes a text as it is; what it does not take is written again."""
     if "NaN" in text or "Infinity" in text or "\\u" in text:
         return False
     try:

@@ -1,4 +1,4 @@
-"""Values of Arrow arrays as JSON text: how parquet, avro and orc values look in the rescued column (spec 4).
+"""Values of Arrow arrays as JSON text: how parquet, avro and orc values look in the rescued column (FF-22).
 
 Numbers stay numbers (a decimal is written out: `1.25`), dates and timestamps are ISO 8601 texts, binary values are base64, NaN and the
 infinities are texts. A map with text keys is an object; other keys become texts.

@@ -1,4 +1,4 @@
-"""Avro, through the library fastavro: an extra (`lakelet[avro]`), imported when the first file is read (spec 1.4, 2.2)."""
+"""Avro, through the library fastavro: an extra (`lakelet[avro]`), imported when the first file is read (FF-25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Avro schemas as Arrow types, and decoded records as Arrow columns, with the types that Spark gives them (spec 2.2).
+"""Avro schemas as Arrow types, and decoded records as Arrow columns, with the types that Spark gives them (FF-25).
 
 A union with null is a column that may be NULL; int and long become long, float and double become double; any other union becomes a struct
 `member0`, `member1`, … of which one field is filled.

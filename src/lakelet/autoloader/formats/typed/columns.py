@@ -1,4 +1,4 @@
-"""Bringing the columns of a file that carries its own types to the source's columns (spec 2.4, 3.1, 3.3, 4, 4.2).
+"""Bringing the columns of a file that carries its own types to the source's columns (FF-20, FS-14, FS-29).
 
 Before a file is read, its own schema is compared with the wanted columns, and for every column, field, element and map value one thing is
 decided: the type is the same (read as whole arrays), narrower and allowed (cast), or different (NULL, and the value goes to the rescued
@@ -36,8 +36,8 @@ class TypedRules:
     unknown: str = RESCUE
     rescue: bool = True  # a rescued column exists
     case_sensitive: bool = True
-    upcast: bool = False  # read narrower types into wider columns where no value changes (10.6)
-    widen: bool = False  # wider types make the schema grow (3.3)
+    upcast: bool = False  # read narrower types into wider columns where no value changes (FF-21)
+    widen: bool = False  # wider types make the schema grow (FS-29)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types do not grow
     reserved: frozenset[str] = frozenset()  # lower-case names that never become columns
     ignored: frozenset[str] = frozenset()  # lower-case names whose values come from folder names

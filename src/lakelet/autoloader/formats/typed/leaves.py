@@ -1,4 +1,4 @@
-"""Single values of a file in the Arrow type of a column of the same, or of a wider, Spark type; values that cannot be taken are told."""
+"""Single values of a file in the Arrow type of a column of the same, or of a wider, Spark type; others are reported."""
 
 from __future__ import annotations
 

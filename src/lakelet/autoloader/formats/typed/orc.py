@@ -1,4 +1,4 @@
-"""ORC, through pyarrow; the columns have to be declared (spec 1.1, 2.2).
+"""ORC, through pyarrow; the columns have to be declared (FF-26).
 
 An ORC timestamp is stored as a wall clock with the zone of its writer, which makes it a moment: it fills TIMESTAMP. Spark stores
 TIMESTAMP_NTZ as whole numbers with a note. Java's writers use the old calendar for dates before 1582-10-15, the C++ one does not.

@@ -1,4 +1,4 @@
-"""Parquet, through pyarrow: row groups are the parts that tasks read on their own (spec 1.4, 4.2)."""
+"""Parquet, through pyarrow: row groups are the parts that tasks read on their own (FF-23)."""
 
 from __future__ import annotations
 

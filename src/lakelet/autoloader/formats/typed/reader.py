@@ -1,4 +1,4 @@
-"""What parquet, avro and orc share: files that carry their own types (spec 3.1, 4.2, 5.4)."""
+"""What parquet, avro and orc share: files that carry their own types (FF-20)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 STRICT, LOSSLESS = "strict", "lossless"
 UPCAST: Option = word("typedUpcast", STRICT, (STRICT, LOSSLESS))
-"""Whether a narrower type in a file is read into a wider column outside of mode addNewColumnsWithTypeWidening (10.6)."""
+"""Whether a narrower type in a file is read into a wider column outside of mode addNewColumnsWithTypeWidening (FF-21)."""
 WIDENED = "NEW_FIELDS_AND_WIDENED_TYPES_IN_FILE"
 _DAMAGE = (pa.ArrowException, OSError, EOFError, ValueError, KeyError, IndexError, TypeError, OverflowError)
 

@@ -1,4 +1,4 @@
-"""Dates and timestamps before 1582-10-15 in the old hybrid calendar: options datetimeRebaseMode and int96RebaseMode (spec 1.4).
+"""Dates and timestamps before 1582-10-15 in the old hybrid calendar: options datetimeRebaseMode and int96RebaseMode (FF-24).
 
 Spark 3 and later write the calendar that we use, and say so in the file. For other files the option decides: LEGACY moves old values so
 that year, month and day stay as the writer saw them, CORRECTED takes the numbers as they are, EXCEPTION refuses such a file. Time zones

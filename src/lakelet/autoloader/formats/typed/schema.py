@@ -1,4 +1,4 @@
-"""Columns of files that carry their own types: from Arrow to Spark types, and merging the schemas of files (spec 2.3, 3.3)."""
+"""Columns of files that carry their own types: from Arrow to Spark types, and merging the schemas of files (FS-8)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNSIGNED = t.DecimalType(20, 0)  # as Spark reads 64-bit numbers without a sign
 def spark_type(kind: Any) -> Any | None:
     """The Spark type of values of an Arrow type, as Spark reads parquet; None where there is no column for them.
 
-    No column: empty structs (spec 11.3), times of day, intervals, decimals of more than 38 digits, and columns that are always NULL.
+    No column: empty structs (FS-7), times of day, intervals, decimals of more than 38 digits, and columns that are always NULL.
     Fields of structs without a type are left out. UUIDs are texts.
     """
     if isinstance(kind, pa.UuidType):
@@ -175,7 +175,7 @@ class _Merge:
 
 
 def widest(a: Any, b: Any) -> Any | None:
-    """The narrowest type that takes values of both types; None where there is none (spec 2.3)."""
+    """The narrowest type that takes values of both types; None where there is none (FS-8)."""
     found = wider(a, b) or wider(b, a)
     if found is not None:
         return found

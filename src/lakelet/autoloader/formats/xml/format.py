@@ -1,4 +1,4 @@
-"""XML: one record per element named by `rowTag` (spec 1.4, 2.2, 4)."""
+"""XML: one record per element named by `rowTag` (FF-18, FF-19)."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def typing_of(spec: ReaderSpec) -> XmlTyping:
 
 
 def row_rules(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
-    """The row rules of a source (spec 3.1)."""
+    """The row rules of a source (FS-23, FS-25)."""
     return RowRules(
         unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
         rescue=spec.rescued_column is not None,

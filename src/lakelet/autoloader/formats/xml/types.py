@@ -1,4 +1,4 @@
-"""Texts of XML as values and types, and trees of XML in the shape of a schema (spec 2.2, 4)."""
+"""Texts of XML as values and types, and trees of XML in the shape of a schema (FF-19)."""
 
 from __future__ import annotations
 
