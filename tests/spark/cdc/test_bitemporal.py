@@ -316,3 +316,18 @@ def test_columns_that_come_later_change_no_belief(tmp_path, spark, properties):
         (1, 1099511627776, "x", 5, None, 2, None),
         (1, 3, "y", 3, 5, 4, None),
     ]
+
+
+def test_other_tracked_columns_count_for_all_beliefs_from_the_next_batch_on(tmp_path, spark):
+    """CO-5 for bitemporal tables: what was believed before the batch is computed again too."""
+    first = [event(1, 1, 1, "ann"), event(1, 3, 2, "anna"), event(2, 1, 1, "bob")]
+    batches = [(spec(), first), (spec(track_history_column_list=()), [event(2, 5, 5, "bobby")])]
+    for number, (flow, events) in enumerate(batches):
+        apply(spark, tmp_path / "t", flow, [{**e, "team": None} for e in events], number, MERGED)
+    rows = map(tuple, spark.read.format("delta").load(str(tmp_path / "t")).select("id", "name", *TIMES).collect())
+    assert ordered(rows) == [
+        (1, "ann", 1, None, 1, 2),
+        (1, "anna", 1, None, 2, None),
+        (2, "bob", 1, None, 1, 5),
+        (2, "bobby", 1, None, 5, None),
+    ]
