@@ -269,7 +269,7 @@ def _failed(storage: Storage, graph: Graph) -> frozenset[str]:
 
 
 def _never_reset(catalog: Catalog) -> frozenset[str]:
-    """Keys of the datasets whose property says that a full refresh leaves them alone (dlt-semantics 5.8)."""
+    """Keys of the datasets whose property says that a full refresh leaves them alone (RE-5)."""
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """Process exit codes of the command line (shared contract `cli.md`)."""
+    """Process exit codes of the command line (docs/reference/cli.md)."""
 
     COMPLETED = 0
     FAILED = 1
@@ -124,7 +124,7 @@ CODES: dict[str, CodeInfo] = {
     "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
     "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
     "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
-    # Auto Loader: condition names of the hosted service (spec autoloader.md section 7)
+    # Auto Loader: the condition names of Databricks (AL-6)
     "UNKNOWN_FIELD_EXCEPTION": CodeInfo(_F, "a file brought fields that the schema does not know"),
     "CF_UNKNOWN_OPTION_KEYS_ERROR": CodeInfo(_I, "unknown cloudFiles.* option"),
     "CF_INCONSISTENT_OPTIONS": CodeInfo(_I, "cloudFiles.* options contradict each other"),

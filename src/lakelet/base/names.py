@@ -33,7 +33,7 @@ class Namespace:
     schema: str = "default"
 
     def resolve(self, text: str) -> TableName:
-        """The full name meant by one-, two- or three-part `text`; a leading `LIVE.` is dropped (dlt-semantics 1.5).
+        """The full name meant by one-, two- or three-part `text`; a leading `LIVE.` is dropped (DS-19).
 
         Raises ValueError if the text is no name or has more than three parts.
         """

@@ -1,4 +1,4 @@
-"""`pipelines.*` settings and table properties: which there are, what their values may be, what they do here (dlt-semantics 5.8).
+"""`pipelines.*` settings and table properties: which there are, what their values may be, what they do here (RE-20).
 
 Each is looked up without regard to case, as Spark's own pipelines do.
 """
@@ -48,7 +48,7 @@ def switch(text: str) -> bool:
 
 
 def interval(text: str) -> float:
-    """`<number> <second|minute|hour|day>[s]` in seconds (dlt-semantics 5.5). Raises ValueError."""
+    """`<number> <second|minute|hour|day>[s]` in seconds (RE-21). Raises ValueError."""
     found = re.fullmatch(r"(\d+)\s*(second|minute|hour|day)s?", text.strip().lower())
     if not found:
         raise ValueError("a number and a unit are expected, for example '10 seconds', '1 minute', '2 hours', '1 day'")
@@ -107,7 +107,7 @@ class Found:
 
 
 def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[Found]:
-    """What is to be told about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
+    """What is to be said about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
 
     `development`: the pipeline says that it runs in development mode.
     """

@@ -1,4 +1,4 @@
-"""The project file of Spark's own pipelines tool, read as a bundle with one pipeline (dlt-semantics 7)."""
+"""The project file of Spark's own pipelines tool, read as a bundle with one pipeline (DS-27)."""
 
 from __future__ import annotations
 

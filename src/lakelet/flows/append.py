@@ -115,7 +115,7 @@ def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | No
 
 
 def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list[Pending]) -> None:
-    """One AUTO_LOADER_LISTING event per listed source (dlt-semantics 4.3)."""
+    """One AUTO_LOADER_LISTING event per listed source (EL-8)."""
     if len(looked) != len(sources):
         return
     for spec, pending in zip(sources, looked, strict=True):

@@ -154,7 +154,7 @@ class FlowRun:
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """Settings of the dataset and of the flow, the flow's own last (dlt-semantics 1.2).
+        """Settings of the dataset and of the flow, the flow's own last (DS-20).
 
         The hosted service keeps state in RocksDB; Spark needs that for state of the user's own.
         """
@@ -190,7 +190,7 @@ class FlowRun:
         return event_id(self.path(), self.name, self.environment.storage.beginning(self.flow.flow.target.key, self.name), number, version)
 
     def _retention(self) -> Mapping[str, str]:
-        """What the pipeline's configuration says for all its change tables about tombstones (dlt-semantics 5.8)."""
+        """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""
         if self.flow.flow.changes is None or look_up(self.dataset.table_properties, TOMBSTONES) is not None:
             return {}
         given = self.environment.spark.conf.get(TOMBSTONES, None)

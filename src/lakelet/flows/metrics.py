@@ -43,7 +43,7 @@ def event_id(*parts: object) -> str:
 
 
 def emit_batch(emit: Any, facts: Mapping[str, Any]) -> None:
-    """The RUNNING event of one commit. Change flows tell upserted and deleted rows, never num_output_rows (dlt-semantics 4.3)."""
+    """The RUNNING event of one commit. Change flows report upserted and deleted rows, never num_output_rows (EL-7)."""
     metrics: dict[str, Any] = {"num_output_rows": facts["rows"]}
     if "upserted" in facts:
         changed = facts["upserted"] + facts["deleted"]

@@ -1,4 +1,4 @@
-"""Flows that append a batch one time (dlt-semantics 5.6): in one commit with the mark that it is done.
+"""Flows that append a batch one time (DS-9): in one commit with the mark that it is done.
 
 Done means done since the last reset, whatever became of the query meanwhile. The truth is the mark in the table's own log, which carries
 the reset epoch in its name; a note beside the flow's checkpoint spares the next updates the look into the log, and outlives the mark where

@@ -1,4 +1,4 @@
-"""Why a streaming query cannot go on from where it was, in our words and with the command that helps (dlt-semantics 1.5, 5.7).
+"""Why a streaming query cannot go on from where it was, in our words and with the command that helps (DS-10, DS-12).
 
 Spark and Delta notice most of it when the query runs; their messages are read here. No Spark calls.
 """

@@ -1,4 +1,4 @@
-"""Flows into sinks: rows that leave the pipeline (dlt-semantics 1.9, decision 17).
+"""Flows into sinks: rows that leave the pipeline (SK-1 to SK-9, decision 17).
 
 A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
 has. Handlers of the user's and all other formats get a batch again when the process died before Spark noted it. Nothing that was written is

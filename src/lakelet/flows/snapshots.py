@@ -1,4 +1,4 @@
-"""Change flows that read a batch: `once`, and snapshots, periodic or given by a function (dlt-semantics 6.2, 6.3).
+"""Change flows that read a batch: `once`, and snapshots, periodic or given by a function (CD-13, CD-17).
 
 What was applied last is kept in the commit that applied it: its number, and the version of a snapshot.
 """
@@ -103,7 +103,7 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
 
 
 def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals) -> None:
-    """A snapshot as the events that lead to it (6.3): what is new or differs, and what is no more."""
+    """A snapshot as the events that lead to it (CD-17): what is new or differs, and what is no more."""
     dated = replace(spec, sequence_by=sequence_of(version), snapshots=None)
     shape = layout(dated, snapshot)
     counted = snapshot.groupBy(*map(col, shape.keys)).count().where("count > 1")

@@ -1,4 +1,4 @@
-"""After a flow has read all its files: the commit is noted, and `cloudFiles.cleanSource` does its work (autoloader.md 5.6).
+"""After a flow has read all its files: the commit is noted, and `cloudFiles.cleanSource` does its work (AL-25).
 
 Trouble here is a warning. It never fails a flow, whose rows are in the table by then.
 """

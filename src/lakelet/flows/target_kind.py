@@ -1,4 +1,4 @@
-"""A stored table that is now made in another way: its kind, and whether flows append or apply changes (dlt-semantics 1.6).
+"""A stored table that is now made in another way: its kind, and whether flows append or apply changes (DS-8).
 
 A full refresh remakes it. What appends and what replaces share one folder, where the first commit takes the old rows away; a change
 table has an internal log beside the visible one, so it never takes the folder of a table that had none, nor leaves it its own.

@@ -1,4 +1,4 @@
-"""The functions of `import dlt` and `from pyspark import pipelines as dp` (dlt-semantics section 1).
+"""The functions of `import dlt` and `from pyspark import pipelines as dp` (docs/semantics/datasets.md).
 
 Declaring does nothing but declare: a decorator checks its arguments, records a frozen value in the active registry and gives back a
 callable that still is the user's function. `DLT` and `DP` at the end say which names each module has.
@@ -210,7 +210,7 @@ def table(
     cluster_by_auto: bool = False,
     private: bool = False,
 ) -> Any:
-    """`dlt.table`: a streaming table if the query is a stream, else a materialized view (dlt-semantics 1.6)."""
+    """`dlt.table`: a streaming table if the query is a stream, else a materialized view (DS-3)."""
     options = {k: v for k, v in locals().items() if k != "query_function"}
     return _declare(Kind.TABLE, query_function, options)
 
@@ -251,7 +251,7 @@ def streaming_table(
     format: str | None = None,
     temporary: bool = False,
 ) -> Any:
-    """`dp.table`: a streaming table; a materialized view if its query is a batch, as the service's own templates have it."""
+    """`dp.table`: a streaming table; a materialized view if its query is a batch, as the templates of Databricks have it."""
     options = {k: v for k, v in locals().items() if k not in ("query_function", "format")}
     _delta_only(format)
     return _declare(Kind.TABLE, query_function, options)
@@ -328,7 +328,7 @@ def create_streaming_table(
     format: str | None = None,
     temporary: bool = False,
 ) -> None:
-    """A streaming table without a query of its own: append flows write to it (dlt-semantics 1.2)."""
+    """A streaming table without a query of its own: append flows write to it (DS-5)."""
     where = caller_location()
     given = dict(locals())
     rules = [
@@ -351,7 +351,7 @@ def append_flow(
 ) -> Callable[[F], F]:
     """Declare the decorated function as a flow that appends to the streaming table or sink `target`.
 
-    `once`: its query is a batch, appended one time until a full refresh (dlt-semantics 5.6).
+    `once`: its query is a batch, appended one time until a full refresh (DS-9).
     """
     where = caller_location()
     if not isinstance(once, bool):
@@ -378,7 +378,7 @@ append_flow_into.__name__ = append_flow_into.__qualname__ = "append_flow"
 def update_flow(
     target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
 ) -> Callable[[F], F]:
-    """Declare the decorated function as a flow that tells a sink which rows of its result changed (dlt-semantics 1.9)."""
+    """Declare the decorated function as a flow that sends a sink the rows of its result that changed (SK-8)."""
     return _flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
 
 
@@ -441,7 +441,7 @@ def _rule(name: Any, constraint: Any, action: Action, where: Location) -> Expect
 
 
 def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:
-    """Works below and above the dataset decorator: on a bound function it adds, on a plain one it waits (dlt-semantics 1.3)."""
+    """Works below and above the dataset decorator: on a bound function it adds, on a plain one it waits (EP-6)."""
 
     where = caller_location()
 

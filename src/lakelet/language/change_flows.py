@@ -1,4 +1,4 @@
-"""Change data capture as declared: `apply_changes`, `create_auto_cdc_flow` and their forms for snapshots (dlt-semantics 1.2, 6).
+"""Change data capture as declared: `apply_changes`, `create_auto_cdc_flow` and their forms for snapshots (CD-10).
 
 A call checks its arguments and records a flow with a `ChangeSpec`; which columns there are is known to analysis only. Both spellings mean
 the same; the older one has the arguments of its time.
@@ -46,7 +46,7 @@ def apply_changes(
 ) -> None:
     """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
 
-    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (CD-10).
     """
     given = dict(locals())
     declare_changes(given, given.pop("target"), given.pop("flow_name"), caller_location())
@@ -93,7 +93,7 @@ def apply_changes_from_snapshot(
     track_history_except_column_list: Any = None,
     once: Any = False,
 ) -> None:
-    """Declare a flow that compares full copies of a source with `target` and applies the differences (dlt-semantics 6.3).
+    """Declare a flow that compares full copies of a source with `target` and applies the differences (CD-17).
 
     `source`: a table or view, read once per update, a function that gives one snapshot after the other, or one snapshot with its version;
     `snapshot_and_version` is the old name for the latter two. `once`: what there is at the first update is applied, and nothing after it
@@ -127,7 +127,7 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
     """Declare a change flow from the arguments of `apply_changes`, `given` by name.
 
     `of_flow`: other fields of the flow; its `query`, where the source is more than a name.
-    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (dlt-semantics 6.1).
+    Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (CD-10).
     """
     nulls, null_columns = _null_updates(given, where)
     system = _system_sequence(given, where)
@@ -208,7 +208,7 @@ def _first_snapshot(given: Any, where: Location) -> Any:
 
 
 def _check_together(spec: ChangeSpec, where: Location) -> None:
-    """Refuse arguments that exclude each other (dlt-semantics 6.1)."""
+    """Refuse arguments that exclude each other (CD-10)."""
     for one, other in (
         ("column_list", "except_column_list"),
         ("track_history_column_list", "track_history_except_column_list"),

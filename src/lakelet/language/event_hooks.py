@@ -1,4 +1,4 @@
-"""`@dp.on_event_hook`: functions that are told every event of an update (dlt-semantics 1.9).
+"""`@dp.on_event_hook`: functions that get every event of an update (RE-17).
 
 Here they are declared; `eventlog.hookrunner` calls them.
 """

@@ -18,7 +18,7 @@ QueryFunction = Callable[[], Any]
 
 
 class Action(Enum):
-    """What happens to a row that breaks an expectation (dlt-semantics 3.1)."""
+    """What happens to a row that breaks an expectation (EP-3)."""
 
     WARN = "warn"
     DROP = "drop"
@@ -26,7 +26,7 @@ class Action(Enum):
 
 
 class Kind(Enum):
-    """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (1.6).
+    """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (DS-3).
 
     A SINK is only written to; it has a place in the graph and in the event log like a dataset, and no rows of its own.
     """
@@ -55,7 +55,7 @@ class Expectation:
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "avro"})
 
 SinkHandler = Callable[[Any, int], Any]
-"""A micro-batch as DataFrame and its number in; what comes out is not used (dlt-semantics 1.9)."""
+"""A micro-batch as DataFrame and its number in; what comes out is not used (SK-6)."""
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,11 @@ ColumnPath = tuple[str, ...]
 """A column by the parts of its name: one part, or several for a field of a struct."""
 
 SnapshotFunction = Callable[[Any], Any]
-"""Latest version or None in; None, or (DataFrame, version) out (dlt-semantics 6.3)."""
+"""Latest version or None in; None, or (DataFrame, version) out (CD-19)."""
 
 
 class NullUpdates(Enum):
-    """Whose nulls say nothing in an upsert: of no leaf, of every leaf, of the listed ones, of all but those (dlt-semantics 6.1)."""
+    """Whose nulls say nothing in an upsert: of no leaf, of every leaf, of the listed ones, of all but those (CD-7)."""
 
     NONE = "none"
     ALL = "all"
@@ -126,7 +126,7 @@ class NullUpdates(Enum):
 
 @dataclass(frozen=True)
 class ChangeSpec:
-    """How a flow's rows change its target: change data capture (dlt-semantics 6).
+    """How a flow's rows change its target: change data capture (docs/semantics/change-data.md).
 
     Attributes:
         source: name of the table or view with the changes or snapshots, as written; None where `snapshots` is a function.
@@ -170,10 +170,10 @@ class ChangeSpec:
 
 @dataclass(frozen=True)
 class Flow:
-    """A named query that writes to one target; its name identifies its checkpoint (dlt-semantics 0).
+    """A named query that writes to one target; its name identifies its checkpoint (DS-2).
 
     `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source. `once`: a batch
-    that is appended one time until a full refresh (5.6); for a change flow its `changes` say so. `update`: a stream into a sink that
+    that is appended one time until a full refresh (DS-9); for a change flow its `changes` say so. `update`: a stream into a sink that
     tells which rows of its result changed (output mode update).
     """
 
@@ -192,7 +192,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Hook:
-    """A function that is told the events of each update (dlt-semantics 1.9).
+    """A function that gets the events of each update (RE-17).
 
     `max_failures`: how often it may fail in a row before it is disabled; None means as often as it likes.
     """

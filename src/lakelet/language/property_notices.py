@@ -1,4 +1,4 @@
-"""What is to be said about the `pipelines.*` settings that datasets and flows carry (dlt-semantics 5.8)."""
+"""What is to be said about the `pipelines.*` settings that datasets and flows carry (RE-20)."""
 
 from __future__ import annotations
 

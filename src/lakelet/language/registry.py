@@ -82,7 +82,7 @@ class Registry:
         self.add_expectations(dataset.name, dataset.expectations)
 
     def add_expectations(self, name: TableName, expectations: Sequence[Expectation]) -> None:
-        """Add rules to a dataset that is already there; names are unique per dataset (dlt-semantics 1.3)."""
+        """Add rules to a dataset that is already there; names are unique per dataset (EP-6)."""
         dataset = self._datasets[name.key]
         known = {e.name: e for e in dataset.expectations}
         for expectation in expectations:

@@ -1,4 +1,4 @@
-"""Sinks as declared: `create_sink` and `@foreach_batch_sink` (dlt-semantics 1.9).
+"""Sinks as declared: `create_sink` and `@foreach_batch_sink` (SK-1).
 
 A sink is a target outside of the pipeline; append flows and update flows write to it. `flows.sinks` runs them.
 """

@@ -53,7 +53,7 @@ def _no_target(flow: Flow, known: Sequence[str]) -> LakeletError:
 
 
 def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
-    """Why the flow cannot write to this target (dlt-semantics 0, 1.9); None if it can."""
+    """Why the flow cannot write to this target (DS-5, SK-1); None if it can."""
     what, todo = f"flow {flow.name!r} writes to {flow.target}, ", ""
     if not flow.default and target.kind in (Kind.MATERIALIZED_VIEW, Kind.VIEW):
         what += f"a {target.kind.value.replace('_', ' ')}"
@@ -73,7 +73,7 @@ def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
 
 
 def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
-    """Why change flows cannot share their target with the other flows of it (dlt-semantics 0, 6.2); None if they can."""
+    """Why change flows cannot share their target with the other flows of it (DS-6); None if they can."""
     first = next((f for f in flows if f.changes is not None), None)
     other = next((f for f in flows if first and _state_of(f) != _state_of(first)), None)
     if first is None or other is None:

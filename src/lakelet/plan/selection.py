@@ -1,4 +1,4 @@
-"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (dlt-semantics 5.1, decision 12)."""
+"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (RE-3, RE-4, decision 12)."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def forgotten(request: Request, keys: Iterable[str], namespace: Namespace, *, ke
 
 
 def refuse_in_continuous(request: Request) -> None:
-    """Raise USAGE for a request of some datasets only: a continuous update keeps them all up to date (dlt-semantics 5.5)."""
+    """Raise USAGE for a request of some datasets only: a continuous update keeps them all up to date (RE-16)."""
     if request.select or request.refresh_failed:
         raise LakeletError(
             "USAGE",

@@ -1,7 +1,7 @@
 """One session object for user code, one clone of the engine's session per flow behind it.
 
 `spark.conf.set` leaks between threads, and `newSession()` loses data sources, functions and views; the JVM session's clone keeps all three
-(engine.md section 7). User code holds one `spark` for the whole update; in the thread of a flow it stands for that flow's clone.
+(DS-21). User code holds one `spark` for the whole update; in the thread of a flow it stands for that flow's clone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The views that a pipeline publishes: `CREATE VIEW` in SQL (dlt-semantics 2.1). Their queries are kept beside the registry.
+"""The views that a pipeline publishes: `CREATE VIEW` in SQL (SQ-6). Their queries are kept beside the registry.
 
 They are no datasets that are stored: only `lakelet sql` reads them, by running their query on what the tables hold then.
 """

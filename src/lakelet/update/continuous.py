@@ -1,4 +1,4 @@
-"""Continuous updates: rounds of triggered work within one update, until somebody stops it (dlt-semantics 5.5, decision 18)."""
+"""Continuous updates: rounds of triggered work within one update, until somebody stops it (RE-15, decision 18)."""
 
 from __future__ import annotations
 

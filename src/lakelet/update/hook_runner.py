@@ -22,7 +22,7 @@ PATIENCE = 30.0
 
 
 def hook_event(event: Event) -> dict[str, Any]:
-    """The event as a hook sees it: the columns of the event log as plain JSON values, `details` parsed (dlt-semantics 4.2)."""
+    """The event as a hook sees it: the columns of the event log as plain JSON values, `details` parsed (RE-17)."""
     seen: dict[str, Any] = json.loads(json.dumps({**event_row(event), "details": dict(event.details)}, default=str))
     seen["timestamp"] = event.timestamp.isoformat().replace("+00:00", "Z")
     return seen

@@ -1,6 +1,6 @@
 """Tables of datasets that the code no longer defines: kept and readable, or dropped where the pipeline says so.
 
-`pipelines.dropInactiveTables=true` in the pipeline's configuration drops them in the next update (dlt-semantics 5.6). A drop may die
+`pipelines.dropInactiveTables=true` in the pipeline's configuration drops them in the next update (RE-8). A drop may die
 anywhere: the entry first gets a newer reset epoch, so that what is left of the table counts for nothing, and goes last.
 """
 

@@ -25,7 +25,7 @@ class Telling(NamedTuple):
 
 
 def definitions(everything: Sequence[Work], graph: Graph) -> Iterator[Telling]:
-    """What the datasets and flows are (dlt-semantics 4.3)."""
+    """What the datasets and flows are (EL-6)."""
     defined: set[str] = set()
     for work in everything:
         if work.analyzed is None or work.flow is None:
@@ -64,7 +64,7 @@ def _flow(dataset: Dataset, analyzed: AnalyzedFlow, inputs: Sequence[str]) -> Te
 
 
 def _flow_type(flow: AnalyzedFlow) -> str:
-    """The kind of a flow in the words of the event log (dlt-semantics 4.3)."""
+    """The kind of a flow in the words of the event log (EL-6)."""
     changes = flow.flow.changes
     if changes is not None:
         return "CHANGE" if changes.snapshots is None else "SNAPSHOT_CHANGE"

@@ -1,4 +1,4 @@
-"""How often a failed flow and a failed update are tried again, and after what pause (dlt-semantics 5.4, decision 18). No Spark."""
+"""How often a failed flow and a failed update are tried again, and after what pause (RE-12 to RE-14, decision 18). No Spark."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def cancellation_cause(stop: BaseException) -> str:
-    """Who stopped the update, in the words of the event log (dlt-semantics 4.3)."""
+    """Who stopped the update, in the words of the event log (EL-9)."""
     return "WORKFLOW_CANCELLATION" if isinstance(stop, Terminated) else "USER_ACTION"
 
 

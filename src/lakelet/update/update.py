@@ -133,13 +133,13 @@ class Update:
         return Origin(self.pipeline_id, self.config.name, update_id, None if sink else dataset, flow, flow_id, batch_id, sink)
 
     def _flow_id(self, dataset: str | None, flow: str | None) -> str | None:
-        """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (dlt-semantics 4.2)."""
+        """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (EL-5)."""
         if dataset is None or flow is None:
             return None
         return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{self.storage.beginning(dataset.lower(), flow)}"))
 
     def state(self, state: str, *, error: BaseException | None = None, again: str = "", cause: str | None = None) -> None:
-        """`again`: when the update is tried again after this state, in words. `cause`: who stopped it (dlt-semantics 4.3)."""
+        """`again`: when the update is tried again after this state, in words. `cause`: who stopped it (EL-9)."""
         self._state = state
         level = INFO if state != "FAILED" else WARN if again else ERROR
         body = {"state": state, **({"cancellation_cause": cause} if cause else {})}

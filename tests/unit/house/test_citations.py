@@ -63,6 +63,6 @@ def test_every_test_that_a_rule_names_exists() -> None:
     missing: list[str] = []
     for page in sorted(SEMANTICS.glob("*.md")):
         text = page.read_text(encoding="utf-8")
-        missing += [f"{page.name}: {path}" for path in re.findall(r"`(tests/[\w/]+(?:\.py)?)", text) if not (ROOT / path).exists()]
+        missing += [f"{page.name}: {path}" for path in re.findall(r"`(tests/[\w/]+(?:\.\w+)?)", text) if not (ROOT / path).exists()]
         missing += [f"{page.name}: {name}{end}" for name, end in re.findall(r"\b(test_\w+)(\.py|…)?", text) if not exists(name, end)]
     assert missing == []

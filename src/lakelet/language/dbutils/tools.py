@@ -160,7 +160,7 @@ class Data(Group):
 
 
 class DBUtils(Group):
-    """`dbutils` of one source file (dlt-semantics 1.8)."""
+    """`dbutils` of one source file (DS-24)."""
 
     def __init__(
         self,

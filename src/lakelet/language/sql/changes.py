@@ -1,4 +1,4 @@
-"""AUTO CDC and APPLY CHANGES: everything from FROM on (dlt-semantics 2.1 `auto_cdc_spec`, 6)."""
+"""AUTO CDC and APPLY CHANGES: everything from FROM on (SQ-11)."""
 
 from __future__ import annotations
 

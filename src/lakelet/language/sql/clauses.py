@@ -1,4 +1,4 @@
-"""The clauses between a dataset's name and its query: COMMENT, TBLPROPERTIES, CLUSTER BY and the like (dlt-semantics 2.1)."""
+"""The clauses between a dataset's name and its query: COMMENT, TBLPROPERTIES, CLUSTER BY and the like (SQ-4)."""
 
 from __future__ import annotations
 

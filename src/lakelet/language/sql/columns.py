@@ -1,4 +1,4 @@
-"""The list behind a dataset's name: columns, expectations, informational constraints (dlt-semantics 2.1 `table_spec`)."""
+"""The list behind a dataset's name: columns, expectations, informational constraints (SQ-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE … of datasets and flows (dlt-semantics 2.1)."""
+"""CREATE … of datasets and flows (SQ-1)."""
 
 from __future__ import annotations
 

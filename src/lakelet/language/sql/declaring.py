@@ -106,7 +106,7 @@ class _Source:
     # ---------------------------------------------------------------------------------------------- parameters, names
 
     def _value(self, key: str, where: Location) -> str:
-        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (dlt-semantics 2.3)."""
+        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (SQ-7)."""
         for known in (self.settings, self.configuration):
             if key in known:
                 return known[key]

@@ -1,4 +1,4 @@
-"""One statement of a SQL source: which one it is, and why others are not for a pipeline (dlt-semantics 2.1, 2.2)."""
+"""One statement of a SQL source: which one it is, and why others are not for a pipeline (SQ-1)."""
 
 from __future__ import annotations
 

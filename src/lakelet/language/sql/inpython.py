@@ -1,4 +1,4 @@
-"""The DDL text that Python gives as a table's `schema`, beyond what Spark reads: computed columns, keys (dlt-semantics 1.2)."""
+"""The DDL text that Python gives as a table's `schema`, beyond what Spark reads: computed columns, keys (DS-22)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Conditions of expectations that speak of the query's tables: `c.price > 0` where `c` is an alias in it.
 
-A rule is judged on the columns that the query returns (dlt-semantics 3.1). What it names by alias or path is looked up in the query's list
+A rule is judged on the columns that the query returns (EP-1, SQ-9). What it names by alias or path is looked up in the query's list
 of columns and called by its name there. What is not found stays as it is, and analysis says so.
 """
 

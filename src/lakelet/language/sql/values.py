@@ -1,4 +1,4 @@
-"""Statements of a SQL source as frozen values; each part knows its place in the file (dlt-semantics 2.1)."""
+"""Statements of a SQL source as frozen values; each part knows where it stands in the file (SQ-2)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ Columns = tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Changes:
-    """FROM source KEYS (…) … of AUTO CDC and APPLY CHANGES, each clause under the name that it has as an argument (dlt-semantics 6).
+    """FROM source KEYS (…) … of AUTO CDC and APPLY CHANGES, each clause under the name that it has as an argument (SQ-11).
 
     `places`: where each clause stands.
     """

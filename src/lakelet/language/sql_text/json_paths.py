@@ -1,6 +1,6 @@
-"""The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (dlt-semantics 2.1, 2.3).
+"""The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (SQ-7, SQ-8).
 
-Spark knows the first on VARIANT only, so that a query over text is written anew with `get_json_object`. Everything stays in its line.
+Spark knows the first on VARIANT only, so that a query over text is rewritten with `get_json_object`. Everything stays in its line.
 """
 
 from __future__ import annotations

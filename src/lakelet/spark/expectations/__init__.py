@@ -1,1 +1,1 @@
-"""Judging rows by expectations, in the job that writes them (dlt-semantics section 3)."""
+"""Judging rows by expectations, in the job that writes them (docs/semantics/expectations.md)."""

@@ -23,7 +23,7 @@ _NO_INPUT = "The input data could not be determined from the output record"
 
 @dataclass(frozen=True)
 class Counts:
-    """What one pass found. `rows` and `failed` are over rows before dropping; a NULL result counts as failed (3.1).
+    """What one pass found. `rows` and `failed` are over rows before dropping; a NULL result counts as failed (EP-2).
 
     `violation`: JSON `{"rules": [...], "row": {...}}` of one row that breaks a fail rule, or None.
     """
@@ -47,7 +47,7 @@ def predicate(expectation: Expectation) -> Column:
 def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str) -> DataFrame:
     """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
 
-    Rules are judged on the incoming row, so their order does not matter (3.2). Rows that break a fail rule stay in: the caller refuses the
+    Rules are judged on the incoming row, so their order does not matter (EP-4). Rows that break a fail rule stay in: the caller refuses the
     whole write when `Counts.violation` is set.
     """
     if not rules:
@@ -69,7 +69,7 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
 
 
 def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
-    """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, dlt-semantics 1.9).
+    """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, SK-9).
 
     Rules of views only: where the rows go cannot be rolled back when counts are known.
     """
@@ -112,7 +112,7 @@ def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> 
 
 
 def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> list[dict[str, Any]]:
-    """The `expectations` array of a flow_progress event (3.3)."""
+    """The `expectations` array of a flow_progress event (EP-8)."""
     return [
         {"name": rule.name, "dataset": dataset, "passed_records": found.rows - failed, "failed_records": failed}
         for rule, failed in zip(rules, found.failed, strict=True)

@@ -1,6 +1,6 @@
 """The table functions in SQL text that Spark does not have: `read_files`, `cloud_files`, `read_kafka` and others.
 
-Spark does not know them. Their arguments are constants, so each call is turned into the description of a source (autoloader.md section 6);
+Spark does not know them. Their arguments are constants, so each call is turned into the description of a source (AL-29 to AL-32);
 whoever runs the text opens the source and puts a view in the call's place.
 """
 

@@ -1,4 +1,4 @@
-"""`cloud_files_state`: which files the streaming flows of a dataset have seen, from ledgers and checkpoints (autoloader.md 5.7).
+"""`cloud_files_state`: which files the streaming flows of a dataset have seen, from ledgers and checkpoints (AL-28).
 
 Reads only, without Spark.
 """

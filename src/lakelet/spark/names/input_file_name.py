@@ -1,7 +1,7 @@
 """`input_file_name()` over files that Lakelet reads.
 
 Spark's function asks the reader of a file scan, which rows of Auto Loader do not come from: there it is an empty text. The rows carry the
-file in the hidden `_metadata`, so the call is replaced by that, in the form in which Spark gives it (autoloader 5.5).
+file in the hidden `_metadata`, so the call is replaced by that, in the form in which Spark gives it (AL-23).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`read_kafka(…)` in SQL text: Spark's own source with the options under the names that Spark has for them (dlt-semantics 2.4).
+"""`read_kafka(…)` in SQL text: Spark's own source with the options under the names that Spark has for them (SQ-12).
 
 The connector is a package of Spark's that neither pyspark nor Lakelet brings; where the session has it, the call works.
 """

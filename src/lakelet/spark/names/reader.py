@@ -198,7 +198,7 @@ class TableReader(ABC):
         return frame.alias(name)
 
     def look_through(self, dataset: Dataset) -> DataFrame:
-        """A view is its query, put in place; its rules are judged in each flow that reads it (dlt-semantics 3.3)."""
+        """A view is its query, put in place; its rules are judged in each flow that reads it (EP-7)."""
         self._scopes.append({})
         flow = self.catalog.flows[dataset.name.key][0]
         try:

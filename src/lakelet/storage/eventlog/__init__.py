@@ -1,1 +1,1 @@
-"""The event log: what an update did, in the shape of the hosted service (dlt-semantics section 4)."""
+"""The event log: what an update did, in the shape that it has on Databricks (docs/semantics/event-log.md)."""

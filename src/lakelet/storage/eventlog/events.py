@@ -1,6 +1,6 @@
 """Events as values: built here, written by `writer`, shown by the console. No Spark.
 
-Names and shapes follow dlt-semantics 4.2 and 4.3; `details` always has exactly one key, the event type.
+Names and shapes are those of Databricks (EL-1); `details` always has exactly one key, the event type.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Event:
 
     @property
     def maturity(self) -> str:
-        """STABLE, or EVOLVING for types of our own, which the hosted service does not have (dlt-semantics 4.2)."""
+        """STABLE, or EVOLVING for types of our own, which Databricks does not have (EL-3)."""
         return EVOLVING if self.event_type in _OURS else STABLE
 
     @property
@@ -95,7 +95,7 @@ class Event:
 
 
 def error_struct(error: BaseException | None) -> dict[str, Any] | None:
-    """`{fatal, exceptions: [{class_name, message, stack}]}`: the error and its causes, outermost first (dlt-semantics 4.2)."""
+    """`{fatal, exceptions: [{class_name, message, stack}]}`: the error and its causes, outermost first (EL-4)."""
     if error is None:
         return None
     exceptions: list[dict[str, Any]] = []

@@ -74,7 +74,7 @@ SCHEMA = pa.schema(
         ("event_type", pa.string()),
     ]
 )
-"""Columns of the event log (dlt-semantics 4.2)."""
+"""Columns of the event log (EL-1)."""
 
 
 class EventWriter:
