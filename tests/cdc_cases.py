@@ -1,4 +1,4 @@
-"""The cases of change data capture as data: D1-D7 and C01-C64 of dlt-semantics 6.4 and 6.5; E-cases are ours, for what the text adds.
+"""The cases of change data capture as data: D1-D7, C01-C64 and the E-cases (docs/semantics/change-data.md).
 
 A `Feed` is a source with the arguments of its flow, a `Case` is what arrives batch by batch and what the table then holds. The algebra and
 the engine run the same table. Structs are dictionaries in records, as they are in JSON.

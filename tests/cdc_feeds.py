@@ -1,4 +1,4 @@
-"""Random feeds of change events, and the executable statement of dlt-semantics 6.1, which algebra and engine are held to."""
+"""Random feeds of change events, and the rules of docs/semantics/change-data.md as a program, which algebra and engine are held to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbered cases of change data capture through the engine: the same table as for the algebra (dlt-semantics 6.4, 6.5).
+"""The numbered cases of change data capture through the engine: the same table as for the algebra (docs/semantics/change-data.md).
 
 Cases with equal arguments share one target, with the case and the arrangement of its events as an additional key: file n of a feed holds
 the n-th batch of all of them, and each file is a micro-batch. A case with a truncate has a table of its own, and its events one order.

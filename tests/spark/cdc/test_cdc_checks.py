@@ -1,4 +1,4 @@
-"""Change flows that do not fit their source are refused before anything runs, each with its code (dlt-semantics 6.1)."""
+"""Change flows that do not fit their source are refused before anything runs, each with its code (CD-11)."""
 
 from __future__ import annotations
 

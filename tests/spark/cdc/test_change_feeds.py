@@ -1,4 +1,4 @@
-"""The change feed of a table, read inside the pipeline (dlt-semantics 6.2)."""
+"""The change feed of a table, read inside the pipeline (CD-16)."""
 
 from __future__ import annotations
 

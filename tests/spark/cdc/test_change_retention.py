@@ -1,4 +1,4 @@
-"""How long a change table remembers what was deleted: pipelines.cdc.tombstoneGCThresholdInSeconds (dlt-semantics 6.2)."""
+"""How long a change table remembers what was deleted: pipelines.cdc.tombstoneGCThresholdInSeconds (CD-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `where` of a change flow: every event must meet it, and it narrows the search for a key's row (dlt-semantics 6.2)."""
+"""The `where` of a change flow: every event must meet it, and it narrows the search for a key's row (CD-14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A continuous update through the command line: it follows new files, Ctrl-C ends it, a script can ask for one pass (dlt-semantics 5.5)."""
+"""A continuous update through the command line: it follows new files, Ctrl-C ends it, a script can ask for one pass (RE-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expectations: counting, dropping, failing (dlt-semantics section 3)."""
+"""Expectations: counting, dropping, failing (docs/semantics/expectations.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORKED = people("""
 """)
 
 
-def test_worked_example_of_section_3_2_counts_before_dropping_and_null_is_a_violation(project):
+def test_rows_are_counted_before_dropping_and_null_is_a_violation(project):
     p = project(WORKED)
     p.arrive("a.json", *records())
     p.run()
@@ -44,7 +44,7 @@ def test_worked_example_of_section_3_2_counts_before_dropping_and_null_is_a_viol
     assert batch.body["status"] == "RUNNING"
 
 
-def test_a_fail_rule_beats_drop_writes_nothing_and_reports_the_row_as_in_3_4(project):
+def test_a_fail_rule_beats_drop_writes_nothing_and_reports_the_row(project):
     p = project(WORKED.replace('@dlt.expect("age_known"', '@dlt.expect_or_fail("small", "id < 100")\n    @dlt.expect("age_known"'))
     p.arrive("a.json", *records())
     p.run(expect="FAILED")

@@ -1,4 +1,4 @@
-"""Flows that run once: a batch is appended one time, and again after a full refresh only (dlt-semantics 5.6)."""
+"""Flows that run once: a batch is appended one time, and again after a full refresh only (DS-9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinks: rows that leave the pipeline, by Delta, by Spark's writers, and by a function of the user's (dlt-semantics 1.9)."""
+"""Sinks: rows that leave the pipeline, by Delta, by Spark's writers, and by a function of the user's (docs/semantics/sinks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The DLT language as people write it: decorators, loops, helper modules, sessions, settings (dlt-semantics 1.1-1.8)."""
+"""The DLT language as people write it: decorators, loops, helper modules, sessions, settings (docs/semantics/datasets.md)."""
 
 from __future__ import annotations
 

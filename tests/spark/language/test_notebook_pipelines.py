@@ -1,4 +1,4 @@
-"""A pipeline of notebooks: Databricks' Python and SQL formats and Jupyter's, run as they are (dlt-semantics 1.8, 2.1)."""
+"""A pipeline of notebooks: Databricks' Python and SQL formats and Jupyter's, run as they are (DS-25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pipelines written in SQL files: tables of the language as people use it, run for real (dlt-semantics section 2)."""
+"""Pipelines written in SQL files: tables of the language as people use it, run for real (docs/semantics/sql-statements.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which code names a path, with a map (cli.md: --map). One volume, one folder of this machine."""
+"""Every way in which code names a path, with a map (`--map`). One volume, one folder of this machine."""
 
 from __future__ import annotations
 

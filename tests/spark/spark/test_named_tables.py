@@ -1,4 +1,4 @@
-"""Tables from outside by name (cli.md: --table), and datasets in several catalogs and schemas."""
+"""Tables from outside by name (`--table`), and datasets in several catalogs and schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event log as a table: its columns, the events of an update, and the queries of the hosted documentation (dlt-semantics section 4)."""
+"""The event log as a table: its columns, the events of an update, and the documented queries (docs/semantics/event-log.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous updates, and updates that are stopped (dlt-semantics 5.5)."""
+"""Continuous updates, and updates that are stopped (RE-15, RE-16)."""
 
 from __future__ import annotations
 

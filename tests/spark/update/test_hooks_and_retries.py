@@ -1,4 +1,4 @@
-"""Event hooks and retries in real updates (dlt-semantics 1.9, 5.4)."""
+"""Event hooks and retries in real updates (RE-12 to RE-19)."""
 
 from __future__ import annotations
 

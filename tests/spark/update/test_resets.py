@@ -1,4 +1,4 @@
-"""What an update refreshes again, resets and clears, and the settings that say so (dlt-semantics 5)."""
+"""What an update refreshes again, resets and clears, and the settings that say so (docs/semantics/refreshes.md)."""
 
 from __future__ import annotations
 

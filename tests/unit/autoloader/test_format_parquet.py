@@ -122,7 +122,7 @@ def test_nanoseconds_are_never_cut_off(make: Make) -> None:
     assert {"t": "1970-01-01T00:00:00.000001001Z"} in [rescued(row["_rescued_data"]) for row in one.rows()]
 
 
-# --- merging (2.3) ---
+# --- merging (FS-8) ---
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_spellings_in_one_sample_are_one_column(make: Make) -> None:
     assert {"Fee": 1.5} in [rescued(row["_rescued_data"]) for row in one.rows()]
 
 
-# --- rows (2.4, 3.1, 4) ---
+# --- rows (FF-20 to FF-22) ---
 
 
 @pytest.mark.parametrize(("switch", "expected"), [({}, (None, {"a": 1})), ({"typedUpcast": "lossless"}, (1, None))])
@@ -282,7 +282,7 @@ def test_two_columns_of_one_name_the_last_fills_the_other_is_rescued(make: Make)
     assert (row["a"], rescued(row["_rescued_data"])) == (2, {"a": 1})
 
 
-# --- files (5.4) ---
+# --- files (AL-19) ---
 
 
 def test_large_files_are_read_in_parts_and_every_record_once(make: Make) -> None:
@@ -326,7 +326,7 @@ def test_damage_behind_a_good_footer_is_found_and_no_row_of_the_file_is_taken(ma
     assert one.rows() == []
 
 
-# --- old calendars (1.4) ---
+# --- old calendars (FF-24) ---
 
 
 def test_days_of_the_julian_calendar_keep_their_names() -> None:

@@ -1,4 +1,4 @@
-"""The algebra of change data capture: every numbered case, and the same table whatever the order and the batches (dlt-semantics 6)."""
+"""The algebra of change data capture: every numbered case, and the same table whatever the order and the batches (CD-1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of the hosted service and their places here; places with a table's name (cli.md: --map, --table). No Spark."""
+"""Paths of Databricks and their paths here; paths with a table's name (`--map`, `--table`). No Spark."""
 
 from __future__ import annotations
 

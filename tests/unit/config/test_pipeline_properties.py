@@ -1,4 +1,4 @@
-"""`pipelines.*` settings: each is honoured, noted with a reason, or refused for its value (dlt-semantics 5.8)."""
+"""`pipelines.*` settings: each is honoured, noted with a reason, or refused for its value (RE-20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Projects of Spark's own pipelines tool: `spark-pipeline.yml` says files, names and settings (dlt-semantics 7)."""
+"""Projects of Spark's own pipelines tool: `spark-pipeline.yml` says files, names and settings (DS-27)."""
 
 from __future__ import annotations
 

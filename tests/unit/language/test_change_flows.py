@@ -1,4 +1,4 @@
-"""Change data capture as declared: arguments, what they mean, and what is refused (dlt-semantics 1.2, 6.1)."""
+"""Change data capture as declared: arguments, what they mean, and what is refused (CD-10)."""
 
 from __future__ import annotations
 

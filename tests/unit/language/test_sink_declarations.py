@@ -1,4 +1,4 @@
-"""Sinks and the flows into them as declared: arguments, what they mean, and what is refused (dlt-semantics 1.2, 1.9)."""
+"""Sinks and the flows into them as declared: arguments, what they mean, and what is refused (docs/semantics/sinks.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQL sources: what each statement declares, or the whole text of its error (dlt-semantics section 2)."""
+"""SQL sources: what each statement declares, or the whole text of its error (docs/semantics/sql-statements.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which datasets an update refreshes and resets (dlt-semantics 5.1; no Spark)."""
+"""Which datasets an update refreshes and resets (RE-3 to RE-7; no Spark)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Continuous updates: when a flow is due, and who asks for one (dlt-semantics 5.5, decision 18)."""
+"""Continuous updates: when a flow is due, and who asks for one (RE-15, decision 18)."""
 
 from __future__ import annotations
 

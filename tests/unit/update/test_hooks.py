@@ -1,4 +1,4 @@
-"""Event hooks: what may be one, what they are told, and that they cannot disturb an update (dlt-semantics 1.9)."""
+"""Event hooks: what may be one, what they get, and that they cannot disturb an update (RE-17 to RE-19)."""
 
 from __future__ import annotations
 

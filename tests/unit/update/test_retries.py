@@ -1,4 +1,4 @@
-"""Retries: who gets how many attempts, and what is not tried again (dlt-semantics 5.4, decision 18)."""
+"""Retries: who gets how many attempts, and what is not tried again (RE-12 to RE-14, decision 18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an update is stopped from outside (dlt-semantics 4.3: cancellation_cause)."""
+"""How an update is stopped from outside (EL-9)."""
 
 from __future__ import annotations
 
