@@ -1,6 +1,6 @@
-"""Actions inside datasets' functions: who asks for rows while a query is only described (dlt-semantics 1.4, decision 0019).
+"""Actions inside datasets' functions: who asks for rows while a query is only described (DS-18, decision 19).
 
-The reader that is active in the thread is told of each action of user code, and writes are refused: a function is called several times per
+The reader that is active in the thread notes each action of user code, and writes are refused: a function is called several times per
 update, also when nothing may be written.
 """
 

@@ -2,7 +2,7 @@
 
 Each function is called once with stand-ins for the tables it reads. A mistake in a definition refuses the whole update; a failure that only
 the data or the user's code can explain (missing folder, exception in a function) is kept for the run, where it fails its own branch
-(dlt-semantics 9.14).
+(RE-1, RE-2).
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class Analyzer:
         return result
 
     def _query_or_past(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
-        """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (dlt-semantics 5.6)."""
+        """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (DS-9)."""
         try:
             return self._query(dataset, flow, reader, frames)
         except Exception:

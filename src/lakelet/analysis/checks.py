@@ -29,7 +29,7 @@ from lakelet.storage.root import StoredDataset
 
 
 def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
-    """Raise QUERY_KIND for a batch query where a stream is needed, and the other way round (dlt-semantics 1.6)."""
+    """Raise QUERY_KIND for a batch query where a stream is needed, and the other way round (DS-4)."""
     if flow.changes is not None and (flow.changes.once or flow.changes.snapshots is not None):
         return  # reads its source as a batch by itself
     if flow.once:
@@ -159,7 +159,7 @@ def table_schema(
     *,
     has_run: bool,
 ) -> StructType:
-    """Columns of the table: declared, or stored ones merged with what the flows return (dlt-semantics 5.7).
+    """Columns of the table: declared, or stored ones merged with what the flows return (SC-1, SC-4, SC-5).
 
     Raises SCHEMA_MISMATCH, SCHEMA_INCOMPATIBLE or ARGUMENT_INVALID; SCHEMA_OUTGROWN for SCHEMA_MISMATCH in a pipeline that `has_run`:
     then data can have brought the difference, and only the dataset's own branch fails.

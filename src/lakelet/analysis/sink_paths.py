@@ -59,6 +59,6 @@ def located_folder(dataset: Dataset, sink: Sink) -> str:
 
 
 def sink_definition(dataset: Dataset) -> Mapping[str, Any]:
-    """The `sink_definition` of the event log (dlt-semantics 4.3); no secret is shown."""
+    """The `sink_definition` of the event log (EL-6); no secret is shown."""
     assert dataset.sink is not None
     return {"format": dataset.sink.format, "options": shown_options(dataset.sink.options)}

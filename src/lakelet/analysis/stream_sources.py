@@ -1,4 +1,4 @@
-"""Which tables of a pipeline a stream can read: those whose commits only add rows (dlt-semantics 1.5, 1.6).
+"""Which tables of a pipeline a stream can read: those whose commits only add rows (DS-10).
 
 What is known before anything runs is refused, or noted, here. What only the commits of a table tell is found when a flow runs (`flows`).
 """

@@ -18,7 +18,7 @@ _ABOUT_SECRETS = re.compile(
 )
 
 REDACTED = "[REDACTED]"
-_SHORTEST = 4  # blotting out every "a" or "12" would tell more than it hides
+_SHORTEST = 4  # blotting out every "a" or "12" would show more than it hides
 
 _values: set[str] = set()
 

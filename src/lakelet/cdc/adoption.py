@@ -33,7 +33,7 @@ ADOPTED = "lakelet.adopted"
 """Application id in the internal log; its version is the version of the target whose changes by others it holds."""
 
 _FACTS = "lakelet_adopted"
-_SMALL = 32 << 20  # bytes; an internal table up to this size is written anew as a whole
+_SMALL = 32 << 20  # bytes; an internal table up to this size is written again as a whole
 _REFUSED = (
     "delta.constraints.",
     "delta.columnmapping.mode",
@@ -247,7 +247,7 @@ def _only_different(public: FileTransaction, internal: FileTransaction) -> tuple
 def _replace(
     internal: FileTransaction, touched: DataFrame, state: DataFrame, shape: Layout, kept: Mapping[str, Any], app: tuple[str, int]
 ) -> None:
-    """Write the files that hold some keys anew, with the new state of these keys."""
+    """Write the files that hold some keys again, with the new state of these keys."""
     files, keys = internal.files(), list(shape.keys)
     if internal.size > _SMALL:
         named = internal.rows().select(*map(col, keys), F.col("_metadata.file_name").alias("__file"))

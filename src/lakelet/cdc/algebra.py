@@ -1,4 +1,4 @@
-"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (dlt-semantics 6.1).
+"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (CD-1 to CD-9).
 
 The engine computes the same in Spark and is checked against this module. The words are those of the specification; what that leaves open
 is said where it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
@@ -35,7 +35,7 @@ Copy = Sequence[tuple[Key, Values]]
 
 
 class Op(Enum):
-    """What an event does. A condition that is FALSE or NULL makes an upsert (6.1)."""
+    """What an event does. A condition that is FALSE or NULL makes an upsert (CD-5)."""
 
     UPSERT = "upsert"
     DELETE = "delete"
@@ -48,7 +48,7 @@ class Event:
 
     key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
     values: the selected columns that are no keys; those of a delete do not matter.
-    sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case 29).
+    sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case C29).
     nulls: whose nulls say nothing, by the options of the flow that brought the event; set when it is folded into a state.
     known: the system sequence, for bitemporal tables.
     """
@@ -116,7 +116,7 @@ def _with_options(spec: ChangeSpec, event: Event) -> Event:
 
 
 def _distinct(events: Sequence[Event]) -> tuple[Event, ...]:
-    """The events without exact re-deliveries, which are harmless (6.1); those of one sequence stay in the order of arrival."""
+    """The events without exact re-deliveries, which are harmless (CD-1); those of one sequence stay in the order of arrival."""
     found: dict[Any, list[Event]] = {}
     for event in events:
         found[event.seq] = [*(e for e in found.get(event.seq, ()) if e != event), event]
@@ -289,7 +289,7 @@ def within(leaf: ColumnPath, paths: Iterable[ColumnPath]) -> bool:
 def snapshot_events(
     current: Mapping[tuple[Any, ...], Values], snapshot: Sequence[tuple[tuple[Any, ...], Values]], version: Any
 ) -> list[Event]:
-    """The events that lead from the open rows of a target to a full copy of the source (6.3).
+    """The events that lead from the open rows of a target to a full copy of the source (CD-17).
 
     New and changed keys are upserts, missing ones deletes, all at `version`. Raises CDC_SNAPSHOT_INVALID for a key that occurs twice.
     """

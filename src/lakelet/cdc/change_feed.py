@@ -1,7 +1,7 @@
-"""A table's change feed: which columns it has, and that the table keeps one (dlt-semantics 6.2).
+"""A table's change feed: which columns it has, and that the table keeps one (CD-16).
 
 Delta keeps a feed from the commit on that sets a property. Lakelet sets it for every table whose feed the pipeline reads, before the reader
-starts: its stream begins with the table as it is, told as inserts.
+starts: its stream begins with the table as it is, as inserts.
 """
 
 from __future__ import annotations

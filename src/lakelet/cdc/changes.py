@@ -113,7 +113,7 @@ def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
     missing = [key for key in keys if key.lower() not in {f.name.lower() for f in fields}]
     if missing:
         raise _invalid(spec, f"the key column {missing[0]!r} is not among the columns of the target", "Select the key columns too.")
-    given = F.current_timestamp() if spec.sequence_by is None else expression(spec.sequence_by)  # of periodic snapshots, their time (6.3)
+    given = F.current_timestamp() if spec.sequence_by is None else expression(spec.sequence_by)  # of periodic snapshots, their time (CD-18)
     sequence = source.select(given).schema.fields[0].dataType
     system = source.select(expression(spec.system_sequence_by)).schema.fields[0].dataType if spec.bitemporal else None
     return Layout(keys, T.StructType(fields), sequence, spec.scd_type == 2, system)
@@ -161,7 +161,7 @@ class Seen:
 
 
 def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
-    """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (6.1), CDC_WHERE_NOT_MET (6.2)."""
+    """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (CD-8), CDC_WHERE_NOT_MET (CD-14)."""
     no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
     ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
     kinds = [shape.columns[key].dataType for key in ranged]
@@ -192,7 +192,7 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
 
 
 def _condition(given: Any) -> Column:
-    """Only TRUE counts (6.1)."""
+    """Only TRUE counts (CD-5)."""
     return F.lit(False) if given is None else F.coalesce(expression(given).cast("boolean"), F.lit(False))
 
 

@@ -1,4 +1,4 @@
-"""What a change flow names against what its source has, found in analysis before anything is written (dlt-semantics 6.1)."""
+"""What a change flow names against what its source has, found in analysis before anything is written (CD-11)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What one batch of changes did to the rows of its target, and how its commit keeps that (dlt-semantics 4.3). No Spark.
+"""What one batch of changes did to the rows of its target, and how its commit keeps that (EL-7). No Spark.
 
-A pass that writes every row anew counts them before its commit. A MERGE knows only afterwards: its commit keeps how many actions went to
+A pass that writes every row again counts them before its commit. A MERGE knows only afterwards: its commit keeps how many actions went to
 the state, Delta adds its own metrics, and the difference is read off the commit, by the update itself or by the one after a death.
 """
 

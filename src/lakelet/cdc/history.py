@@ -1,4 +1,4 @@
-"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (dlt-semantics 6.1); see `algebra`.
+"""Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (CD-3, CD-7); see `algebra`.
 
 The part `state` holds every event once. A batch touches some keys; all events of these keys are walked again, in windows over the sequence.
 """
@@ -118,7 +118,7 @@ def _computed(
 
 
 def truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
-    """The events with a delete of each key at the highest truncate; those before it matter no more (6.1)."""
+    """The events with a delete of each key at the highest truncate; those before it matter no more (CD-6)."""
     if truncate is None:
         return events
     resets = keys.withColumns({SEQ: literal(truncate, shape.sequence), DELETED: F.lit(True), "__fresh": F.lit(False)})

@@ -1,4 +1,4 @@
-"""Type 1 in row mode: the latest event of a key is its row (dlt-semantics 6.1). Needs the winners' sequences and tombstones only.
+"""Type 1 in row mode: the latest event of a key is its row (CD-2). Needs the winners' sequences and tombstones only.
 
 A batch becomes actions, one row each, that one MERGE carries out. Tombstones lie in the part `state`, so that a deleted row leaves the part
 that readers see as a true delete; they are also written for deletes that lost, which does no harm.
@@ -54,7 +54,7 @@ def refolded(
 ) -> DataFrame:
     """All rows of the internal table after a batch, in one pass: the latest event of each key, stored or new.
 
-    For a table so small that writing it anew costs less than looking for the files to change.
+    For a table so small that writing it again costs less than looking for the files to change.
 
     Args:
         events: of the batch, not folded.
@@ -124,7 +124,7 @@ def actions(
 
 
 def changing(actions: DataFrame, inner: DataFrame, shape: Layout) -> DataFrame:
-    """The actions without upserts that a row stands against or is equal to: MERGE would write the files of such rows anew."""
+    """The actions without upserts that a row stands against or is equal to: MERGE would write the files of such rows again."""
     keys, columns = list(shape.keys), shape.columns.fieldNames()
     known = {name.lower() for name in inner.columns}
     values = F.struct(*(col(name) if name.lower() in known else F.lit(None).alias(name) for name in columns))

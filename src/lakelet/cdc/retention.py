@@ -1,7 +1,7 @@
-"""How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (dlt-semantics 6.2).
+"""How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (CD-15).
 
 A tombstone is dated when it is written. Once it is older than the property says it counts no more, and the next batch removes it: an upsert
-that comes later than that and is older than the delete brings its row back, as on the service.
+that comes later than that and is older than the delete brings its row back, as on Databricks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a snapshot function gives: a full copy of its source and the copy's version (dlt-semantics 6.3)."""
+"""What a snapshot function gives: a full copy of its source and the copy's version (CD-19)."""
 
 from __future__ import annotations
 

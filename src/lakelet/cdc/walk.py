@@ -1,4 +1,4 @@
-"""The events of keys in the order of their sequences: which leaves they set, and the versions that they make (6.1); see `algebra`."""
+"""The events of keys in the order of their sequences: which leaves they set, and the versions that they make (CD-3, CD-7)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
 def versions(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
     """The type 2 history of each key from events that `filled` gave, one for each sequence.
 
-    `more`: columns that, with the keys, tell histories apart; the result has them too.
+    `more`: columns that, with the keys, distinguish histories; the result has them too.
     """
     keys = [*map(col, shape.keys), *map(col, more)]
     order = Window.partitionBy(*keys).orderBy(SEQ)

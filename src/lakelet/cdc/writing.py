@@ -36,7 +36,7 @@ from lakelet.storage.delta.transaction import Transaction
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
-_LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files anew
+_LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
 _MAPPING = "delta.columnMapping.mode"
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -330,9 +330,9 @@ def _same_state(transaction: Transaction, made: TableSpec) -> None:
 
 
 def _small(transaction: Transaction, seen: Seen) -> bool:
-    """Whether all rows are written anew in one pass, which costs less than to look for what to change where that is much of the table.
+    """Whether all rows are written again in one pass, which costs less than to look for what to change where that is much of the table.
 
-    A change feed tells of changed rows, so its table is merged.
+    A change feed has the changed rows, so its table is merged.
     """
     feeds = transaction.properties.get(CHANGE_FEED, "false").lower() == "true"
     if feeds or transaction.size > _SMALL:
@@ -367,7 +367,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
 
 
 def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
-    """A batch into a small table: every row is written anew, with one look at the table instead of MERGE's two."""
+    """A batch into a small table: every row is written again, with one look at the table instead of MERGE's two."""
     stored = schemas.conformed(transaction.rows(), made.schema)
     truncate, marks = now.truncation(stored)
     observed = Observation()

@@ -86,7 +86,7 @@ class Tally:
     _measured: set[str] = field(default_factory=set)
 
     def feed(self, event: Event) -> None:
-        """Take one event into account. The first event of another update (a retry) begins anew."""
+        """Take one event into account. The first event of another update (a retry) begins again."""
         if self.update_id and event.origin.update_id != self.update_id:
             vars(self).update(vars(Tally()))
         self.began = self.began or event.timestamp

@@ -1,6 +1,6 @@
 """Where the paths of user code lie on this machine: `--map FROM=TO`. No Spark.
 
-Code for the hosted service names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
+Code for Databricks names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
 `/mnt/…`, `s3a://bucket/…`. A map says what stands in the place of a prefix; one map serves all spellings.
 """
 
@@ -16,7 +16,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.files.remote import scheme_of
 
 HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "dbfs"})
-"""First folders of paths that the hosted service has and a laptop does not."""
+"""First folders of paths that Databricks has and a laptop does not."""
 
 CLOUD_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "r2"})
 _ONE_SPELLING = {"s3": "s3a", "s3n": "s3a", "abfs": "abfss", "wasb": "wasbs"}
@@ -62,7 +62,7 @@ class _Spelt:
 
     @property
     def hosted(self) -> bool:
-        """Whether only the hosted service has such a path."""
+        """Whether only Databricks has such a path."""
         return self.dbfs or (self.rooted and len(self.parts) > 1 and self.parts[1] in HOSTED_ROOTS)
 
     def covers(self, path: _Spelt) -> bool:
@@ -168,7 +168,7 @@ class PathMap:
         """Where a path of user code lies here.
 
         Args:
-            path: as the code names it; one that nothing maps and that is no path of the hosted service comes back unchanged.
+            path: as the code names it; one that nothing maps and that is no path of Databricks comes back unchanged.
             readable: whether the reader at hand knows a URI's scheme.
             writing: the path need not exist.
 
@@ -189,7 +189,7 @@ class PathMap:
 
 
 def is_hosted(path: str) -> bool:
-    """Whether only the hosted service has such a path."""
+    """Whether only Databricks has such a path."""
     return _spelt(path).hosted
 
 
@@ -227,7 +227,7 @@ def flag_for(path: str) -> str:
 
 
 def not_mapped(path: str, where: Location | None = None) -> LakeletError:
-    """The error for a path of the hosted service, or of a cloud that cannot be read here, to which the map gives no place."""
+    """The error for a path of Databricks, or of a cloud that cannot be read here, to which the map gives no place."""
     return LakeletError(
         "PATH_NOT_MAPPED",
         f"{path} does not exist on this machine, and no --map says what stands in its place",
@@ -258,7 +258,7 @@ def _glob_free(path: str) -> str:
 
 
 def python_path_hint(error: BaseException) -> str | None:
-    """Return what to do where Python itself did not find a file of the hosted service; None for any other error."""
+    """Return what to do where Python itself did not find a file of Databricks; None for any other error."""
     name = str(error.filename) if isinstance(error, FileNotFoundError) else ""
     if not name.startswith("/") or name.split("/")[1] not in HOSTED_ROOTS:
         return None

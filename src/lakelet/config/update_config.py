@@ -40,7 +40,7 @@ class PipelineConfig:
     `pipeline_id` stays the same as long as name and storage do. `master` is the Spark master, None for this machine; `worker_python` the
     interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
-    `identity` tells the pipeline from others with tables in the storage; `partial`: `files` are some of its sources only; `take_over`:
+    `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables are to be its own.
     `paths` says where paths of the code lie here, `tables` which places have a table's name (by key).
     """
@@ -344,7 +344,7 @@ def _files_and_roots(place: _Found, cwd: Path) -> tuple[tuple[Path, ...], tuple[
 
 def _folders_above(files: Iterable[Path], root: Path) -> Iterator[Path]:
     """Where a repository of several pipelines keeps the modules of one: between the project folder and a source, or beside its folder
-    `transformations`, which is the service's name for the sources in a pipeline's own folder."""
+    `transformations`, which is Databricks' name for the sources in a pipeline's own folder."""
     for file in files:
         for folder in file.parents:
             if folder.name == "transformations":

@@ -27,7 +27,7 @@ _SIGNS = {
     **dict.fromkeys(("abfss", "abfs"), (("AZURE_",), ("~/.azure",))),
     "gs": (("GOOGLE_", "GCE_"), ("~/.config/gcloud",)),
 }
-"""By scheme: how names of variables begin, and files, that tell who this machine is to its stores."""
+"""By scheme: how names of variables begin, and files, that say who this machine is to its stores."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(/.*)?", re.DOTALL)
@@ -136,7 +136,7 @@ def open_store(location: str, kind: Callable[..., Store]) -> tuple[Store, str]:
 
 @functools.lru_cache(maxsize=16)
 def _s3(settings: S3Settings, bucket: str, identity: tuple[str | None, ...]) -> Any:
-    """`identity` only tells apart what must not share a cached file system."""
+    """`identity` only separates what must not share a cached file system."""
     from pyarrow import fs
 
     endpoint: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch.
 
 One micro-batch: judge the rows, write them, and commit files, counts and the mark "batch n is done" together (`tables`). A replayed batch
-that was committed before is recognised by its mark. A flow that meets new columns is built anew and goes on with the same checkpoint.
+that was committed before is recognised by its mark. A flow that meets new columns is built again and goes on with the same checkpoint.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list
 
 
 def _filter_text(run: FlowRun) -> str:
-    """What `examined` was found out with; a checkpoint that begins anew must not trust what its forerunner saw."""
+    """What `examined` was found out with; a checkpoint that begins again must not trust what its forerunner saw."""
     leaves = run.flow.stream.leaves if run.flow.stream else ()
     return json.dumps([run.generation(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
 
@@ -336,7 +336,7 @@ def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
 
 
 def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
-    """Whether the flow should be built anew and go on: its source's schema grew."""
+    """Whether the flow should be built again and go on: its source's schema grew."""
     changed = False
     for number, source in enumerate(batches.reader.opened):
         change = source.evolve(failure)

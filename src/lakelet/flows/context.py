@@ -75,9 +75,9 @@ class Environment:
     notices: dict[str, dict[Notice, None]] = field(default_factory=dict)
     logs: dict[str, TableLog] = field(default_factory=dict)
     fingerprint: Callable[[str], str | None] = lambda key: None
-    """Analyses a materialized view anew, on the columns that its inputs have now; None if that fails."""
+    """Analyses a materialized view again, on the columns that its inputs have now; None if that fails."""
     analyze: Callable[[str], AnalyzedDataset] = _not_analysed
-    """Analyses a dataset anew, on what is stored now. Raises LakeletError."""
+    """Analyses a dataset again, on what is stored now. Raises LakeletError."""
     unsteady: dict[str, tuple[int, int]] = field(default_factory=dict)
     """By flow: a batch whose files changed while they were read, and how often (`attempts`)."""
     mapped: list[str] = field(default_factory=list)
@@ -156,7 +156,7 @@ class FlowRun:
     def conf(self) -> Mapping[str, str]:
         """Settings of the dataset and of the flow, the flow's own last (DS-20).
 
-        The hosted service keeps state in RocksDB; Spark needs that for state of the user's own.
+        Databricks keeps state in RocksDB; Spark needs that for state of the user's own.
         """
         rocks = {_STATE_STORE: _ROCKS} if self.flow.stream is not None and self.flow.stream.processor else {}
         return {**rocks, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
@@ -172,7 +172,7 @@ class FlowRun:
         return self.dataset.name.key in self.environment.catalog.streamed
 
     def generation(self) -> str:
-        """Names the flow's checkpoint: when it began anew and, once a table it streams from was reset, their epochs too.
+        """Names the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
 
         A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 12).
         """

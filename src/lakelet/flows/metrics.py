@@ -1,4 +1,4 @@
-"""What a flow measured, and how the event log tells it. No Spark calls.
+"""What a flow measured, and how the event log reports it. No Spark calls.
 
 `facts` are the counts of one commit, kept in its user metadata. The ids of the events follow from what they tell, so an event that the
 update did not get to write is written by the next one (`repair`), and one that it did write is recognised.
@@ -38,7 +38,7 @@ class Totals:
 
 
 def event_id(*parts: object) -> str:
-    """The id of the event that tells about just this."""
+    """The id of the event about just this."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(str(p) for p in parts)))
 
 
@@ -66,7 +66,7 @@ def emit_batch(emit: Any, facts: Mapping[str, Any]) -> None:
 
 
 def emit_warnings(emit: Any, totals: Totals, *, update_id: str, dataset: str, flow: str) -> None:
-    """Tell about records that did not fit and rows that came too late."""
+    """Report records that did not fit and rows that came too late."""
     for source, found in totals.sources.items():
         if found["rescued"] or found["corrupt"]:
             emit(

@@ -112,7 +112,7 @@ class _Sending:
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
-    told: bool = False  # whether the batches tell their counts themselves
+    told: bool = False  # whether the batches report their counts themselves
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
@@ -133,7 +133,7 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
     frame = _frame(run, reader)
     sending = _Sending(run, reader)
     started.append(sending)
-    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are told
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are reported
     writer = frame.writeStream.queryName(run.name).outputMode("update" if run.flow.flow.update else "append").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(run.checkpoint()))
     if sink.handler is not None or sink.is_delta or sink.is_files:

@@ -40,7 +40,7 @@ def dlt_modules() -> Iterator[None]:
     pipelines = _module("pyspark.pipelines", api.DP)
     sys.modules["dlt"] = _module("dlt", api.DLT)
     sys.modules["pyspark.pipelines"] = pipelines
-    sys.modules["databricks.pipelines"] = pipelines  # its name in some runtimes of the service
+    sys.modules["databricks.pipelines"] = pipelines  # its name in some runtimes of Databricks
     try:
         with patched_with(MODULES, pipelines):
             yield

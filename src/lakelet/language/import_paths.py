@@ -1,6 +1,6 @@
 """Where source files find the modules they import: the import roots, and what they put on `sys.path` themselves. No Spark.
 
-On the service a file says `sys.path.append("../lib")`, which is relative to its own folder, or names a folder of the workspace
+On Databricks a file says `sys.path.append("../lib")`, which is relative to its own folder, or names a folder of the workspace
 (`/Workspace/Users/jo/shop/lib`). Neither is where it says when the update is called elsewhere, on this machine.
 """
 

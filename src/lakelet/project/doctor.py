@@ -164,7 +164,7 @@ def _storage_on_s3() -> bool:
     try:
         return is_s3(find_storage())
     except LakeletError:
-        return False  # settings that cannot be read are told by every other command
+        return False  # settings that cannot be read are reported by every other command
 
 
 def check_archive() -> Check:

@@ -1,4 +1,4 @@
-"""Settings that Spark does not take from a pipeline: set at its start, or known to the hosted service only."""
+"""Settings that Spark does not take from a pipeline: set at its start, or known to Databricks only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOSTED_CLASSES = "com.databricks."
 
 
 class Settings(RuntimeConfig):
-    """`spark.conf` of user code. A value that only the hosted service knows is noted, and Spark keeps its own."""
+    """`spark.conf` of user code. A value that only Databricks knows is noted, and Spark keeps its own."""
 
     def set(self, key: str, value: str | int | bool) -> None:
         """Set a key for this session. Raises what Spark raises for a key that it takes at its start only, and for an unfit value."""
@@ -29,7 +29,7 @@ class Settings(RuntimeConfig):
 
 
 def hosted_only(key: str, value: str) -> str | None:
-    """Why a setting can have no effect here although the hosted service takes it; None for all others."""
+    """Why a setting can have no effect here although Databricks takes it; None for all others."""
     if key == _PARTITIONS and value.strip().lower() == "auto":
         return f"{key} = auto has no effect here: Spark joins small partitions by itself"
     if key.startswith("spark.") and value.startswith(_HOSTED_CLASSES):

@@ -200,7 +200,7 @@ class Storage:
         return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
 
     def source_state(self, target: TableName, flow: str, number: int) -> Place:
-        """Where a flow keeps what it knows of its source `number` since it began anew."""
+        """Where a flow keeps what it knows of its source `number` since it began again."""
         return self.root / "autoloader" / _folder(target) / _segment(flow) / self.beginning(target.key, flow) / str(number)
 
     def beginning(self, target: str, flow: str) -> str:

@@ -1,4 +1,4 @@
-"""What an update tells before its flows run: what is defined, and what resets leave behind. Values in, parts of events out."""
+"""What an update reports before its flows run: what is defined, and what resets leave behind. Values in, parts of events out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an update finds when the one before it did not end well, and how it is made good.
 
 Tables need nothing: a commit is there as a whole or not at all, and Spark replays what was planned but not committed. Missing may be what
-was to be told and noted after a commit: events, and entries of the registry. All of that follows from the commits and the schema logs.
+was to be reported and noted after a commit: events, and entries of the registry. All of that follows from the commits and the schema logs.
 """
 
 from __future__ import annotations

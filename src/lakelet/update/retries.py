@@ -40,7 +40,7 @@ class Retries:
 
     Args:
         settings: the pipeline's configuration.
-        development: True means no retries, False the service's defaults for production; None (nobody said) what is set explicitly.
+        development: True means no retries, False Databricks' defaults for production; None (nobody said) what is set explicitly.
         continuous: flows of a continuous update are tried again without limit.
         attempt: how many updates failed before this one, for the same command.
     """

@@ -1,4 +1,4 @@
-"""Auto Loader in a Spark application of its own: `register(spark)`, then `format("cloudFiles")` as on the hosted service."""
+"""Auto Loader in a Spark application of its own: `register(spark)`, then `format("cloudFiles")` as on Databricks."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ def apply(
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "properties"), [(1, {}), (2, {}), (3, MERGED), (6, MERGED)], ids=str)
 def test_random_feeds_give_the_same_table_as_the_algebra(tmp_path, spark, seed, properties):
-    """BT-8, as the table is written anew and as it is merged."""
+    """BT-8, as the table is written again and as it is merged."""
     chance = random.Random(seed)
     flow = spec(**OPTIONS[seed % len(OPTIONS)])
     events = feeds.feed(chance, keys=6, events=80)

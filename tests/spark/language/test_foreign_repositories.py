@@ -1,4 +1,4 @@
-"""What more repositories of other people use, in small pipelines of our own: functions, places and schemas of the service."""
+"""What more repositories of other people use, in small pipelines of our own: functions, places and schemas of Databricks."""
 
 from __future__ import annotations
 

@@ -9,6 +9,11 @@ from pathlib import Path
 from tests.paths import ROOT
 
 SEMANTICS = ROOT / "docs" / "semantics"
+OUTSIDE = re.compile(
+    r"dlt-semantics|\bspec/|\bspec (?:section )?\d|\b(?:engine|design|style|autoloader)\.md|(?<![(/\"])\bcli\.md|\bstyle rule"
+    r"|\s\(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)"
+)
+"""Documents that are not in the repository, and bare numbers of their sections, as `(6.1).`; `cli.md` is a page of docs/reference."""
 RULE = re.compile(r"^(?:\| |\*\*)([A-Z]{2}-\d+)\b", re.MULTILINE)
 
 
@@ -18,12 +23,12 @@ def stated() -> list[str]:
 
 
 def tracked(*folders: str) -> list[Path]:
-    """The text files that git knows below `folders`; of a copy without git, all of them."""
+    """The text files that git knows below `folders` (`*`: everywhere); of a copy without git, those of the main folders."""
     try:
         listed = subprocess.run(["git", "ls-files", "-z", *folders], cwd=ROOT, capture_output=True, text=True, check=True).stdout
         paths = [ROOT / name for name in listed.split("\0") if name]
     except (OSError, subprocess.CalledProcessError):
-        paths = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+        paths = [path for folder in ("src", "tests", "docs", "benchmarks", "scripts") for path in (ROOT / folder).rglob("*")]
     return [path for path in paths if path.suffix in {".py", ".md", ".toml", ".yml", ".yaml", ".sql"} and path.is_file()]
 
 
@@ -35,6 +40,18 @@ def test_every_rule_has_one_number_and_the_index_names_its_page() -> None:
     assert sorted({rule for rule in rules if rules.count(rule) > 1}) == []
     assert [f"{name}: {', '.join(prefixes)}" for name, prefixes in sorted(lines.items()) if len(prefixes) != 1] == []
     assert [name for name, (prefix,) in sorted(lines.items()) if f"]({name}) | {prefix} |" not in index] == []
+
+
+def test_no_text_cites_a_document_that_is_not_in_the_repository() -> None:
+    here = Path(__file__)
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]}"
+        for path in tracked("*")
+        if path != here
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if (match := OUTSIDE.search(line))
+    ]
+    assert found == []
 
 
 def test_every_rule_that_is_cited_is_stated() -> None:

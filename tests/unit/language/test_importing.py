@@ -1,4 +1,4 @@
-"""Modules that source files import from folders which they put on `sys.path` themselves, as on the service."""
+"""Modules that source files import from folders which they put on `sys.path` themselves, as on Databricks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The colon of Databricks SQL with blanks before it, as the service's own formatter writes paths into JSON."""
+"""The colon of Databricks SQL with blanks before it, as Databricks' own formatter writes paths into JSON."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class FileInfo(NamedTuple):
 
 
 class NoSuchFile(LakeletError, FileNotFoundError):
-    """FILE_NOT_FOUND. Its text names Java's exception, because code for the service looks for that."""
+    """FILE_NOT_FOUND. Its text names Java's exception, because code for Databricks looks for that."""
 
 
 class FileSystem(Group):

@@ -89,7 +89,7 @@ class Tags(Group):
 
 
 def _user() -> str:
-    """Who runs the update; the service gives an address for mail."""
+    """Who runs the update; Databricks gives an address for mail."""
     return os.environ.get("USER") or os.environ.get("LOGNAME") or "local"
 
 

@@ -31,7 +31,7 @@ class Widgets(Group):
         self._defaults[str(name)] = str(defaultValue)
 
     def dropdown(self, name: str, defaultValue: str, choices: Sequence[str], label: str | None = None) -> None:
-        """Raises ARGUMENT_INVALID if the default is none of the choices, as on the service."""
+        """Raises ARGUMENT_INVALID if the default is none of the choices, as on Databricks."""
         self._choice("dropdown", name, [str(defaultValue)], choices)
         self.text(name, defaultValue)
 

@@ -1,4 +1,4 @@
-"""Source files as the service takes them: plain Python and SQL, Databricks notebooks in both, Jupyter notebooks. No Spark.
+"""Source files as Databricks takes them: plain Python and SQL, Databricks notebooks in both, Jupyter notebooks. No Spark.
 
 `read_source` cuts a file into cells, `Sources` runs them, each file once and with the notebooks it names by `%run`.
 """

@@ -34,7 +34,7 @@ def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
     """Cut the text of a Python cell where commands stand, in order. Only `%run` interrupts the code; the others take no part in it.
 
     A line is a command where Python cannot read it: `%` and `!` within expressions and strings stay what they are. `pip install` needs no
-    `%`, as on the service. Raises SyntaxError.
+    `%`, as on Databricks. Raises SyntaxError.
     """
     lines = text.split("\n")
     found: list[Magic] = []

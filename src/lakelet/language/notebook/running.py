@@ -1,6 +1,6 @@
 """Runs source files: their Python cells as one module, their SQL cells as declarations.
 
-Cells that a pipeline does not execute are left out as on the service, each with a notice; only Markdown needs none.
+Cells that a pipeline does not execute are left out as on Databricks, each with a notice; only Markdown needs none.
 """
 
 from __future__ import annotations

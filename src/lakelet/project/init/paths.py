@@ -1,4 +1,4 @@
-"""Which texts are paths of the hosted service, and how much of them is known. No Spark."""
+"""Which texts are paths of Databricks, and how much of them is known. No Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATTERN = re.compile(r"[*?\[{]")
 
 
 def is_hosted(text: str) -> bool:
-    """Whether the text begins like a path of the service or of an object store."""
+    """Whether the text begins like a path of Databricks or of an object store."""
     return bool(_HOSTED.match(text)) and "\n" not in text and len(text) < 1000
 
 

@@ -124,7 +124,7 @@ class _Statements:
 
 
 def hosted(function: str, place: Place) -> Refused:
-    """A function that only the service has."""
+    """A function that only Databricks has."""
     return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to the service; register one of this name to run here", place)
 
 

@@ -1,4 +1,4 @@
-"""What a piece of SQL names: tables it reads, paths in it, functions that only the service has. No Spark."""
+"""What a piece of SQL names: tables it reads, paths in it, functions that only Databricks has. No Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HOSTED_FUNCTIONS = frozenset(
         *("is_account_group_member", "vector_search", "read_kinesis", "read_pubsub", "read_pulsar", "read_statestore", "list_secrets"),
     )
 )
-"""Functions of the service that Spark does not have and that cannot work without it."""
+"""Functions of Databricks that Spark does not have and that cannot work without it."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _after_comma(words: Sequence[Word], at: int) -> int | None:
 
 
 def _paths(words: Sequence[Word]) -> Iterator[Named]:
-    """Strings that are paths: those of the service, and what stands first in a call that reads files."""
+    """Strings that are paths: those of Databricks, and what stands first in a call that reads files."""
     for at, word in enumerate(words):
         if word.kind != "string":
             continue

@@ -1,6 +1,6 @@
 """Python processes for Spark without the price of their imports.
 
-Spark starts Python anew for every stream that reads a Python data source, and once more per kind of worker: each of them spends 0.6 to
+Spark starts a new Python for every stream that reads a Python data source, and once more per kind of worker: each of them spends 0.6 to
 1.2 s of processor time on importing pyspark, pyarrow and Auto Loader. `python_executable` gives Spark an interpreter of the same version
 whose processes are forks of one that has imported them already (docs/decisions/0013-fork-server.md). Used by `session` only.
 """

@@ -1,6 +1,6 @@
 """Functions of a catalog, `catalog.schema.f(…)`: a function that the pipeline registered as `f` answers for them.
 
-Functions of the hosted service's catalogs are not on this machine, and Spark's session knows functions without catalog and schema only.
+Functions of Databricks' catalogs are not on this machine, and Spark's session knows functions without catalog and schema only.
 """
 
 from __future__ import annotations

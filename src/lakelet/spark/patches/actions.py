@@ -1,4 +1,4 @@
-"""Actions of user code inside datasets' functions (decision 0019): the active reader is told of them, and writes are refused.
+"""Actions of user code inside datasets' functions (decision 0019): the active reader notes them, and writes are refused.
 
 A function is called several times per update, also when nothing may be written.
 """

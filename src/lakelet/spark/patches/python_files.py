@@ -1,6 +1,6 @@
 """Paths that user code gives to Python's own functions, replaced by their places on this machine while an update works.
 
-On the hosted service `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine, so code opens files there with `open`. Only what
+On Databricks `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine, so code opens files there with `open`. Only what
 the map covers is replaced, and only where user code itself makes the call, by way of `pathlib` or not: libraries see this machine as it is.
 """
 

@@ -1,4 +1,4 @@
-"""Merging and fitting of Spark schemas: what a streaming table's columns become when a flow brings new ones (dlt-semantics 5.7).
+"""Merging and fitting of Spark schemas: what a streaming table's columns become when a flow brings new ones (SC-4, SC-5).
 
 Works on pyspark's type classes only; needs no session.
 """
@@ -59,7 +59,7 @@ def widens(properties: Mapping[str, str]) -> bool:
 def wider(known: T.DataType, seen: T.DataType) -> T.DataType | None:
     """The type that takes the values of a column of type `known` and values of type `seen`, where Delta can change the column to it.
 
-    `known` itself where it takes them already, None where no widening is allowed (spec autoloader.md 3.3).
+    `known` itself where it takes them already, None where no widening is allowed (FS-29).
     """
     old, new = known.typeName(), seen.typeName()
     if known == seen:

@@ -140,7 +140,7 @@ def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
 class TableLock:
     """Lets many appends run beside each other, and a change of the table's description alone.
 
-    Delta refuses a commit when the columns changed since its transaction began (engine.md section 7).
+    Delta refuses a commit when the columns changed since its transaction began (RE-11).
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How the flows of one update ended, as the event log tells it. No Spark."""
+"""How the flows of one update ended, as the event log has it. No Spark."""
 
 from __future__ import annotations
 
