@@ -39,7 +39,7 @@ class _Version:
 
 
 def stated(events: Sequence[Record], *, scd_type: int, ignore_null: Sequence[str] = ()) -> list[tuple[Any, ...]]:
-    """The table as the specification's own listing computes it: `(id, x, y)` or `(id, x, y, start, end)`."""
+    """The table as the rules say, event by event: `(id, x, y)` or `(id, x, y, start, end)`."""
     truncates = [e["seq"] for e in events if e["op"] == "t"]
     last = max(truncates, default=None)
     found: list[tuple[Any, ...]] = []

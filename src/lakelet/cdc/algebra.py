@@ -1,7 +1,7 @@
 """What a change table holds as a function of its feed: change events in, rows out, in plain Python (CD-1 to CD-9).
 
-The engine computes the same in Spark and is checked against this module. The words are those of the specification; what that leaves open
-is said where it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
+The engine computes the same in Spark and is checked against this module. What the rules leave open is said where
+it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
 has to be remembered:
 
 - type 1 in row mode: the winning event of each key (a winning delete is the tombstone) and the highest truncate;

@@ -35,7 +35,7 @@ def stream(spark: Any, tmp_path: Path) -> Make:
 
 
 def test_a_field_without_a_value_is_rescued_until_it_has_one(program: Make) -> None:
-    """Spec 11.3."""
+    """FS-7."""
     one = program().put("a.json", '{"id":1,"c":{}}\n').run()
     assert (set(one.types()), rescued(one.last()["_rescued_data"], "a.json")) == ({"id", "_rescued_data"}, {"c": {}})
     one.put("b.json", '{"id":2,"c":{"k":1}}\n').stops()
@@ -116,7 +116,7 @@ def test_lines_of_split_files_are_read_once_and_numbered(stream: Make) -> None:
 
 
 def test_inference_and_values_equal_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
-    """Spec 2.2: the same algorithm as Spark's reader; here against that reader on random records."""
+    """FS-5: the same algorithm as Spark's reader; here against that reader on random records."""
     rng = random.Random(11)
     scalars = ["1", "2.5", '"x"', '""', "true", "null", "12345678901234567890", "1e3", '"2024-01-01"', "[]", "{}"]
     scalars += ["[1]", '["a",2]', '{"k":1}', '{"k":"z"}']
@@ -132,7 +132,7 @@ def test_inference_and_values_equal_sparks_own_reader(spark: Any, tmp_path: Path
 
 
 def test_moments_are_parsed_like_sparks_own_reader(spark: Any, tmp_path: Path) -> None:
-    """Spec 1.4: the default formats, compared text by text with Spark's JSON reader."""
+    """FF-3: the default formats, compared text by text with Spark's JSON reader."""
     from lakelet.autoloader.types.timestamps import date_days, timestamp_micros
 
     days = ["2026-03-01", "2026-3-1", "2026-03", "2026", "12026-03-01", "2026-02-30", "0001-01-01", " 2026-03-01 ", "26-03-01"]

@@ -238,7 +238,7 @@ def test_each_odd_line_alone_and_in_company_is_read_alike() -> None:
 
 
 def test_every_value_of_every_parsable_record_is_in_a_column_or_rescued() -> None:
-    """Spec 4: nothing of a record is lost. A value counts as found when its column is not NULL or its key was rescued."""
+    """FS-32: nothing of a record is lost. A value counts as found when its column is not NULL or its key was rescued."""
     rng = random.Random(3)
     block_reader = reader(RowRules(unknown=RESCUE), vectorised=True)
     for _ in range(3000):

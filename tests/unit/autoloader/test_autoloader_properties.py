@@ -1,4 +1,4 @@
-"""Random records under random schemas and modes: nothing is lost, and the reader agrees with a slow one written from the specification.
+"""Random records under random schemas and modes: nothing is lost, and the reader agrees with a slow one written from the rules.
 
 `slow_*` below is that reference: plain Python over parsed records, with no thought of speed and nothing of Lakelet in it. The environment
 variable LAKELET_PROPERTY_EXAMPLES asks for more examples than the few of every test run, and for other ones each time.

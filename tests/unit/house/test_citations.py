@@ -10,7 +10,7 @@ from tests.paths import ROOT
 
 SEMANTICS = ROOT / "docs" / "semantics"
 OUTSIDE = re.compile(
-    r"dlt-semantics|\bspec/|\bspec (?:section )?\d|\b(?:engine|design|style|autoloader)\.md|(?<![(/\"])\bcli\.md|\bstyle rule"
+    r"dlt-semantics|\bspec/|\b[Ss]pec (?:section )?\d|\b(?:engine|design|style|autoloader)\.md|(?<![(/\"])\bcli\.md|\bstyle rule"
     r"|\s\(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)"
 )
 """Documents that are not in the repository, and bare numbers of their sections, as `(6.1).`; `cli.md` is a page of docs/reference."""

@@ -1,6 +1,6 @@
 """Text to TIMESTAMP, TIMESTAMP_NTZ and DATE by the rules of Spark's default formats, one value or a whole column at a time.
 
-Spec 1.4 (`timestampFormat`, `timeZone`), 4.1. A value is microseconds (or days) since 1970-01-01, or None where the text does not parse.
+Options `timestampFormat` and `timeZone` (FF-3). A value is microseconds (or days) since 1970-01-01, or None where the text does not parse.
 """
 
 from __future__ import annotations
