@@ -60,7 +60,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class Checked:
-    """A valid pipeline: its graph, and sentences about what has no effect here, with their places."""
+    """A valid pipeline: its graph, and sentences about what has no effect here, with file and line."""
 
     graph: Graph
     notices: tuple[Notice, ...]
@@ -388,7 +388,7 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
 
 
 def _folders(places: Iterable[str]) -> list[Place]:
-    """Those of the places that are folders of this machine, or lie on S3; each once."""
+    """Those of the paths that are folders of this machine, or lie on S3; each once."""
     return [place(text) for text in dict.fromkeys(places) if is_s3(text) or Path(text).is_dir()]
 
 

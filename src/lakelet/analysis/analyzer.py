@@ -332,7 +332,7 @@ class Analyzer:
         return found
 
     def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
-        """What a flow reads; of snapshots that a function gives, the first one, with its version in the place of the sequence.
+        """What a flow reads; of snapshots that a function gives, the first one, with its version instead of the sequence.
 
         Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
         """

@@ -1,6 +1,6 @@
 """Where the rows of a sink go, and what the event log says of it. No Spark calls but one about schemes of paths.
 
-A Delta sink names a path or a table. A table is, in this order: one that the user gave a place (`--table`), one that the storage holds and
+A Delta sink names a path or a table. A table is, in this order: one that the user gave a path (`--table`), one that the storage holds and
 the pipeline does not define, else one of its own below the storage, which later pipelines can read by its name.
 """
 
@@ -48,7 +48,7 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
 
 
 def located_folder(dataset: Dataset, sink: Sink) -> str:
-    """The place of the option `path` of a sink; empty where there is none. Raises PATH_NOT_MAPPED at the place of the sink."""
+    """Where the option `path` of a sink lies here; empty where there is none. Raises PATH_NOT_MAPPED at the line of the sink."""
     path = next((value for key, value in sink.options.items() if key.lower() == "path"), "")
     try:
         found = located(path, writing=True) if path else ""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lakelet.autoloader.types.growth import UnknownFieldNote
 
 STATE_OPTION = "lakelet.state"
-"""Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another place)."""
+"""Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another path)."""
 
 SOURCE_CONFS = (
     "spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes",

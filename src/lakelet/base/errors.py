@@ -174,7 +174,7 @@ CODES: dict[str, CodeInfo] = {
 
 @dataclass(frozen=True)
 class Location:
-    """A place in the user's sources: file as the user would name it, 1-based line (0 where there is none).
+    """A position in the user's sources: file as the user would name it, 1-based line (0 where there is none).
 
     Where they are known: 1-based column, and the text of the line.
     """

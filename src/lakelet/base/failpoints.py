@@ -1,4 +1,4 @@
-"""Named places at which a test can end the process, to prove that the next update repairs what was left.
+"""Named points at which a test can end the process, to prove that the next update repairs what was left.
 
 `LAKELET_FAILPOINT=name` kills the whole process group (driver, JVM, workers) the first time the point is reached,
 `name@N` the N-th time. `name:ENOSPC` lets the step fail instead, that time only, as the system does with this error.

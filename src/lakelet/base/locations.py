@@ -22,7 +22,7 @@ _CELL = re.compile(r"(?P<file>.+\.ipynb)#cell-(?P<cell>\d+)")
 
 
 def caller_location() -> Location:
-    """The place in user code that called into Lakelet: the nearest frame outside this package and outside pyspark."""
+    """The line of user code that called into Lakelet: the nearest frame outside this package and outside pyspark."""
     frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -45,7 +45,7 @@ def cell_filename(file: str, cell: int | None) -> str:
 
 
 def code_location(filename: str, line: int) -> Location:
-    """The place that the file name and line of a frame or code object mean."""
+    """The position that the file name and line of a frame or code object mean."""
     match = _CELL.fullmatch(filename)
     return Location(display_path(match["file"]), line, cell=int(match["cell"])) if match else Location(display_path(filename), line)
 

@@ -19,7 +19,7 @@ class Sentence:
         name: names the sentence in tests.
         says: who says it.
         pattern: finds it in a message; groups are the values in it.
-        why: why no condition is read in its place.
+        why: why no condition is read instead of it.
     """
 
     name: str

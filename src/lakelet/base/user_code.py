@@ -25,7 +25,7 @@ class Passing(BaseException):
 
 
 class Escaped(Exception):
-    """Raised in the place of a BaseException that user code raised; `original` says which."""
+    """Raised instead of a BaseException that user code raised; `original` says which."""
 
     def __init__(self, original: BaseException) -> None:
         super().__init__(str(original))

@@ -36,7 +36,7 @@ def copy_of(given: Any) -> tuple[Any, Any] | None:
 
 
 def sequence_of(version: Any) -> Column:
-    """A version in the place of the sequence; whole numbers are always BIGINT, so that the type does not change when they grow."""
+    """A version instead of the sequence; whole numbers are always BIGINT, so that the type does not change when they grow."""
     if type(version) is int:
         return F.lit(version).cast("bigint")
     if isinstance(version, datetime):

@@ -29,7 +29,7 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A place with a table's name: `given` is the name as typed, `place` an absolute path or a URI."""
+    """A path with a table's name: `given` is the name as typed, `place` an absolute path or a URI."""
 
     name: TableName
     given: str
@@ -38,7 +38,7 @@ class NamedTable:
 
 @dataclass(frozen=True)
 class Held:
-    """What a place holds: Spark's name of the format, and the options that read it."""
+    """What a path holds: Spark's name of the format, and the options that read it."""
 
     format: str
     options: Mapping[str, str]
@@ -47,7 +47,7 @@ class Held:
 def named_tables(
     pairs: Iterable[tuple[str, str]], namespace: Namespace, base: Path, *, code: str = "USAGE", where: Location | None = None
 ) -> dict[str, NamedTable]:
-    """(name, place) pairs as tables by key. Raises `code` for what is no table name, and for one name with two places."""
+    """(name, path) pairs as tables by key. Raises `code` for what is no table name, and for one name with two paths."""
     found: dict[str, NamedTable] = {}
     for given, target in pairs:
         try:
@@ -64,7 +64,7 @@ def named_tables(
 
 
 def table_flag(name: str) -> str:
-    """The flag that gives a table's name a place, as it is typed in a shell."""
+    """The flag that gives a table's name a path, as it is typed in a shell."""
     try:
         parts = split_name(name)
     except ValueError:
@@ -73,7 +73,7 @@ def table_flag(name: str) -> str:
 
 
 def held(table: NamedTable, where: Location | None = None) -> Held:
-    """What a named table's place holds. Raises TABLE_PLACE_MISSING, or TABLE_PLACE_UNREADABLE if no file there has a known extension."""
+    """What a named table's path holds. Raises TABLE_PLACE_MISSING, or TABLE_PLACE_UNREADABLE if no file there has a known extension."""
     place = table.place
     if scheme_of(place) is not None:
         return _held_remotely(table, where)
@@ -93,7 +93,7 @@ def held(table: NamedTable, where: Location | None = None) -> Held:
 def mark(table: NamedTable) -> int | None:
     """A number that is another one whenever the files of a named table are; None where that cannot be told.
 
-    Of a Delta table its log is looked at, of other places every data file, by name, size and time.
+    Of a Delta table its log is looked at, of other paths every data file, by name, size and time.
     """
     place = table.place
     if scheme_of(place) is not None or not os.path.exists(place):

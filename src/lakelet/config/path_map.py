@@ -1,7 +1,7 @@
 """Where the paths of user code lie on this machine: `--map FROM=TO`. No Spark.
 
 Code for Databricks names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
-`/mnt/…`, `s3a://bucket/…`. A map says what stands in the place of a prefix; one map serves all spellings.
+`/mnt/…`, `s3a://bucket/…`. A map says what replaces a prefix; one map serves all spellings.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def pairs_of(texts: Iterable[str] | None, option: str, *, form: str, example: st
 
 
 def place_of(text: str, base: Path) -> str:
-    """The place that a setting means: a URI as it is, a path made absolute (relative ones lie in `base`)."""
+    """The path that a setting means: a URI as it is, a path made absolute (relative ones lie in `base`)."""
     scheme = scheme_of(text)
     if scheme not in (None, "file"):
         return text.rstrip("/")
@@ -98,7 +98,7 @@ def _components(path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One `FROM=TO`: the prefix as written, and its place (an absolute path or a URI)."""
+    """One `FROM=TO`: the prefix as written, and what replaces it (an absolute path or a URI)."""
 
     prefix: str
     place: str
@@ -107,7 +107,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PathMap:
-    """Path prefixes of user code and their places on this machine.
+    """Path prefixes of user code and what they are on this machine.
 
     `kept`: folders whose paths are never mapped, because they are ours (the storage). `root`: the project's folder, where relative paths
     of files are looked for after the working directory.
@@ -172,7 +172,7 @@ class PathMap:
             readable: whether the reader at hand knows a URI's scheme.
             writing: the path need not exist.
 
-        Raises PATH_NOT_MAPPED with the flag to add, MAP_TARGET_MISSING if a place that is to be read is not there.
+        Raises PATH_NOT_MAPPED with the flag to add, MAP_TARGET_MISSING if a path that is to be read is not there.
         """
         entry = self.entry(path)
         if entry is not None:
@@ -227,7 +227,7 @@ def flag_for(path: str) -> str:
 
 
 def not_mapped(path: str, where: Location | None = None) -> LakeletError:
-    """The error for a path of Databricks, or of a cloud that cannot be read here, to which the map gives no place."""
+    """The error for a path of Databricks, or of a cloud that cannot be read here, which the map does not cover."""
     return LakeletError(
         "PATH_NOT_MAPPED",
         f"{path} does not exist on this machine, and no --map says what stands in its place",

@@ -42,7 +42,7 @@ class PipelineConfig:
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables are to be its own.
-    `paths` says where paths of the code lie here, `tables` which places have a table's name (by key).
+    `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
 
     name: str

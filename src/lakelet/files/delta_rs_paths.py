@@ -1,4 +1,4 @@
-"""How a place is named to delta-rs: the one way from a path to what that library opens.
+"""How a path is named to delta-rs: the one way from a path to what that library opens.
 
 delta-rs takes `%20` in a folder's name for a blank, panics at `[`, splits at a backslash and refuses a line end, whether it is given a
 path or a URI. A table in such a folder is opened through links to its files, which lie in a folder of a plain name.
@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 
 def open_table(path: Place, **options: Any) -> Any:
-    """The Delta table at a place, to be read. Raises delta-rs's TableNotFoundError."""
+    """The Delta table at a path, to be read. Raises delta-rs's TableNotFoundError."""
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 

@@ -1,6 +1,6 @@
 """Where something lies: a folder of this machine, or a URI.
 
-A place of this machine **is** a `pathlib.Path`, so nothing changes for local runs. `RemotePath` has those of Path's methods that the
+A path of this machine **is** a `pathlib.Path`, so nothing changes for local runs. `RemotePath` has those of Path's methods that the
 storage uses, with the same meaning.
 """
 

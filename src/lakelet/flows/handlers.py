@@ -1,7 +1,7 @@
 """Calls of the user's function that is a sink: `handler(df, batch_id)` (SK-6).
 
 The function runs in the session of its flow. It reads tables by the names that the pipeline knows; temporary views of its own come first.
-What it writes by name is a place of the user's (`--table`) or a Delta table below the storage; what it writes by path lies where that says.
+What it writes by name is a path of the user's (`--table`) or a Delta table below the storage; what it writes by path lies where that says.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Storage:
         return self.at(stored.path if stored else new_table_path(name))
 
     def at(self, path: str) -> Place:
-        """The place of a stored path, which is relative to the root unless it is one of a sink elsewhere."""
+        """Where a stored path lies, which is relative to the root unless it is one of a sink elsewhere."""
         scheme = scheme_of(path)
         if scheme == "file":
             return place("/" + path.split(":", 1)[1].lstrip("/"))

@@ -1,6 +1,6 @@
 """The file-system seam: every byte that Auto Loader reads or writes passes through here (AL-13).
 
-Two implementations: local files here, and `files_remote.RemoteFiles` for everything behind a URI.
+Two implementations: local files here, and `remote_files.RemoteFiles` for everything behind a URI.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Format(ABC):
 
     name: ClassVar[str]
     options: ClassVar[Sequence[Option]] = ()
-    """The format's own options, without those that every format has (`option.COMMON`)."""
+    """The format's own options, without those that every format has."""
     fixed_schema: ClassVar[str | None] = None
     """DDL of the columns that files of this format always have (text, binaryFile): nothing is inferred and nothing evolves."""
     infers: ClassVar[bool] = True

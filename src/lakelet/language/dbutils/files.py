@@ -15,7 +15,7 @@ from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, sc
 from lakelet.language.dbutils.members import Group, Note
 
 Locate = Callable[[str], str]
-"""Where a path of user code lies here; the place for a mapping of path prefixes."""
+"""Where a path of user code lies here: what a mapping of path prefixes hooks into."""
 
 _WRITING = "A pipeline's files are loaded several times, and what an update writes belongs into its storage."
 

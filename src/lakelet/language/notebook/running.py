@@ -207,7 +207,7 @@ def _notice(magic: Magic) -> str:
 
 
 def _as_executed(source: Source) -> str:
-    """The file's text with uncommented cells in the place of their comments: what tracebacks and `inspect` should show."""
+    """The file's text with uncommented cells instead of their comments: what tracebacks and `inspect` should show."""
     lines = source.file.read_text(encoding="utf-8", errors="replace").replace("\r\n", "\n").split("\n")
     for cell in source.own():
         own = cell.text.split("\n")

@@ -18,7 +18,7 @@ _OPEN, _CLOSE = "([{", ")]}"
 
 
 class Cursor:
-    """Reads a statement word by word. Everything it does not find raises SQL_SYNTAX at the place where it should be."""
+    """Reads a statement word by word. Everything it does not find raises SQL_SYNTAX at the position where it should be."""
 
     def __init__(self, statement: StatementText) -> None:
         self.statement = statement
@@ -42,7 +42,7 @@ class Cursor:
         return [w.upper for w in found] == list(keywords)
 
     def where(self, word: Word | None = None) -> Location:
-        """The place of a word, by default of the next one, or of the end of the statement."""
+        """The position of a word, by default of the next one, or of the end of the statement."""
         found = word or self.word()
         return self.statement.location(found.start if found else len(self.statement.text))
 

@@ -1,6 +1,6 @@
 """Query functions of SQL datasets: the user's text, run on the session when it is called. No Spark of its own.
 
-The text keeps the line it has in the file, so that Spark's `line 12, pos 3` is a place in the file; the function's code carries file and
+The text keeps the line it has in the file, so that Spark's `line 12, pos 3` is a position in the file; the function's code carries file and
 line too, so that tracebacks and `caller_location` name the statement.
 """
 
@@ -101,7 +101,7 @@ class Query:
     # ---------------------------------------------------------------------------------------------------- locations
 
     def _place_of(self, error: BaseException) -> Location | None:
-        """The place of the file that Spark's message speaks of."""
+        """The line of the file that Spark's message names."""
         told = POSITION.find(str(error))
         if told is None:
             return None
@@ -117,7 +117,7 @@ class Query:
         return self.statement.location(self.text.start + start + at)
 
     def _better(self, error: LakeletError) -> Location | None:
-        """The place of a name that the query reads and nobody knows; else the error's own, if it is more than the statement's line."""
+        """The position of a name that the query reads and nobody knows; else the error's own, if it is more than the statement's line."""
         if error.where is not None and (error.where.column is not None or error.where.file != self.text.where.file):
             return error.where
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None

@@ -102,7 +102,7 @@ def literal(value: str) -> str:
 
 
 def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """Edits of one place stay in their order."""
+    """Edits of one position stay in their order."""
     for start, stop, new in sorted(edits, key=lambda edit: edit[:2])[::-1]:
         text = text[:start] + new + text[stop:]
     return text

@@ -41,7 +41,7 @@ class CellText:
     file: str
 
     def location(self, offset: int) -> Location:
-        """The place of a character of the cell."""
+        """The position of a character of the cell."""
         text = self.cell.text
         begin = text.rfind("\n", 0, offset) + 1
         end = text.find("\n", offset)

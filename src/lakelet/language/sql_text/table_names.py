@@ -48,7 +48,7 @@ _NOT_QUERIES = ("Command", "ParsedStatement")
 
 @dataclass(frozen=True)
 class RelationRef:
-    """One place of a text that reads a table by name.
+    """One position of a text that reads a table by name.
 
     `parts` is the name without quotes, `LIVE` included. `text[start:stop]` is the name as written (or the whole `IDENTIFIER(…)`), never
     the word STREAM or its parentheses. `streaming`: it stands in `STREAM(name)` or `STREAM name`. `has_alias`: the reference has an alias,
@@ -81,7 +81,7 @@ class CallRef:
 
 
 def calls(spark: SparkSession, sql: str, functions: Collection[str]) -> list[CallRef]:
-    """Return the calls of these table functions (lower-case names), in the order of the text, each place once.
+    """Return the calls of these table functions (lower-case names), in the order of the text, each position once.
 
     Positions are characters of `substitute(spark, sql)`. Raises like `relations`.
     """
@@ -155,7 +155,7 @@ def without_strings(text: str) -> str:
 
 
 def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = None) -> list[RelationRef]:
-    """Return the tables that the one statement `sql` reads, in the order of the text, each place once.
+    """Return the tables that the one statement `sql` reads, in the order of the text, each position once.
 
     Left out: names of common table expressions (where they are visible), table functions, and the target of an INSERT. Positions are
     characters of `substitute(spark, sql)`. `args`: the values of the text's named parameters, for `IDENTIFIER(…)`. Raises pyspark's

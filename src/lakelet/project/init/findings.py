@@ -1,4 +1,4 @@
-"""What reading a repository found, as frozen values; places are relative to the folder that was read. No Spark."""
+"""What reading a repository found, as frozen values; positions are relative to the folder that was read. No Spark."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class PipelineReport:
 
 @dataclass
 class Report:
-    """All of it. `maps`, `tables`: what to write behind `--map` and `--table`, as pairs of the code's name and a place for it."""
+    """All of it. `maps`, `tables`: what to write behind `--map` and `--table`, as pairs of the code's name and a path for it."""
 
     folder: Path
     pipelines: list[PipelineReport]
@@ -305,7 +305,7 @@ def needs_map(path: str) -> bool:
 
 
 def _maps(paths: Iterable[str]) -> dict[str, str]:
-    """A prefix for each place that files come from, and a folder for it."""
+    """A prefix for each folder that files come from, and a folder for it."""
     prefixes = {prefix(PathFound(path, _fixed(path), Place("", 0))) for path in paths if needs_map(path)} - {""}
     spelt: dict[str, str] = {}
     for one in sorted(prefixes, key=lambda text: (len(text), text)):
@@ -326,7 +326,7 @@ def _fixed(path: str) -> int:
 
 
 def _plain(path: str) -> str:
-    """One spelling of paths that mean the same place."""
+    """One spelling of paths that mean the same folder or file."""
     for lead in ("file:", "dbfs:", "/dbfs"):
         path = "/" + path.removeprefix(lead).lstrip("/") if path.startswith(lead) else path
     return path

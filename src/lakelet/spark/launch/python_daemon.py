@@ -1,6 +1,6 @@
 """Spark's Python daemon, whose workers read the schemas that Spark sends them as they were sent.
 
-On a local master Spark starts this module in the place of `pyspark.daemon` (`session`), whether its processes are forks of the fork server
+On a local master Spark starts this module instead of `pyspark.daemon` (`session`), whether its processes are forks of the fork server
 or interpreters of their own. What it replaces is in `lakelet.spark.patches.workers`.
 """
 

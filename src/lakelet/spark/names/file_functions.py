@@ -45,7 +45,7 @@ class StateOf:
 
 
 def replaced(spark: Any, text: str, view: Callable[[CallRef], str]) -> str:
-    """The text with the name that `view` gives in the place of each call, asked in the order of the text. Raises ParseException."""
+    """The text with the name that `view` gives instead of each call, asked in the order of the text. Raises ParseException."""
     if not _MENTIONED.search(text):
         return text
     text = table_names.substitute(spark, text)

@@ -37,7 +37,7 @@ def located(path: str, *, writing: bool = False, files: bool = True) -> str:
 
 
 def located_source(spec: SourceSpec) -> SourceSpec:
-    """A cloudFiles source with its places: its path, the folder that files are moved to, that of the schema log. Raises like `located`."""
+    """A cloudFiles source with mapped paths: its own, the folder that files are moved to, that of the schema log. Raises like `located`."""
     path = active_map().anchored(active_map().located(spec.path, readable=is_set_up, where=spec.where))
     options = {
         k: active_map().mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items() if k not in homeless_log(spec)
@@ -52,7 +52,7 @@ def homeless_log(spec: SourceSpec) -> Mapping[str, str]:
 
 
 def located_relation(parts: Sequence[str]) -> str | None:
-    """SQL for the files that a name such as ``json.`path` `` means, at their place; None for any other name. Raises like `located`."""
+    """SQL for the files that a name such as ``json.`path` `` means, where they lie here; None for any other name. Raises like `located`."""
     if len(parts) != 2 or parts[0].lower() not in FILE_FORMATS:
         return None
     path = located(parts[1])
@@ -60,7 +60,7 @@ def located_relation(parts: Sequence[str]) -> str | None:
 
 
 def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool, jreader: Any) -> DataFrame | None:
-    """The rows of ``json.`path` `` and the like whose path has a place, with the options of `jreader`; None for any other name.
+    """The rows of ``json.`path` `` and the like whose path is mapped, with the options of `jreader`; None for any other name.
 
     Raises like `located`.
     """
@@ -72,7 +72,7 @@ def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool,
 
 
 def located_locations(text: str) -> str:
-    """SQL text with the places of `LOCATION '…'`. Raises PATH_NOT_MAPPED."""
+    """SQL text in which `LOCATION '…'` is the path that is meant here. Raises PATH_NOT_MAPPED."""
 
     def place(found: re.Match[str]) -> str:
         if found["head"] is None:

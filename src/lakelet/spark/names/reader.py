@@ -262,7 +262,7 @@ class TableReader(ABC):
         return self.stream_of(self.placed(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
 
     def placed(self, spec: SourceSpec) -> SourceSpec:
-        """The source with its places on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
+        """The source with the paths that are meant on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
         for option, place in homeless_log(spec).items():
             text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
             self.notices.append(Notice(text, spec.where or caller_location()))

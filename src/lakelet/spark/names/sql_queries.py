@@ -82,7 +82,7 @@ class SqlText:
     # ------------------------------------------------------------------------------------------------------- tables
 
     def _replacement(self, ref: table_names.RelationRef) -> str | None:
-        """What stands in the place of a name; None where Spark is asked for it as written."""
+        """What replaces a name; None where Spark is asked for it as written."""
         if ref.parts[-1] in self._files:
             return None
         catalog = self._reader.catalog
@@ -104,7 +104,7 @@ class SqlText:
         return self._opened[asked]
 
     def _elsewhere(self, ref: table_names.RelationRef) -> str | None:
-        """What Spark is asked for in the place of a name that the pipeline does not know: files, or a name that `USE` completes."""
+        """What Spark is asked for instead of a name that the pipeline does not know: files, or a name that `USE` completes."""
         files = located_relation(ref.parts)
         if files is not None:
             return files
@@ -127,7 +127,7 @@ class SqlText:
         )
 
     def _completed(self, parts: Sequence[str]) -> str | None:
-        """What Spark is asked for in the place of a name that `USE` completes; None where it is asked for the name as written."""
+        """What Spark is asked for instead of a name that `USE` completes; None where it is asked for the name as written."""
         used, own = names_used(), self._reader.catalog.namespace
         if used is None or len(parts) == 3 or "/" in parts[-1]:
             return None

@@ -2,7 +2,7 @@
 
 Source files are loaded by every command, also by those that write nothing. So the tables that they make live as long as one load, in
 Spark's own catalog under a schema of ours, whatever their catalog is called; the code makes them again next time (docs/decisions/0016). A
-name that the user gave a place (`--table`) is that place instead.
+name that the user gave a path (`--table`) is that path instead.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Target = Callable[[str, bool], str | None]
 
 
 def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args = None) -> DataFrame:
-    """Run SQL text of code that stands outside of dataset functions, with tables from outside and the places of paths in it.
+    """Run SQL text of code that stands outside of dataset functions, with tables from outside and mapped paths.
 
     `args`: the values of its named parameters.
 
@@ -136,7 +136,7 @@ def with_target(text: str, target: Target, command: re.Match[str] | None = None)
 
 
 def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
-    """Run a text with a temporary view in the place of each table from outside that it reads."""
+    """Run a text with a temporary view instead of each table from outside that it reads."""
     views: dict[tuple[object, ...], str] = {}
 
     def replacement(ref: table_names.RelationRef) -> str | None:
@@ -187,7 +187,7 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
 
 
 def place_to_write(table: NamedTable) -> str:
-    """The place of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
+    """The path of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
     if _exists(table) and held(table, caller_location()).format != "delta":
         raise LakeletError(
             "TARGET_KIND",

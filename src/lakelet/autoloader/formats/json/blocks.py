@@ -1,4 +1,4 @@
-"""Vectorised reading of JSON lines: whole blocks through pyarrow, single lines through `json_rows`, with the same result (FF-4)."""
+"""Vectorised reading of JSON lines: whole blocks through pyarrow, single lines through `rows`, with the same result (FF-4)."""
 
 from __future__ import annotations
 
