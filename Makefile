@@ -4,7 +4,7 @@
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
 # make coverage: which lines the tests below Spark reach.
-.PHONY: setup run test test-adaptive test-crash test-long test-slow test-cloud coverage corpus test-conformance lint sample clean
+.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud coverage corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -26,6 +26,18 @@ test: setup
 
 test-adaptive: setup
 	@LAKELET_TEST_ADAPTIVE=1 .venv/bin/python -m pytest $(PARALLEL) -m "not crash and not slow and not cloud" tests/spark
+
+# The oldest Python that is promised, in an environment of its own: what runs without Java.
+OLDEST = .lakelet/python3.10
+PYTHON310 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.10.*/bin/python3.10) python3.10)
+which-oldest:
+	@echo $(PYTHON310)
+
+test-oldest: setup
+	@test -x $(OLDEST)/bin/pytest || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
+		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --editable . --group dev; }
+	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" \
+		tests/unit/base tests/unit/cli tests/unit/config tests/unit/house tests/unit/language tests/unit/plan tests/unit/update
 
 test-crash: setup
 	@.venv/bin/python -m pytest -x $(PARALLEL) -m "crash and not slow" tests/crash

@@ -91,8 +91,8 @@ def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command `f(asked, **own options)` one parameter per field of `Asked`, in the form typer reads."""
     hints = get_type_hints(Asked, include_extras=True)
     common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(Asked)}
-    own_hints = get_type_hints(command, include_extras=True)
-    own = [p.replace(kind=_KEYWORD, annotation=own_hints[p.name]) for p in list(inspect.signature(command).parameters.values())[1:]]
+    # get_type_hints would wrap options whose default is None: before Python 3.11 it hides what is said of them.
+    own = [p.replace(kind=_KEYWORD) for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]]
 
     def wrapper(**given: Any) -> None:
         asked = Asked(**{name: given.pop(name) for name in common})
