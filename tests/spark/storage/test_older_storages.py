@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import tarfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,17 +13,24 @@ import pytest
 from tests.paths import ROOT
 
 DATA = ROOT / "tests" / "spark" / "storage" / "data"
-PIPELINE = (DATA / "older_pipeline.py").read_text()
+LANDING = Path("/tmp/lakelet-older-storage/landing")
+"""Files are known by their whole paths: the landing folder stays where it was, the storage may move."""
 
 
 @pytest.fixture
-def older(project: Any) -> Any:
-    """Two updates of the pipeline by the last Lakelet before change tables had a state of their own format; moved here with its landing folder."""
-    made = project(PIPELINE)
+def older(project: Any) -> Iterator[Any]:
+    """The storage after two updates by the Lakelet of before the rooms, with rows of one file each."""
+    made = project((DATA / "older_pipeline.py").read_text())
     with tarfile.open(DATA / "storage-of-november-2026.tar.gz") as archive:
         archive.extractall(made.folder, filter="data")
     (made.folder / "old").rename(made.storage.root)
-    return made
+    LANDING.parent.mkdir()  # fails while another run of this test has it
+    try:
+        shutil.copytree(made.folder / "landing", LANDING, dirs_exist_ok=True)
+        made.landing, made.parameters["landing"] = LANDING, str(LANDING)
+        yield made
+    finally:
+        shutil.rmtree(LANDING.parent)
 
 
 def test_an_older_storage_has_nothing_to_do_and_goes_on_with_new_rows(older: Any) -> None:
