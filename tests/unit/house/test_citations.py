@@ -83,3 +83,12 @@ def test_every_test_that_a_rule_names_exists() -> None:
         missing += [f"{page.name}: {path}" for path in re.findall(r"`(tests/[\w/]+(?:\.\w+)?)", text) if not (ROOT / path).exists()]
         missing += [f"{page.name}: {name}{end}" for name, end in re.findall(r"\b(test_\w+)(\.py|…)?", text) if not exists(name, end)]
     assert missing == []
+
+
+def test_every_link_to_a_file_leads_to_one() -> None:
+    missing = []
+    for page in tracked("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        links = re.findall(r"\]\((?!https?:|mailto:|#)([^)\s#]+)", text)
+        missing += [f"{page.relative_to(ROOT)}: {link}" for link in links if not (page.parent / link).exists()]
+    assert missing == []
