@@ -146,7 +146,9 @@ class Pipeline:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
 
-        Raises LakeletError or DefinitionErrors if the update did not begin: nothing ran, nothing was written.
+        A flow that fails is in the result, it raises nothing. Raises LakeletError or DefinitionErrors if the pipeline cannot be loaded or
+        analysed, or its storage is in use: this attempt wrote nothing. Raises also what stops an update that has begun, KeyboardInterrupt
+        included, after the event that says FAILED or CANCELED: what was committed and registered until then stays.
         """
         if self.config.continuous:
             refuse_in_continuous(request)

@@ -48,7 +48,7 @@ class Event:
 
     key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
     values: the selected columns that are no keys; those of a delete do not matter.
-    sets: for columns_to_update, the columns or leaves that the event names; None means all of them (case C29).
+    sets: for columns_to_update, the columns or leaves that the event names; None means all of them (CD-7).
     nulls: whose nulls say nothing, by the options of the flow that brought the event; set when it is folded into a state.
     known: the system sequence, for bitemporal tables.
     """
@@ -136,7 +136,7 @@ def rows(spec: ChangeSpec, state: State) -> list[Row]:
 
 
 def check(spec: ChangeSpec, batch: Sequence[Event]) -> None:
-    """Refuse NULL sequences, then NULL keys, before anything is written (6.1, BT-12)."""
+    """Refuse NULL sequences, then NULL keys, before anything is written (CD-8, BT-12)."""
     without_seq = sum(e.seq is None or (spec.bitemporal and e.known is None) for e in batch)
     if without_seq:
         raise LakeletError("CDC_NULL_SEQUENCE", f"{without_seq} event(s) have no sequencing value")
@@ -162,7 +162,7 @@ def _winner(events: Sequence[Event]) -> Event:
 
 
 def _current(events: Sequence[Event], truncated: Any) -> list[Row]:
-    """SCD1: the winner's row; none if the winner is a delete or older than a truncate. A truncate of its own sequence spares it (C22)."""
+    """SCD1: the winner's row; none if the winner is a delete or older than a truncate. A truncate of its own sequence spares it (CD-6)."""
     winner = _winner(events)
     if winner.op is Op.DELETE or (truncated is not None and order(winner.seq) < order(truncated)):
         return []

@@ -75,7 +75,7 @@ class Layout:
 
     @property
     def visible(self) -> T.StructType:
-        """Columns of the target (6.1: source order minus exclusions, then __START_AT, __END_AT; BT-2)."""
+        """Columns of the target (CD-3, CD-11, BT-2): source order minus exclusions, then __START_AT, __END_AT."""
         return T.StructType([*self.columns.fields, *self.times])
 
 

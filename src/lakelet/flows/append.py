@@ -115,7 +115,7 @@ def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | No
 
 
 def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list[Pending]) -> None:
-    """One AUTO_LOADER_LISTING event per listed source (EL-8)."""
+    """Emit an AUTO_LOADER_LISTING event for each cloudFiles source of the flow (EL-8); none if one of them could not be listed."""
     if len(looked) != len(sources):
         return
     for spec, pending in zip(sources, looked, strict=True):
@@ -131,7 +131,7 @@ def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list
 
 
 def _filter_text(run: FlowRun) -> str:
-    """What `examined` was found out with; a checkpoint that begins again must not trust what its forerunner saw."""
+    """Return what `examined` depends on: the filters of the tables and the checkpoint's generation. A new checkpoint invalidates it."""
     leaves = run.flow.stream.leaves if run.flow.stream else ()
     return json.dumps([run.generation(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
 
@@ -364,7 +364,7 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
     emit_warnings(environment.emit, totals, update_id=environment.update_id, dataset=str(run.dataset.name), flow=run.name)
 
 
-# ------------------------------------------------------------------------------------------------- reading Spark's mind
+# ------------------------------------------------------------------------------------------- metrics of the running query
 
 
 def _observed(execution: Any) -> dict[str, dict[str, Any]]:

@@ -174,7 +174,7 @@ class FlowRun:
     def generation(self) -> str:
         """Names the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
 
-        A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 12).
+        A reset table is read again from its start, which takes a checkpoint without the old offsets (decision 5).
         """
         datasets = self.environment.storage.registry().datasets
         leaves = self.flow.stream.leaves if self.flow.stream else ()

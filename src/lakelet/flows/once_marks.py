@@ -1,6 +1,7 @@
-"""The file beside the checkpoint of a flow that runs once, which says that it has run. No Spark.
+"""The note of a once flow: a file beside its checkpoint which says that the flow has run (DS-9). No Spark.
 
-A full refresh, and a cleared checkpoint, give the flow another folder, where there is none yet.
+The mark itself is in the commit of the rows (`flows.once`). A full refresh or a cleared checkpoint gives the flow a new folder without a
+note.
 """
 
 from __future__ import annotations

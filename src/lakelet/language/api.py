@@ -559,4 +559,5 @@ DLT: Mapping[str, Any] = {**_SHARED, "table": table, "create_table": create_tabl
 """Names of `import dlt`."""
 
 DP: Mapping[str, Any] = {**_SHARED, "table": streaming_table, "create_table": create_streaming_table, "append_flow": append_flow_into}
-"""Names of `from pyspark import pipelines as dp`; `table` is always a streaming table, `create_table` a plain function."""
+"""Names of `from pyspark import pipelines as dp`; `table` is a streaming table if its query streams, else a materialized view;
+`create_table` is a plain function."""

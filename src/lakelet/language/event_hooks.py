@@ -1,6 +1,6 @@
 """`@dp.on_event_hook`: functions that get every event of an update (RE-17).
 
-Here they are declared; `eventlog.hookrunner` calls them.
+Here they are declared; `update.hook_runner` calls them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (RE-3, RE-4, decision 12)."""
+"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (RE-3, RE-4, decision 5)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tables of datasets that the code no longer defines: kept and readable, or dropped where the pipeline says so.
+"""Inactive tables: those of datasets that the code no longer defines. They stay readable (RE-8).
 
-`pipelines.dropInactiveTables=true` in the pipeline's configuration drops them in the next update (RE-8). A drop may die
-anywhere: the entry first gets a newer reset epoch, so that what is left of the table counts for nothing, and goes last.
+`pipelines.dropInactiveTables=true` in the pipeline's configuration drops them in the next update. The process may die during a drop: the
+registry entry first gets a newer reset epoch, so that no remaining file counts, and is removed last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from lakelet.storage.root import Registry, Storage, StoredDataset
 
 @dataclass(frozen=True)
 class Sorted:
-    """The entries of the registry, `active` as it is now; full names of those that ceased or came back, and keys of those to drop."""
+    """Registry entries by activity.
+
+    `datasets`: all entries, with `active` as it is now. `ceased`, `back`: full names of those that became inactive or active. `drop`: keys.
+    """
 
     datasets: dict[str, StoredDataset]
     ceased: tuple[str, ...]
@@ -31,10 +34,10 @@ class Sorted:
 def sort_out(
     stored: Mapping[str, StoredDataset], graph: Graph, parameters: Mapping[str, str], *, owner: str | None = None, partial: bool = False
 ) -> Sorted:
-    """Compare what is stored with what is defined. A table that a query still reads by its name is not dropped, nor what a sink wrote.
+    """Compare the stored datasets with the defined ones.
 
-    Tables of other pipelines than `owner` stay as they are; so does, if only a part of the sources was loaded (`partial`), what that does
-    not define.
+    A table that a query still reads by its name is not dropped, nor is what a sink wrote. Entries of other pipelines than `owner` do not
+    change. `partial`: only some of the sources were loaded, so entries that these do not define do not change either.
     """
     defined = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
     read = {name.lower() for node in graph.nodes for name in node.external}
@@ -49,7 +52,7 @@ def sort_out(
 
 
 def told(found: Sorted) -> Iterator[tuple[str, str, str]]:
-    """(dataset, sentence, level) for each table whose definition went or came back, or that is dropped."""
+    """Yield (dataset, sentence, level) for each table that became inactive or active again, or is dropped."""
     dropped = {found.datasets[key].name for key in found.drop}
     for name in found.ceased:
         if name not in dropped:
@@ -62,7 +65,7 @@ def told(found: Sorted) -> Iterator[tuple[str, str, str]]:
 
 
 def drop(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
-    """Remove tables with all that belongs to them; returns the registry without them, which is stored."""
+    """Remove tables with their checkpoints and source state; return the registry without them, which is saved."""
     gone = {key: registry.datasets[key] for key in keys}
     if not gone:
         return registry

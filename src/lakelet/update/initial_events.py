@@ -76,7 +76,7 @@ def _flow_type(flow: AnalyzedFlow) -> str:
 
 
 def left_by_resets(everything: Sequence[Work], selection: Selection, datasets: Mapping[str, Dataset]) -> Iterator[Telling]:
-    """What was not reset with the others; streaming tables that keep their rows and read a reset one from the start (decision 12)."""
+    """What was not reset with the others; streaming tables that keep their rows and read a reset one from the start (decision 5)."""
     for key in sorted(selection.protected):
         name, text = str(datasets[key].name), f"it was not reset, because {RESET_ALLOWED} is false"
         yield Telling("notice", f"{datasets[key].where}: {name}: {text}", {"text": text}, name)

@@ -1,7 +1,7 @@
-"""What an update finds when the one before it did not end well, and how it is made good.
+"""Repair what the last update left undone when its process died.
 
-Tables need nothing: a commit is there as a whole or not at all, and Spark replays what was planned but not committed. Missing may be what
-was to be reported and noted after a commit: events, and entries of the registry. All of that follows from the commits and the schema logs.
+Tables need no repair: a commit exists as a whole or not at all, and Spark repeats batches that were planned but not committed. What can be
+missing is what is written after a commit: events and entries of the registry. Both are derived from the commits and the schema logs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Repaired:
 
 
 def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun], origin: MakeOrigin) -> Repaired:
-    """Tell and note what the last update did not get to. The events are in the log when this returns; saving the registry is not done."""
+    """Write the events that the last update did not get to, and return the registry as it should be; the caller saves it."""
     last = registry.last_update
     if last is None or last.clean:
         return Repaired(registry)

@@ -153,7 +153,12 @@ class Update:
     # --------------------------------------------------------------------------------------------------------- run
 
     def run(self) -> UpdateResult:
-        """Bring the selected datasets up to date. Raises LakeletError only if the update could not begin."""
+        """Bring the selected datasets up to date. A flow that fails becomes an error of the result.
+
+        Raises LAKELET_STORAGE_BUSY if another update holds the lease: nothing was written. Raises whatever stops the update after that, in
+        its preparation too (repairs, registry, drops, resets), once the event FAILED is written, and KeyboardInterrupt once CANCELED is:
+        what was committed and registered until then stays.
+        """
         started = self.clock()
         everything = works(self.analysis)
         with self.storage.lease(self.id):
@@ -381,7 +386,7 @@ class Update:
         self.progress(work, "FAILED", f"Flow '{work.key}' has FAILED: {problem.what}", level=ERROR, error=problem)
 
     def _skipped(self, work: Work, roots: tuple[str, ...]) -> None:
-        """A flow below a failed one. One that could not be analysed because of it is the same case."""
+        """Report a flow below a failed one. Also called for a flow whose analysis failed because of the failed one."""
         self.progress(work, "SKIPPED", f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=WARN)
 
     def _stopping(self, stop: BaseException) -> None:

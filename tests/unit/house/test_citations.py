@@ -11,9 +11,9 @@ from tests.paths import ROOT
 SEMANTICS = ROOT / "docs" / "semantics"
 OUTSIDE = re.compile(
     r"dlt-semantics|\bspec/|\b[Ss]pec (?:section )?\d|\b(?:engine|design|style|autoloader)\.md|(?<![(/\"])\bcli\.md|\bstyle rule"
-    r"|\s\(\d{1,2}\.\d{1,2}(?:, \d{1,2}\.\d{1,2})*\)"
+    r"|\s\(\d{1,2}\.\d{1,2}(?:[,:] (?:[A-Z]{2}-|[a-z])|(?:, \d{1,2}\.\d{1,2})*\))|\bas in \d{1,2}\.\d|\([A-Z]\d{2}\)"
 )
-"""Documents that are not in the repository, and bare numbers of their sections, as `(6.1).`; `cli.md` is a page of docs/reference."""
+"""Documents that are not in the repository, and bare numbers of sections, as `(6.1).`, and of cases. `cli.md` is in docs/reference."""
 RULE = re.compile(r"^(?:\| |\*\*)([A-Z]{2}-\d+)\b", re.MULTILINE)
 
 

@@ -127,7 +127,7 @@ class Ledger:
         return {batch: moment for batch, moment in found.items() if 0 <= batch <= up_to}
 
     def restart(self) -> None:
-        """Forget the batches of an abandoned checkpoint: Spark starts from the beginning, so none of them counts (D16)."""
+        """Forget the batches of an abandoned checkpoint: Spark starts from the beginning, so none of them counts (AL-14)."""
         skipped = [piece.filter(pc.equal(piece["batch"], SKIPPED)) for piece in self.entries(SKIPPED)]
         for name in self.files.names(self.folder):
             ours = any(kind.fullmatch(name) for kind in (_BATCH_FILE, _COMPACT_FILE, _MARK_FILE, _ARCHIVE_FILE))

@@ -120,7 +120,7 @@ def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> l
 
 
 def violation_error(flow: str, dataset: str, found: Counts, where: Location, *, view: str | None = None) -> LakeletError:
-    """The failure of a flow into `dataset` whose rows break a fail rule, its own or that of a `view` it reads; message as in 3.4."""
+    """The failure of a flow into `dataset` whose rows break a fail rule, its own or that of a `view` it reads, in the form of EP-5."""
     detail = json.loads(found.violation or "{}")
     names, row = ", ".join(detail.get("rules", [])), json.dumps(detail.get("row", {}), ensure_ascii=False)
     return LakeletError(

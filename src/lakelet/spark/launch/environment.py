@@ -194,7 +194,10 @@ def _present(names: Sequence[str], remedy: str) -> tuple[Path, ...]:
 
 
 def ensure_jars() -> Jars:
-    """Return the jars, fetching them first when the cache has none. The only call that may ask the network, once per user."""
+    """Return Delta's jars. Where the cache has none they are fetched first, which happens once per user; with `LAKELET_JARS`, never.
+
+    Raises JARS_MISSING.
+    """
     try:
         return jars()
     except LakeletError:

@@ -1,8 +1,8 @@
 """Stands in for the Python interpreter where Spark starts one: asks the fork server for the process, and is the interpreter if it cannot.
 
-`forkclient.py SOCKET PYTHON ARGUMENTS…` is run by the little script that `forks.executable` writes. It runs with `-IS` and imports nothing
-but what is built in, so it is there in a hundredth of a second. Its standard streams, arguments, environment and working folder become
-those of the forked process; it ends with that process's exit code, and when it is killed, so is the process.
+`fork_client.py SOCKET PYTHON ARGUMENTS…` is run by the little script that `forks.python_executable` writes. It runs with `-IS` and imports
+nothing but what is built in, so it is there in a hundredth of a second. Its standard streams, arguments, environment and working folder
+become those of the forked process; it ends with that process's exit code, and when it is killed, so is the process.
 """
 
 import _socket

@@ -1,9 +1,8 @@
 """The fork server: one process with pyspark and Auto Loader imported, which forks the Python processes that Spark asks for.
 
 `python -m lakelet.spark.launch.fork_server LISTENER` serves the listening socket with that number until its standard input ends.
-Every request (see
-`forkclient`) becomes a fork that runs `python -m MODULE …` as a fresh interpreter would: with the request's environment, working folder,
-module path and standard streams. It has one thread, for a fork takes only the thread that calls it.
+Every request (see `launch.fork_client`) becomes a fork that runs `python -m MODULE …` as a fresh interpreter would: with the request's
+environment, working folder, module path and standard streams. It has one thread, for a fork takes only the thread that calls it.
 """
 
 from __future__ import annotations

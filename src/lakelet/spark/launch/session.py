@@ -83,7 +83,7 @@ def start_session(
     Args:
         app_name: shown in Spark's own listings.
         master: a Spark master URL; by default this machine with all its cores.
-        input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `launch.tuning_options`), and below
+        input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), and below
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
         conf: further Spark settings; they win over ours.
         s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).

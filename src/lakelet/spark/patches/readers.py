@@ -1,7 +1,7 @@
 """pyspark's reading methods while an update works: `table`, `sql`, `load` and the like ask the reader that is active.
 
-The reader (`reads`) is active in the thread that calls a dataset's function. Without one, top-level code and handlers get what pyspark
-gives them, at the paths of `--map`, and the tables of `--table`.
+The reader (`spark.names.reader`) is active in the thread that calls a dataset's function. Without one, top-level code and handlers get what
+pyspark gives them, at the paths of `--map`, and the tables of `--table`.
 """
 
 from __future__ import annotations

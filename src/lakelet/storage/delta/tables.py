@@ -234,7 +234,10 @@ def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None
 
 @dataclass(frozen=True)
 class Written:
-    """Result of one write. `version` is None if nothing had to be committed; `mapped`: the table got column mapping with it."""
+    """Result of one write. `mapped`: the table got column mapping with it.
+
+    `version`: that of the commit. Where nothing had to be committed, None from `append` and the version that was read from `overwrite`.
+    """
 
     version: int | None
     files: int

@@ -1,4 +1,4 @@
-"""Columns of CSV texts as typed columns (FF-4, FF-16): what pyarrow casts as `values` reads it; texts it does not are left to that."""
+"""Columns of CSV texts as typed columns (FF-4, FF-16): what pyarrow casts as `csv.values` reads it; other texts are left to that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regular expressions of well-formed CSV: what pyarrow's parser reads exactly as Spark's does (see `blocks`)."""
+"""Regular expressions of well-formed CSV: what pyarrow's parser reads exactly as Spark's does (see `csv.blocks`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of a CSV text one by one: which lines are records, and the values of each. The exact meaning; `blocks` is the fast way."""
+"""Records of a CSV text one by one: which lines are records, and the values of each. The exact meaning; `csv.blocks` is the fast way."""
 
 from __future__ import annotations
 

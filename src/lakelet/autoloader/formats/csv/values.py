@@ -1,4 +1,4 @@
-"""Texts of CSV values as typed values, one at a time: the exact meaning (FF-16, FS-32). `columns` does the same for whole columns.
+"""Texts of CSV values as typed values, one at a time: the exact meaning (FF-16, FS-32). `csv.columns` does so by column.
 
 As in Spark's CSV reader: no blanks around integers, dates in the strict form of the pattern, thousands separators are left out of decimals.
 Of our own: a number that overflows DOUBLE or does not fit a DECIMAL without rounding is a mismatch, not a changed value.

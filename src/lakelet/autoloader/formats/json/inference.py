@@ -1,4 +1,4 @@
-"""Schema inference by Spark's rules (FF-9, FS-6, FS-7), from trees of `text` and from Arrow types.
+"""Schema inference by Spark's rules (FF-9, FS-6, FS-7), from trees of `json.text` and from Arrow types.
 
 A type is one of the words NULL, BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, DATE, STRING, a `Decimal_`, an `Array`, or a `Struct`. Struct fields
 keep the order in which they were first seen; names differ by case until `finish`, which folds spellings, drops what has no content

@@ -1,6 +1,6 @@
 """Row-wise conversion of JSON records into typed values: the exact meaning of reading (FF-8, FS-31, FS-35).
 
-The vectorised path (`blocks`) must give the same rows; it hands every line it is not sure about to this module.
+The vectorised path (`json.blocks`) must give the same rows; it hands every line it is not sure about to this module.
 
 Rules of our own where the spec is silent:
 - an array keeps the elements that fit (NULL for the others) and the whole array is rescued;
