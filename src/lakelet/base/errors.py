@@ -28,151 +28,6 @@ class ExitCode(IntEnum):
 
 
 @dataclass(frozen=True)
-class CodeInfo:
-    """One code: how the process ends because of it, and one sentence about when it is raised."""
-
-    exit_code: ExitCode
-    meaning: str
-
-
-_I, _F, _E = ExitCode.INVALID, ExitCode.FAILED, ExitCode.ENVIRONMENT
-
-CODES: dict[str, CodeInfo] = {
-    # usage and definitions: found before anything runs
-    "NOT_SUPPORTED_YET": CodeInfo(_I, "a name of the DLT language that this version does not execute"),
-    "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
-    "FILE_EXISTS": CodeInfo(_I, "init would have to overwrite a file"),
-    "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
-    "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),
-    "EMPTY_PIPELINE": CodeInfo(_I, "the sources define no table"),
-    "SOURCE_KIND": CodeInfo(_I, "a source is neither Python nor SQL nor a notebook in one of them"),
-    "NOTEBOOK_NOT_FOUND": CodeInfo(_I, "%run names a notebook that is not there, or one that is running"),
-    "SOURCE_FAILED": CodeInfo(_I, "a source file could not be loaded: syntax error or exception at module level"),
-    "DBUTILS_UNKNOWN": CodeInfo(_I, "dbutils has no member of this name"),
-    "DBUTILS_REFUSED": CodeInfo(_I, "a call of dbutils that writes outside of the storage, or means nothing on this machine"),
-    "PATH_NOT_MAPPED": CodeInfo(_I, "a path of the hosted service, or of a cloud that cannot be read here, without a `--map` for it"),
-    "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist"),
-    "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist"),
-    "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes anew each time it is loaded"),
-    "TABLE_PLACE_UNREADABLE": CodeInfo(_I, "the place of a `--table` holds neither Delta nor Parquet, CSV, JSON or ORC"),
-    "FILE_NOT_FOUND": CodeInfo(_I, "dbutils.fs was asked for a path that does not exist"),
-    "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),
-    "SECRET_MISSING": CodeInfo(_I, "the environment holds no variable for a secret"),
-    "SQL_SYNTAX": CodeInfo(_I, "a statement of a SQL source is not understood"),
-    "SOURCE_FORMAT_MISSING": CodeInfo(_I, "Spark does not have the connector that a source needs"),
-    "SQL_STATEMENT_REFUSED": CodeInfo(_I, "a statement that declares nothing stands in a SQL source"),
-    "SQL_PARAMETER_UNKNOWN": CodeInfo(_I, "nothing gives a `${key}` or `:key` of a SQL source a value"),
-    "PROTECTION_REFUSED": CodeInfo(_I, "a row filter or column mask: ignoring it would show data"),
-    "OUTSIDE_PIPELINE": CodeInfo(_I, "a dlt function was called while no pipeline was being loaded"),
-    "ARGUMENT_INVALID": CodeInfo(_I, "a dlt function got an argument of a wrong type or value"),
-    "DUPLICATE_DATASET": CodeInfo(_I, "two definitions carry the same dataset name"),
-    "DUPLICATE_FLOW": CodeInfo(_I, "two definitions carry the same flow name"),
-    "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
-    "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
-    "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.* has a value that it cannot have"),
-    "UNKNOWN_TARGET": CodeInfo(_I, "a flow writes to a dataset that is not defined"),
-    "TARGET_KIND": CodeInfo(_I, "a flow writes to a sink or table that cannot take what it gives"),
-    "UNKNOWN_SELECTION": CodeInfo(_I, "--select or --full-refresh names a dataset that is not defined"),
-    "RESET_INCOMPLETE": CodeInfo(_I, "a full refresh of some sources of a flow would make it read its other sources again, too"),
-    "DATASET_WITHOUT_FLOW": CodeInfo(_I, "a streaming table has no query and no flow writes to it"),
-    "CDC_CONTRADICTION": CodeInfo(_I, "arguments of a change flow exclude each other"),
-    "CDC_FLOWS_DIFFER": CodeInfo(_I, "flows of one target disagree: changes beside appends, other keys or another SCD type"),
-    "CDC_UNKNOWN_COLUMN": CodeInfo(_I, "a change flow names a column that its source does not have"),
-    "CDC_KEY_TYPE": CodeInfo(_I, "the values of a key column cannot be compared"),
-    "CDC_SEQUENCE_TYPE": CodeInfo(_I, "the values that sequence_by or system_sequence_by gives cannot be ordered"),
-    "CDC_STATE_CHANGED": CodeInfo(_I, "keys, SCD type or sequencing type of a change table are not those it was made with"),
-    "CDC_CONDITION_TYPE": CodeInfo(_I, "a condition of a change flow is not boolean"),
-    "CYCLE": CodeInfo(_I, "datasets read each other in a circle"),
-    "QUERY_FAILED_ANALYSIS": CodeInfo(_I, "a dataset's function raised an error or its query does not analyse"),
-    "QUERY_RETURNED_NO_DATAFRAME": CodeInfo(_I, "a dataset's function returned something else than a DataFrame"),
-    "QUERY_KIND": CodeInfo(_I, "a batch query where a stream is needed, or the other way round"),
-    "STREAM_QUERY_REFUSED": CodeInfo(_I, "a streaming query that can run neither by appending rows nor by replacing the table's content"),
-    "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream reads a table whose rows are replaced, or skips the changes of a change table"),
-    "ACTION_IN_FUNCTION": CodeInfo(_I, "a dataset's function writes, or runs a query where strict mode forbids it"),
-    "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
-    "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
-    "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it"),
-    "KIND_CHANGED": CodeInfo(_I, "a stored table is now of another kind: streaming table, materialized view, change table, sink"),
-    "TABLE_OWNED": CodeInfo(_I, "the sources define a table that belongs to another pipeline of the storage"),
-    "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet"),
-    "FOREIGN_DLT": CodeInfo(_I, "another package already owns the import name dlt"),
-    # run time
-    "STREAM_SOURCE_CHANGED": CodeInfo(_F, "rows of a streaming source were updated or deleted"),
-    "STREAM_STATE_CHANGED": CodeInfo(_F, "stateful operators of a streaming flow changed: the state in its checkpoint does not fit them"),
-    "STREAM_SOURCES_CHANGED": CodeInfo(_F, "the sources of a streaming flow are not those that its checkpoint knows"),
-    "PARTITIONS_CHANGED": CodeInfo(_F, "the partition columns of a streaming table changed; its files have the old ones"),
-    "SCHEMA_OUTGROWN": CodeInfo(_F, "data brought columns, nested fields, types or names that a table does not take as it is declared"),
-    "FLOW_FAILED": CodeInfo(_F, "a flow failed while it ran"),
-    "USER_FUNCTION_FAILED": CodeInfo(_F, "a dataset's function raised an error while the update ran"),
-    "HOOK_FAILED": CodeInfo(_F, "an event hook raised an error: a warning, the update goes on"),
-    "SINK_HANDLER_FAILED": CodeInfo(_F, "the function of a foreach_batch_sink raised an error"),
-    "SINK_FORMAT_MISSING": CodeInfo(_F, "Spark does not have the data source that a sink names as its format"),
-    "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail"),
-    "CDC_NULL_KEY": CodeInfo(_F, "a change event has NULL in a key column"),
-    "CDC_NULL_SEQUENCE": CodeInfo(_F, "a change event has no sequencing value"),
-    "CDC_WHERE_NOT_MET": CodeInfo(_F, "a change event does not meet the condition that its flow promises by where"),
-    "CDC_NO_SNAPSHOT": CodeInfo(_F, "a snapshot function gave no snapshot, and the table has no columns yet"),
-    "CDC_SNAPSHOT_INVALID": CodeInfo(_F, "a snapshot's version does not ascend, or a key occurs twice in it"),
-    "CDC_LOG_GAP": CodeInfo(_F, "a version of a change table's internal log is gone"),
-    "CDC_FILES_GONE": CodeInfo(_F, "files that hold the state of a change table were deleted"),
-    "CDC_ROW_BY_HAND": CodeInfo(_F, "a row written into a change table by hand cannot be an event of its key"),
-    "CDC_TABLE_ALTERED": CodeInfo(_F, "columns, constraints or properties of a change table were altered by hand"),
-    "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
-    "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage"),
-    "PROCESS_BUSY": CodeInfo(_F, "a second pipeline was loaded or run in a process while the first one is"),
-    "SAMPLE_MISMATCH": CodeInfo(_F, "a table differs from the sample's expected result"),
-    "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
-    "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
-    "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
-    # Auto Loader: the condition names of Databricks (AL-6)
-    "UNKNOWN_FIELD_EXCEPTION": CodeInfo(_F, "a file brought fields that the schema does not know"),
-    "CF_UNKNOWN_OPTION_KEYS_ERROR": CodeInfo(_I, "unknown cloudFiles.* option"),
-    "CF_INCONSISTENT_OPTIONS": CodeInfo(_I, "cloudFiles.* options contradict each other"),
-    "CF_INVALID_CLEAN_SOURCE_MODE": CodeInfo(_I, "cloudFiles.cleanSource is something else than OFF, MOVE or DELETE"),
-    "CF_CLEAN_SOURCE_ALLOW_OVERWRITES_BOTH_ON": CodeInfo(_I, "cleanSource together with allowOverwrites"),
-    "CF_INVALID_OPTION_VALUE": CodeInfo(_I, "an option has a value of a wrong type or range"),
-    "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE": CodeInfo(_F, "no file to infer a schema from"),
-    "CF_FAILED_TO_INFER_SCHEMA": CodeInfo(_F, "the schema could not be inferred"),
-    "CF_ADD_NEW_NOT_SUPPORTED": CodeInfo(_I, "addNewColumns together with an explicit schema"),
-    "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH": CodeInfo(_I, "a declared schema is not the one that binaryFile has"),
-    "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "the evolution mode does not go with this format"),
-    "CF_UNSUPPORTED_FORMAT_FOR_SCHEMA_INFERENCE": CodeInfo(_I, "the columns of this format are not inferred, a schema is needed"),
-    "CF_INVALID_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "unknown evolution mode"),
-    "CF_INVALID_SCHEMA_HINTS_OPTION": CodeInfo(_I, "cloudFiles.schemaHints does not parse"),
-    "CF_INVALID_SCHEMA_HINT_COLUMN": CodeInfo(_I, "a schema hint contradicts another one"),
-    "CF_INCORRECT_STREAM_USAGE": CodeInfo(_I, "no cloudFiles.format, or no path"),
-    "CF_INCORRECT_BATCH_USAGE": CodeInfo(_I, "cloudFiles was used in a batch read"),
-    "CF_SOURCE_DIRECTORY_PATH_REQUIRED": CodeInfo(_I, "load() was called without a path"),
-    "CF_SOURCE_UNSUPPORTED": CodeInfo(_I, "the path has a scheme that cannot be read here"),
-    "CF_USE_DELTA_FORMAT": CodeInfo(_I, "the source folder is a Delta table"),
-    "CF_PATH_IS_NOT_A_DIRECTORY": CodeInfo(_I, "a stream needs a folder, not a single file"),
-    "CF_UNABLE_TO_DETECT_FILE_FORMAT": CodeInfo(_F, "read_files was given no format, and the files do not tell one"),
-    "CF_PATH_DOES_NOT_EXIST_FOR_READ_FILES": CodeInfo(_F, "the path of a batch read_files does not exist"),
-    "CF_INCORRECT_SQL_PARAMS": CodeInfo(_I, "read_files or cloud_files was given arguments of a wrong shape"),
-    "CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION": CodeInfo(_I, "cloud_files or a stream of files outside a pipeline"),
-    "CF_STATE_INCORRECT_SQL_PARAMS": CodeInfo(_I, "cloud_files_state was given arguments of a wrong shape"),
-    "CF_STATE_INVALID_CHECKPOINT_PATH": CodeInfo(_I, "cloud_files_state was given a folder that holds no state of Auto Loader"),
-    "CF_FILE_CHANGED": CodeInfo(_F, "a source file changed while it was read"),
-    "CF_STATE_DAMAGED": CodeInfo(_F, "the ledger or the schema log of a source cannot be read"),
-    "STORE_FAILED": CodeInfo(_F, "an object store or a disk refused or could not do what was asked of it"),
-    "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read"),
-    "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
-    "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
-    # environment
-    "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
-    "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),
-    "PYSPARK_BROKEN": CodeInfo(_E, "pyspark is missing, has another version, or was overwritten by databricks-connect"),
-    "SPARK_START_FAILED": CodeInfo(_E, "Spark's Java process ended before the session was there"),
-    "SESSION_WITHOUT_DELTA": CodeInfo(_E, "the process already has a Spark session, and that one has no Delta"),
-    "ARCHIVE_FAILED": CodeInfo(_E, "the class-data archive could not be made; sessions work without it, only slower"),
-    "STORAGE_UNSUPPORTED": CodeInfo(_E, "the storage root has a scheme this version cannot use"),
-    "STORAGE_FAILED": CodeInfo(_E, "the storage cannot be written: it is full, read-only, closed to this user, or does not answer"),
-    "STORAGE_DAMAGED": CodeInfo(_E, "a file of the storage is empty or cut off, and so is the one before it"),
-    "INTERNAL": CodeInfo(_F, "a defect in Lakelet"),
-}
-
-
-@dataclass(frozen=True)
 class Location:
     """A position in the user's sources: file as the user would name it, 1-based line (0 where there is none).
 
@@ -319,26 +174,170 @@ class MachineError(LakeletError):
     """This machine cannot run pipelines as it is: Java, jars, packages."""
 
 
+@dataclass(frozen=True)
+class CodeInfo:
+    """One code: how the process ends because of it, one sentence about when it is raised, and the class of its errors.
+
+    `kind`: None means the class of the exit code (`_BY_EXIT_CODE`).
+    """
+
+    exit_code: ExitCode
+    meaning: str
+    kind: type[LakeletError] | None = None
+
+
 _BY_EXIT_CODE = {ExitCode.INVALID: DefinitionError, ExitCode.FAILED: FlowError, ExitCode.ENVIRONMENT: MachineError}
-_SOURCE_CODES = {
-    *("PATH_NOT_MAPPED", "MAP_TARGET_MISSING", "TABLE_PLACE_MISSING", "TABLE_PLACE_UNREADABLE", "FILE_NOT_FOUND", "SOURCE_FORMAT_MISSING"),
-    *("STREAM_SOURCE_CHANGED", "STORE_FAILED", "FAILED_READ_FILE", "UNKNOWN_FIELD_EXCEPTION", "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH"),
-}
-_STATE_CODES = {
-    *("SCHEMA_INCOMPATIBLE", "KIND_CHANGED", "FORMAT_NEWER", "STREAM_STATE_CHANGED", "STREAM_SOURCES_CHANGED", "PARTITIONS_CHANGED"),
-    *("CDC_LOG_GAP", "CDC_STATE_CHANGED", "LAKELET_STORAGE_BUSY", "PROCESS_BUSY", "CF_STATE_DAMAGED"),
+_I, _F, _E = ExitCode.INVALID, ExitCode.FAILED, ExitCode.ENVIRONMENT
+
+CODES: dict[str, CodeInfo] = {
+    # usage and definitions: found before anything runs
+    "NOT_SUPPORTED_YET": CodeInfo(_I, "a name of the DLT language that this version does not execute"),
+    "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
+    "FILE_EXISTS": CodeInfo(_I, "init would have to overwrite a file"),
+    "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
+    "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),
+    "EMPTY_PIPELINE": CodeInfo(_I, "the sources define no table"),
+    "SOURCE_KIND": CodeInfo(_I, "a source is neither Python nor SQL nor a notebook in one of them"),
+    "NOTEBOOK_NOT_FOUND": CodeInfo(_I, "%run names a notebook that is not there, or one that is running"),
+    "SOURCE_FAILED": CodeInfo(_I, "a source file could not be loaded: syntax error or exception at module level"),
+    "DBUTILS_UNKNOWN": CodeInfo(_I, "dbutils has no member of this name"),
+    "DBUTILS_REFUSED": CodeInfo(_I, "a call of dbutils that writes outside of the storage, or means nothing on this machine"),
+    "PATH_NOT_MAPPED": CodeInfo(
+        _I, "a path of the hosted service, or of a cloud that cannot be read here, without a `--map` for it", SourceError
+    ),
+    "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist", SourceError),
+    "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist", SourceError),
+    "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes anew each time it is loaded"),
+    "TABLE_PLACE_UNREADABLE": CodeInfo(_I, "the place of a `--table` holds neither Delta nor Parquet, CSV, JSON or ORC", SourceError),
+    "FILE_NOT_FOUND": CodeInfo(_I, "dbutils.fs was asked for a path that does not exist", SourceError),
+    "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),
+    "SECRET_MISSING": CodeInfo(_I, "the environment holds no variable for a secret"),
+    "SQL_SYNTAX": CodeInfo(_I, "a statement of a SQL source is not understood"),
+    "SOURCE_FORMAT_MISSING": CodeInfo(_I, "Spark does not have the connector that a source needs", SourceError),
+    "SQL_STATEMENT_REFUSED": CodeInfo(_I, "a statement that declares nothing stands in a SQL source"),
+    "SQL_PARAMETER_UNKNOWN": CodeInfo(_I, "nothing gives a `${key}` or `:key` of a SQL source a value"),
+    "PROTECTION_REFUSED": CodeInfo(_I, "a row filter or column mask: ignoring it would show data"),
+    "OUTSIDE_PIPELINE": CodeInfo(_I, "a dlt function was called while no pipeline was being loaded"),
+    "ARGUMENT_INVALID": CodeInfo(_I, "a dlt function got an argument of a wrong type or value"),
+    "DUPLICATE_DATASET": CodeInfo(_I, "two definitions carry the same dataset name"),
+    "DUPLICATE_FLOW": CodeInfo(_I, "two definitions carry the same flow name"),
+    "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
+    "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
+    "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.* has a value that it cannot have"),
+    "UNKNOWN_TARGET": CodeInfo(_I, "a flow writes to a dataset that is not defined"),
+    "TARGET_KIND": CodeInfo(_I, "a flow writes to a sink or table that cannot take what it gives"),
+    "UNKNOWN_SELECTION": CodeInfo(_I, "--select or --full-refresh names a dataset that is not defined"),
+    "RESET_INCOMPLETE": CodeInfo(_I, "a full refresh of some sources of a flow would make it read its other sources again, too"),
+    "DATASET_WITHOUT_FLOW": CodeInfo(_I, "a streaming table has no query and no flow writes to it"),
+    "CDC_CONTRADICTION": CodeInfo(_I, "arguments of a change flow exclude each other"),
+    "CDC_FLOWS_DIFFER": CodeInfo(_I, "flows of one target disagree: changes beside appends, other keys or another SCD type"),
+    "CDC_UNKNOWN_COLUMN": CodeInfo(_I, "a change flow names a column that its source does not have"),
+    "CDC_KEY_TYPE": CodeInfo(_I, "the values of a key column cannot be compared"),
+    "CDC_SEQUENCE_TYPE": CodeInfo(_I, "the values that sequence_by or system_sequence_by gives cannot be ordered"),
+    "CDC_STATE_CHANGED": CodeInfo(_I, "keys, SCD type or sequencing type of a change table are not those it was made with", StateError),
+    "CDC_CONDITION_TYPE": CodeInfo(_I, "a condition of a change flow is not boolean"),
+    "CYCLE": CodeInfo(_I, "datasets read each other in a circle"),
+    "QUERY_FAILED_ANALYSIS": CodeInfo(_I, "a dataset's function raised an error or its query does not analyse"),
+    "QUERY_RETURNED_NO_DATAFRAME": CodeInfo(_I, "a dataset's function returned something else than a DataFrame"),
+    "QUERY_KIND": CodeInfo(_I, "a batch query where a stream is needed, or the other way round"),
+    "STREAM_QUERY_REFUSED": CodeInfo(_I, "a streaming query that can run neither by appending rows nor by replacing the table's content"),
+    "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream reads a table whose rows are replaced, or skips the changes of a change table"),
+    "ACTION_IN_FUNCTION": CodeInfo(_I, "a dataset's function writes, or runs a query where strict mode forbids it"),
+    "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
+    "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
+    "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it", StateError),
+    "KIND_CHANGED": CodeInfo(
+        _I, "a stored table is now of another kind: streaming table, materialized view, change table, sink", StateError
+    ),
+    "TABLE_OWNED": CodeInfo(_I, "the sources define a table that belongs to another pipeline of the storage"),
+    "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet", StateError),
+    "FOREIGN_DLT": CodeInfo(_I, "another package already owns the import name dlt"),
+    # run time
+    "STREAM_SOURCE_CHANGED": CodeInfo(_F, "rows of a streaming source were updated or deleted", SourceError),
+    "STREAM_STATE_CHANGED": CodeInfo(
+        _F, "stateful operators of a streaming flow changed: the state in its checkpoint does not fit them", StateError
+    ),
+    "STREAM_SOURCES_CHANGED": CodeInfo(_F, "the sources of a streaming flow are not those that its checkpoint knows", StateError),
+    "PARTITIONS_CHANGED": CodeInfo(_F, "the partition columns of a streaming table changed; its files have the old ones", StateError),
+    "SCHEMA_OUTGROWN": CodeInfo(_F, "data brought columns, nested fields, types or names that a table does not take as it is declared"),
+    "FLOW_FAILED": CodeInfo(_F, "a flow failed while it ran"),
+    "USER_FUNCTION_FAILED": CodeInfo(_F, "a dataset's function raised an error while the update ran"),
+    "HOOK_FAILED": CodeInfo(_F, "an event hook raised an error: a warning, the update goes on"),
+    "SINK_HANDLER_FAILED": CodeInfo(_F, "the function of a foreach_batch_sink raised an error"),
+    "SINK_FORMAT_MISSING": CodeInfo(_F, "Spark does not have the data source that a sink names as its format"),
+    "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail", ExpectationFailed),
+    "CDC_NULL_KEY": CodeInfo(_F, "a change event has NULL in a key column"),
+    "CDC_NULL_SEQUENCE": CodeInfo(_F, "a change event has no sequencing value"),
+    "CDC_WHERE_NOT_MET": CodeInfo(_F, "a change event does not meet the condition that its flow promises by where"),
+    "CDC_NO_SNAPSHOT": CodeInfo(_F, "a snapshot function gave no snapshot, and the table has no columns yet"),
+    "CDC_SNAPSHOT_INVALID": CodeInfo(_F, "a snapshot's version does not ascend, or a key occurs twice in it"),
+    "CDC_LOG_GAP": CodeInfo(_F, "a version of a change table's internal log is gone", StateError),
+    "CDC_FILES_GONE": CodeInfo(_F, "files that hold the state of a change table were deleted"),
+    "CDC_ROW_BY_HAND": CodeInfo(_F, "a row written into a change table by hand cannot be an event of its key"),
+    "CDC_TABLE_ALTERED": CodeInfo(_F, "columns, constraints or properties of a change table were altered by hand"),
+    "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
+    "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage", StateError),
+    "PROCESS_BUSY": CodeInfo(_F, "a second pipeline was loaded or run in a process while the first one is", StateError),
+    "SAMPLE_MISMATCH": CodeInfo(_F, "a table differs from the sample's expected result"),
+    "UNKNOWN_TABLE": CodeInfo(_I, "show or sql names a table the storage does not hold"),
+    "SQL_FAILED": CodeInfo(_I, "the text given to `lakelet sql` does not analyse"),
+    "QUERY_FAILED": CodeInfo(_F, "the query given to `lakelet sql` failed while it ran"),
+    # Auto Loader: the condition names of Databricks (AL-6)
+    "UNKNOWN_FIELD_EXCEPTION": CodeInfo(_F, "a file brought fields that the schema does not know", SourceError),
+    "CF_UNKNOWN_OPTION_KEYS_ERROR": CodeInfo(_I, "unknown cloudFiles.* option", SourceError),
+    "CF_INCONSISTENT_OPTIONS": CodeInfo(_I, "cloudFiles.* options contradict each other", SourceError),
+    "CF_INVALID_CLEAN_SOURCE_MODE": CodeInfo(_I, "cloudFiles.cleanSource is something else than OFF, MOVE or DELETE", SourceError),
+    "CF_CLEAN_SOURCE_ALLOW_OVERWRITES_BOTH_ON": CodeInfo(_I, "cleanSource together with allowOverwrites", SourceError),
+    "CF_INVALID_OPTION_VALUE": CodeInfo(_I, "an option has a value of a wrong type or range", SourceError),
+    "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE": CodeInfo(_F, "no file to infer a schema from", SourceError),
+    "CF_FAILED_TO_INFER_SCHEMA": CodeInfo(_F, "the schema could not be inferred", SourceError),
+    "CF_ADD_NEW_NOT_SUPPORTED": CodeInfo(_I, "addNewColumns together with an explicit schema", SourceError),
+    "BINARY_FILE_DATA_SOURCE_SCHEMA_MISMATCH": CodeInfo(_I, "a declared schema is not the one that binaryFile has", SourceError),
+    "CF_UNSUPPORTED_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "the evolution mode does not go with this format", SourceError),
+    "CF_UNSUPPORTED_FORMAT_FOR_SCHEMA_INFERENCE": CodeInfo(
+        _I, "the columns of this format are not inferred, a schema is needed", SourceError
+    ),
+    "CF_INVALID_SCHEMA_EVOLUTION_MODE": CodeInfo(_I, "unknown evolution mode", SourceError),
+    "CF_INVALID_SCHEMA_HINTS_OPTION": CodeInfo(_I, "cloudFiles.schemaHints does not parse", SourceError),
+    "CF_INVALID_SCHEMA_HINT_COLUMN": CodeInfo(_I, "a schema hint contradicts another one", SourceError),
+    "CF_INCORRECT_STREAM_USAGE": CodeInfo(_I, "no cloudFiles.format, or no path", SourceError),
+    "CF_INCORRECT_BATCH_USAGE": CodeInfo(_I, "cloudFiles was used in a batch read", SourceError),
+    "CF_SOURCE_DIRECTORY_PATH_REQUIRED": CodeInfo(_I, "load() was called without a path", SourceError),
+    "CF_SOURCE_UNSUPPORTED": CodeInfo(_I, "the path has a scheme that cannot be read here", SourceError),
+    "CF_USE_DELTA_FORMAT": CodeInfo(_I, "the source folder is a Delta table", SourceError),
+    "CF_PATH_IS_NOT_A_DIRECTORY": CodeInfo(_I, "a stream needs a folder, not a single file", SourceError),
+    "CF_UNABLE_TO_DETECT_FILE_FORMAT": CodeInfo(_F, "read_files was given no format, and the files do not tell one", SourceError),
+    "CF_PATH_DOES_NOT_EXIST_FOR_READ_FILES": CodeInfo(_F, "the path of a batch read_files does not exist", SourceError),
+    "CF_INCORRECT_SQL_PARAMS": CodeInfo(_I, "read_files or cloud_files was given arguments of a wrong shape", SourceError),
+    "CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION": CodeInfo(_I, "cloud_files or a stream of files outside a pipeline", SourceError),
+    "CF_STATE_INCORRECT_SQL_PARAMS": CodeInfo(_I, "cloud_files_state was given arguments of a wrong shape", SourceError),
+    "CF_STATE_INVALID_CHECKPOINT_PATH": CodeInfo(
+        _I, "cloud_files_state was given a folder that holds no state of Auto Loader", SourceError
+    ),
+    "CF_FILE_CHANGED": CodeInfo(_F, "a source file changed while it was read", SourceError),
+    "CF_STATE_DAMAGED": CodeInfo(_F, "the ledger or the schema log of a source cannot be read", StateError),
+    "STORE_FAILED": CodeInfo(_F, "an object store or a disk refused or could not do what was asked of it", SourceError),
+    "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read", SourceError),
+    "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
+    "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
+    # environment
+    "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
+    "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),
+    "PYSPARK_BROKEN": CodeInfo(_E, "pyspark is missing, has another version, or was overwritten by databricks-connect"),
+    "SPARK_START_FAILED": CodeInfo(_E, "Spark's Java process ended before the session was there"),
+    "SESSION_WITHOUT_DELTA": CodeInfo(_E, "the process already has a Spark session, and that one has no Delta"),
+    "ARCHIVE_FAILED": CodeInfo(_E, "the class-data archive could not be made; sessions work without it, only slower"),
+    "STORAGE_UNSUPPORTED": CodeInfo(_E, "the storage root has a scheme this version cannot use"),
+    "STORAGE_FAILED": CodeInfo(_E, "the storage cannot be written: it is full, read-only, closed to this user, or does not answer"),
+    "STORAGE_DAMAGED": CodeInfo(_E, "a file of the storage is empty or cut off, and so is the one before it"),
+    "INTERNAL": CodeInfo(_F, "a defect in Lakelet"),
 }
 
 
 def kind_of(code: str) -> type[LakeletError]:
     """Return the class of the errors with this code. Raises KeyError for a code that is not in `CODES`."""
-    if code == "EXPECTATION_VIOLATION":
-        return ExpectationFailed
-    if code in _STATE_CODES:
-        return StateError
-    if code in _SOURCE_CODES or code.startswith("CF_"):
-        return SourceError
-    return _BY_EXIT_CODE[CODES[code].exit_code]
+    info = CODES[code]
+    return info.kind or _BY_EXIT_CODE[info.exit_code]
 
 
 def nearest_names(name: str, known: Iterable[str], limit: int = 2, cutoff: float = 0.6) -> tuple[str, ...]:

@@ -59,3 +59,9 @@ def test_kinds_follow_exit_codes() -> None:
         kind = kind_of(code)
         assert kind is not lakelet.LakeletError
         assert (kind is lakelet.MachineError) == (info.exit_code is ExitCode.ENVIRONMENT), code
+
+
+def test_errors_of_auto_loader_are_about_its_source_or_its_state() -> None:
+    kinds = {code: kind_of(code) for code in CODES if code.startswith("CF_")}
+    assert {code for code, kind in kinds.items() if kind is not lakelet.SourceError} == {"CF_STATE_DAMAGED"}
+    assert kinds["CF_STATE_DAMAGED"] is lakelet.StateError
