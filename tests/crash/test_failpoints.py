@@ -7,18 +7,20 @@ import re
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 import lakelet
 from lakelet.base.failpoints import FAILPOINTS
 from tests.crash.conftest import check_all, check_idle, check_log, measured
-from tests.crash.scenario import FIRST, SECOND, answer
+from tests.crash.scenario import FIRST, PIPELINE, SECOND, answer
 
 RESETTING = {"reset.recorded"}
 REPAIRING = {"update.repaired"}  # only reached by an update that follows a killed one
 LEAVES_NO_TRACE = {"lease.acquired"}  # the update had not begun
 AFTER_CHANGES = {"ledger.replanned"}  # only reached when the files of a batch have changed
+DESCRIBING = {"table.described"}  # only reached when the definition of a stored table has changed
 ELSEWHERE = ("changes.", "events.compact")  # test_change_tables.py, tests/unit/storage/test_eventlog_table.py
-COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES]
+COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES | DESCRIBING]
 
 
 def both_refreshes(*, reset: bool = False):
@@ -53,6 +55,21 @@ def test_the_first_update_ever_killed_there_is_made_good_by_the_next_one(failpoi
     empty_scene.project.run()
     assert measured(empty_scene.project) == answer([FIRST]).quality
     check_all(empty_scene.project, empty_scene.drops)
+
+
+@pytest.mark.parametrize("failpoint", sorted(DESCRIBING))
+def test_a_table_that_was_described_anew_is_so_once(failpoint, scene, killed_at):
+    described = PIPELINE.replace("@dlt.table\n    def clean", '@dlt.table(comment="positive ones")\n    def clean')
+    assert described != PIPELINE
+    scene.project.write(described)
+    scene.land(SECOND)
+    killed_at(failpoint)
+    scene.project.run()
+    assert DeltaTable(str(scene.project.path("clean"))).metadata().description == "positive ones"
+    log = [text for file in (scene.project.path("clean") / "_delta_log").glob("*.json") for text in file.read_text().splitlines()]
+    assert sum(text.startswith('{"metaData"') and "positive ones" in text for text in log) == 1
+    assert measured(scene.project) == both_refreshes()
+    check_all(scene.project, scene.drops)
 
 
 @pytest.mark.parametrize("failpoint", ["batch.committed@2"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +22,7 @@ from lakelet.analysis import actions, checks
 from lakelet.analysis.placeholders import StandInReader
 from lakelet.analysis.plan_facts import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
 from lakelet.analysis.sink_paths import sink_path
+from lakelet.analysis.view_settings import view_settings
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
 from lakelet.base.user_code import called
@@ -70,6 +71,8 @@ class AnalyzedFlow:
     complete: bool = False
     outside: tuple[str, ...] = ()
     """Keys of the tables from outside that a batch query reads as they are."""
+    of_views: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the views that it reads."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,8 @@ class Analyzer:
 
     def _look_through(self, reader: StandInReader, dataset: Dataset) -> None:
         """A view that no sound flow reads; once more if its function asks for rows, as `_called`."""
-        with reading(reader), self.entering(dataset):
+        flow = self.catalog.flows[dataset.name.key][0]
+        with reading(reader), self._configured(dataset, flow, {}), self.entering(dataset):
             with suppress(actions.RowsAsked):
                 reader.look_through(dataset)
                 return
@@ -289,7 +293,8 @@ class Analyzer:
             return AnalyzedFlow(flow, False, columns, None, "", None)
 
     def _query(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
-        with reading(reader), self._configured(dataset, flow):
+        of_views = self._settings_of_views(dataset, flow, reader)
+        with reading(reader), self._configured(dataset, flow, of_views):
             frame, changes = self._called(dataset, flow, reader)
             self.notices.setdefault(flow.name, []).extend(reader.notices)
             frames.append(frame)
@@ -310,13 +315,40 @@ class Analyzer:
         if frame.isStreaming:
             if dataset.sink is not None:
                 checks.check_sink_stream(self.stubs, dataset, flow, frame)
-                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None)
+                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, of_views=of_views)
             others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
             complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
-            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete)
+            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete, of_views=of_views)
         always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
-        fingerprint, outside = self._fingerprint(dataset, frame), tuple(reader.outside)
-        return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside)
+        fingerprint, outside = self._fingerprint(dataset, frame, of_views), tuple(reader.outside)
+        return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views)
+
+    def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> Mapping[str, str]:
+        """The settings of the views that a flow reads, which it takes over; a look for them costs a call of its function (LG-20).
+
+        Raises VIEW_SETTINGS_DIFFER.
+        """
+        if not any(d.kind is Kind.VIEW and d.spark_conf for d in self.catalog.datasets.values()):
+            return {}
+        with reading(reader), self._configured(dataset, flow, {}):
+            self._called(dataset, flow, reader)
+        own = {**dataset.spark_conf, **flow.spark_conf}
+        found, told = view_settings(self._views_read(reader.reads.values()), own)
+        self.notices.setdefault(flow.name, []).extend(Notice(text, flow.where) for text in told)
+        reader.begin_again()
+        return found
+
+    def _views_read(self, names: Iterable[TableName]) -> list[Dataset]:
+        """The views among these datasets, and those that they read."""
+        found: dict[str, Dataset] = {}
+        waiting = [name.key for name in names]
+        while waiting:
+            key = waiting.pop()
+            known = self.catalog.datasets.get(key)
+            if known is not None and known.kind is Kind.VIEW and key not in found:
+                found[key] = known
+                waiting += [name.key for name in self._nodes[key].inputs] if key in self._nodes else []
+        return [found[key] for key in sorted(found)]
 
     def _called(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> tuple[DataFrame, ChangeSpec | None]:
         """`_rows`, once more if the function asks for rows (decision 0019)."""
@@ -357,9 +389,9 @@ class Analyzer:
         return self.stubs.frame("", StructType(fields), streaming=False), replace(spec, sequence_by=F.lit(None).cast(sequence))
 
     @contextmanager
-    def _configured(self, dataset: Dataset, flow: Flow) -> Iterator[None]:
+    def _configured(self, dataset: Dataset, flow: Flow, of_views: Mapping[str, str]) -> Iterator[None]:
         """The settings of this dataset and flow; those of a reader of it, which is being analysed at the same time, do not count."""
-        conf = {**dataset.spark_conf, **flow.spark_conf}
+        conf = {**of_views, **dataset.spark_conf, **flow.spark_conf}
         if not conf and not self._conf_depth:
             yield
             return
@@ -372,11 +404,11 @@ class Analyzer:
         finally:
             self._conf_depth -= 1
 
-    def _fingerprint(self, dataset: Dataset, frame: DataFrame) -> str:
+    def _fingerprint(self, dataset: Dataset, frame: DataFrame, of_views: Mapping[str, str]) -> str:
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
-        table = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
+        table = [dataset.partition_cols, checks.declared_types(dataset, self.spark)]  # the rest changes no row (TP-1)
         made = self.spark.settings_of_code()
-        conf = {**dataset.spark_conf, **({"": dict(made)} if made else {})}
+        conf = {**of_views, **dataset.spark_conf, **({"": dict(made)} if made else {})}
         parts = [plan_text(frame), rules, table, conf, dict(self.parameters), VERSION, self.spark.version]
         return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
 

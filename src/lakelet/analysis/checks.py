@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -190,6 +191,14 @@ def _merged_schema(dataset: Dataset, kind: Kind, found: Sequence[StructType], st
         return schemas.merge(StructType.fromJson(json.loads(stored.columns)), result, widen=widen)
     except schemas.Incompatible as problem:
         raise schemas.incompatible_error(problem, dataset=name, where=dataset.where) from None
+
+
+def declared_types(dataset: Dataset, spark: SparkSession) -> str:
+    """The declared schema without its comments, as text."""
+    with suppress(PySparkException):  # reported where the columns are checked
+        schema = dataset.schema if isinstance(dataset.schema, StructType) or dataset.schema is None else ddl(dataset.schema, spark)
+        return str(schema and [(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields])
+    return str(dataset.schema)
 
 
 def _declared_schema(dataset: Dataset, found: Sequence[StructType], spark: SparkSession, has_run: bool) -> StructType:

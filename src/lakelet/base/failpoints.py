@@ -24,6 +24,7 @@ FAILPOINTS: tuple[str, ...] = (
     "ledger.replanned",
     "batch.started",
     "table.prepared",
+    "table.described",
     "batch.files_written",
     "batch.committed",
     "changes.prepared",

@@ -129,6 +129,14 @@ STREAM_ENDED = _sentence(
     r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ",
     "the sentence that matters is behind it",
 )
+VALUE_MISSING = _sentence(
+    "value missing",
+    "Delta",
+    r"\[DELTA_NOT_NULL_CONSTRAINT_VIOLATED\] NOT NULL constraint violated for column: (.+?)\.?(?:\n| SQLSTATE|\Z)",
+    _TEXT,
+)
+"""Group 1: the column that a table declares NOT NULL."""
+
 CHANGED_VERSION = _sentence("changed version", "Delta", r"at version (\d+)", _TEXT)
 CHANGED_PATH = _sentence("changed path", "Delta", r"can be found at path (?:file:)?(.+?)\.?(?=\s+SQLSTATE|\s*$)", _TEXT, re.MULTILINE)
 SOURCES_COUNTED = _sentence(

@@ -27,6 +27,8 @@ from lakelet.cdc.mirror import INTERNAL, MIRRORED, PART, Position, commit_text, 
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
 from lakelet.files.paths import Place
+from lakelet.storage.delta import declared
+from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.tables import TableLog, aligned, lock_of
 
 ADOPTED = "lakelet.adopted"
@@ -140,8 +142,9 @@ def _adopted_upto(inner: Place, now: Position) -> tuple[int, bool]:
 
 def _check_description(public: FileTransaction, internal: FileTransaction) -> None:
     """Raise CDC_TABLE_ALTERED for columns or properties that changes cannot be applied with."""
-    known = {f.name: f.dataType for f in internal.schema.fields}
-    wrong = [f"column {f.name} {f.dataType.simpleString()}" for f in public.schema.fields if known.get(f.name) != f.dataType]
+    known = {f.name: f.dataType.simpleString() for f in internal.schema.fields}  # NOT NULL in structs counts for the target only
+    kinds = {f.name: f.dataType.simpleString() for f in public.schema.fields}
+    wrong = [f"column {name} {kind}" for name, kind in kinds.items() if known.get(name) != kind]
     mine = public.metadata()["partitionColumns"]
     if [PART, *mine] != internal.metadata()["partitionColumns"]:
         wrong.append(f"partition columns ({', '.join(mine)})")
@@ -171,13 +174,16 @@ def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
 
 
 def _carry_properties(public: FileTransaction, internal: FileTransaction, found: _Foreign) -> bool:
-    """Give the internal table the properties that were set on the target, so that they stay; those declared win with the next changes."""
-    own = internal.properties
-    new = {k: v for k, v in public.properties.items() if own.get(k) != v and not k.lower().startswith((*_REFUSED, *_OURS))}
-    if found.restored or not new:
-        return False
+    """Give the internal table the properties and the comment that were set on the target, so that they stay; those declared win with the
+    next changes. What the target has from an earlier definition was not set by hand."""
+    own, theirs, before = internal.properties, public.metadata().get("description"), Declared.recorded(public.properties) or Declared()
+    by_hand = {k: v for k, v in public.properties.items() if own.get(k) != v and before.properties.get(k) != v}
+    new = {k: v for k, v in by_hand.items() if not k.lower().startswith((*_REFUSED, *_OURS))}
     stored = internal.spec()
-    internal.describe(replace(stored, properties={**(stored.properties or {}), **new}), replace=False)
+    comment = theirs if theirs and theirs != before.comment and not stored.comment else stored.comment
+    if found.restored or not (new or comment != stored.comment):
+        return False
+    internal.describe(replace(stored, properties={**(stored.properties or {}), **new}, comment=comment), replace=False)
     internal.commit([], user_metadata={})
     return True
 
@@ -283,10 +289,12 @@ def _description(public: FileTransaction, internal: FileTransaction) -> list[Any
     """The action that describes the target as the internal table is described; none if it is."""
     theirs, ours = public.metadata(), internal.metadata()
     without_hidden(ours, HIDDEN)
-    properties = {**theirs["configuration"], **ours["configuration"]}
-    if public.schema == T.StructType.fromJson(json.loads(ours["schemaString"])) and properties == theirs["configuration"]:
+    before, now = Declared.recorded(theirs["configuration"]), Declared.recorded(ours["configuration"]) or Declared()
+    properties = declared.properties(theirs["configuration"], ours["configuration"], now)
+    comment = declared.comment(theirs.get("description"), before, now, ours.get("description"))
+    same = properties == theirs["configuration"] and comment == theirs.get("description")
+    if same and public.schema == T.StructType.fromJson(json.loads(ours["schemaString"])):
         return []
-    comment = ours.get("description") or theirs.get("description")
     return [public.action({"metaData": {**ours, "configuration": properties, **({"description": comment} if comment else {})}})]
 
 

@@ -12,11 +12,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.sql import types as T
+
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import complete
 from lakelet.files.paths import Place, write_new
 from lakelet.files.remote import delta_options
+from lakelet.storage.delta.declared import Declared, required
 from lakelet.storage.delta.tables import TableLog
 
 INTERNAL = "_changes"
@@ -167,5 +170,8 @@ def without_hidden(body: dict[str, Any], hidden: Collection[str]) -> None:
     """The description of the internal table as that of the target."""
     schema = json.loads(body["schemaString"])
     schema["fields"] = [field for field in schema["fields"] if field["name"] not in hidden]
+    known = Declared.recorded(body.get("configuration"))
+    if known is not None and known.not_null:  # tombstones have keys only, so the internal columns may be NULL
+        schema = json.loads(required(T.StructType.fromJson(schema), None, known, whole=True).json())
     body["schemaString"] = json.dumps(schema)
     body["partitionColumns"] = [name for name in body["partitionColumns"] if name != PART]

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.cdc import adoption, changes, hint, history, latest
+from lakelet.cdc import adoption, changes, guarding, hint, history, latest
 from lakelet.cdc import state as states
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, Layout, Seen, quoted, stored_layout
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, Applied, counted, of_merge, to_be_counted
@@ -63,6 +63,11 @@ class _Batch:
     streamed: bool
 
     @property
+    def flow(self) -> str:
+        """Name of the flow that the batch belongs to."""
+        return self.app[0].rpartition("/")[0]
+
+    @property
     def folded(self) -> DataFrame:
         """Of each key the event that counts, for tables of latest events."""
         return latest.folded(self.events, self.shape)
@@ -83,9 +88,9 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     if maps_columns(wanted.properties or {}):  # the target's log knows the hidden columns by these names
         hidden = [T.StructField(f.name, f.dataType, True, {_PHYSICAL: f.name}) for f in hidden]
     visible = wanted.schema if wanted.schema.fields else shape.visible
-    loose = [T.StructField(f.name, f.dataType, True, f.metadata) for f in visible.fields]  # tombstones have keys only
+    loose = schemas.storable(visible).fields  # tombstones have keys only; NOT NULL is the target's (TP-20)
     # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
-    kept = {_MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), "delta.enableExpiredLogCleanup": "false"}
+    kept = {_MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), **guarding.KEPT}
     columns, properties = T.StructType([*loose, *hidden]), {**(wanted.properties or {}), **kept}
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -264,9 +269,10 @@ def _write(session: SparkSession, inner: Place, now: _Batch, plan: _Plan, promis
     if not now.streamed and _small(transaction, now.seen):
         return _rewrite(transaction, now, made)
     if not transaction.described(made, replace=False):
+        guarding.check_stored(transaction, made)
         transaction.describe(made, replace=False)
         transaction.commit([], user_metadata={})
-    return _merge(session, inner, now, promised)
+    return _merge(session, inner, now, made, promised)
 
 
 def _prepared(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
@@ -358,7 +364,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
-    files = transaction.write(tables.aligned(rows, made.schema))
+    files = transaction.write(guarding.guarded(tables.aligned(rows, made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = Applied(visible, 0, visible)
@@ -377,7 +383,8 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
     else:
         rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
-    removed, files = transaction.removals(), transaction.write(tables.aligned(rows, made.schema))
+    guarded = guarding.guarded(tables.aligned(rows, made.schema), made, now.flow)
+    removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = reported(now.events.sparkSession, observed) or {}
     done = Applied(int(found.get("upserted") or 0), int(found.get("deleted") or 0), int(sum(f.numLogicalRecords().get() for f in files)))
@@ -385,7 +392,7 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
     return done
 
 
-def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | None) -> Applied:
+def _merge(session: SparkSession, inner: Place, now: _Batch, made: TableSpec, promised: Column | None) -> Applied:
     """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
     state, shape = now.state, now.shape
     table = DeltaTable.forPath(session, str(inner))
@@ -399,8 +406,8 @@ def _merge(session: SparkSession, inner: Place, now: _Batch, promised: Column | 
         found = history.actions(state, now.events, stored, shape, truncate, marks=marks, everything=everything)
     else:
         found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
-        found = latest.changing(found, stored, shape) if now.streamed else found
-    source = schemas.conformed(found, stored.schema, ACTION).localCheckpoint()
+        found = latest.changing(found, stored, shape) if now.streamed or guarding.is_needed(made) else found
+    source = guarding.guarded(schemas.conformed(found, stored.schema, ACTION), made, now.flow).localCheckpoint()
     together = _together(shape, now.seen, both=buries or state.events, ranged=not everything)
     if promised is not None and not everything:
         together = together & promised

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import Namespace
-from lakelet.config import properties
+from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
 from lakelet.config.named_tables import NamedTable, named_tables
@@ -444,6 +444,10 @@ def _property_remarks(place: _Found, parameters: Mapping[str, str], development:
             if told.invalid:
                 raise LakeletError("PROPERTY_INVALID", told.text, where=where)
             remarks.append((told.text, where))
+        for remark in delta_properties.examine_default(key, value) if key.startswith(delta_properties.DEFAULTS) else ():
+            if remark.code is not None:
+                raise LakeletError(remark.code, remark.text, where=where, nearest=remark.nearest)
+            remarks.append((remark.text, where))
     return remarks
 
 

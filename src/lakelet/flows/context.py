@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 import uuid
 import zlib
@@ -21,6 +23,7 @@ from lakelet.autoloader.spec import Columns, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
+from lakelet.config import delta_properties
 from lakelet.config.properties import TOMBSTONES, look_up
 from lakelet.files.paths import Place
 from lakelet.flows.metrics import event_id
@@ -31,6 +34,7 @@ from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
 from lakelet.storage.delta.tables import TableLog, streams_from_log
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
@@ -154,12 +158,12 @@ class FlowRun:
 
     @property
     def conf(self) -> Mapping[str, str]:
-        """Settings of the dataset and of the flow, the flow's own last (DS-20).
+        """Settings of the views that are read, of the dataset, and of the flow, the flow's own last (DS-20).
 
         Databricks keeps state in RocksDB; Spark needs that for state of the user's own.
         """
         rocks = {_STATE_STORE: _ROCKS} if self.flow.stream is not None and self.flow.stream.processor else {}
-        return {**rocks, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
+        return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
 
     def stored(self) -> StoredDataset:
         return self.environment.stored(self.dataset, self.analyzed.kind.value)
@@ -216,7 +220,8 @@ class FlowRun:
             raise outgrown
         epoch = self.stored().epoch
         feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
-        properties = {**self._retention(), **self.dataset.table_properties, **feed, **({EPOCH: str(epoch)} if epoch else {})}
+        declared_ones = delta_properties.stored(self.dataset.table_properties)
+        properties = {**self._retention(), **declared_ones, **feed, **({EPOCH: str(epoch)} if epoch else {})}
         if column_mapping.automatic(self.dataset, [self.flow.flow]):
             properties = column_mapping.completed(schema, properties)
         name, where = str(self.dataset.name), self.dataset.where
@@ -226,10 +231,22 @@ class FlowRun:
         return TableSpec(
             schema=declared or self._columns(schema),
             partition_cols=self.dataset.partition_cols,
-            cluster_by=self.dataset.cluster_by,
+            cluster_by=self._clustered_by(),
             properties=properties,
             comment=self.dataset.comment,
+            declared=Declared.of(declared_ones, self.dataset.comment, declared, self._clustered_by()),
         )
+
+    def _clustered_by(self) -> tuple[str, ...]:
+        """The clustering columns that the table gets; rows of a change table lie as the changes leave them."""
+        return () if self.flow.flow.changes is not None else self.dataset.cluster_by
+
+    def description(self) -> str:
+        """A digest of everything that the definition says about its table, with what Lakelet adds to that."""
+        dataset, feeds = self.dataset, self.dataset.name.key in self.environment.catalog.feeds
+        said = [delta_properties.stored(dataset.table_properties), dataset.comment, str(dataset.schema), dataset.partition_cols]
+        nullable = [f.jsonValue() for f in self.analyzed.schema.fields] if dataset.schema is not None else []
+        return hashlib.sha256(json.dumps([*said, nullable, self._clustered_by(), self._retention(), feeds]).encode()).hexdigest()[:16]
 
 
 @dataclass

@@ -84,7 +84,7 @@ def loaded(
                 to_the_end = [_run(file, sources, registry, imports) for file in files]
             complete = all(to_the_end)
             definitions = registry.definitions(complete=complete)
-            check_properties(definitions, registry)
+            check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
             yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), complete)

@@ -34,8 +34,8 @@ from lakelet.files.durable import before, write_atomically
 from lakelet.files.paths import Place, names_in, place
 from lakelet.files.remote import scheme_of
 
-FORMAT = 2
-"""2: pipelines are recorded, and which of them owns a table."""
+FORMAT = 3
+"""2: pipelines are recorded, and which of them owns a table. 3: which description a table has."""
 _LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 
@@ -46,7 +46,8 @@ class StoredDataset:
 
     `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
     materialized view and say what its content was computed from; `version` is the table version they describe. `owner` is the id of the
-    pipeline that the table belongs to; None where an older Lakelet did not record it.
+    pipeline that the table belongs to; None where an older Lakelet did not record it. `described`: digest of what was declared about the
+    table when it was described last.
     """
 
     name: str
@@ -60,6 +61,7 @@ class StoredDataset:
     input_versions: Mapping[str, int] = field(default_factory=dict)
     version: int | None = None
     owner: str | None = None
+    described: str | None = None
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from lakelet.base.redaction import shown_options
 from lakelet.base.version import VERSION
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.config.update_config import PipelineConfig
+from lakelet.flows import descriptions
 from lakelet.flows.context import Environment, FlowRun
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.target_kind import check_role
@@ -356,6 +357,7 @@ class Update:
         self._step(work, decision)
         run = FlowRun(self.environment, work.analyzed, work.flow)
         if decision.strategy is Strategy.SKIP:
+            descriptions.refresh(run)
             if work.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
             self.progress(work, "IDLE", f"Flow '{work.key}' is IDLE: {decision.reason}.")
@@ -364,7 +366,9 @@ class Update:
             return
         check_role(run)
         self.progress(work, "RUNNING", f"Flow '{work.key}' is RUNNING because {decision.reason}.")
+        descriptions.refresh(run)
         bring_up_to_date(run, work)
+        descriptions.refresh(run)
         self.progress(work, "COMPLETED", f"Flow '{work.key}' has COMPLETED.")
 
     def _still_idle(self, work: Work, run: FlowRun) -> bool:

@@ -87,6 +87,13 @@ def absent_class(spark: Any, _: Path) -> object:
     return spark._jvm.com.example.Thing("x")
 
 
+@says(sentences.VALUE_MISSING, "id")
+def row_without_a_value(spark: Any, folder: Path) -> object:
+    table = f"delta.`{folder / 'required'}`"
+    spark.sql(f"CREATE TABLE {table} (id INT NOT NULL) USING delta")
+    return spark.sql(f"INSERT INTO {table} VALUES (CAST(NULL AS INT))")
+
+
 # --------------------------------------------------------------------------------------------------------------- workers
 
 

@@ -165,7 +165,7 @@ class _Source:
                 kind=found.kind,
                 where=found.where,
                 comment=clauses.comment,
-                spark_conf={} if found.view else dict(self.confs),
+                spark_conf=dict(self.confs),
                 table_properties={} if found.view else clauses.properties,
                 partition_cols=clauses.partitioned_by,
                 cluster_by=clauses.cluster_by,

@@ -27,6 +27,7 @@ _ANSI = (
 )
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
+_NOT_NULL_TODO = "Filter such rows out before the flow, give the column a value there, or leave NOT NULL out of the schema."
 
 
 def run_failure(problem: BaseException, *, dataset: str, where: Location, what: str) -> LakeletError:
@@ -41,6 +42,9 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return refused
     text = str(problem)
     code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
+    if missing := sentences.VALUE_MISSING.find(text):
+        told = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
+        return LakeletError("NOT_NULL_VIOLATED", told, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _told(text, known) or what
     worker = _worker_location(text)
@@ -108,6 +112,8 @@ def remedy(error: BaseException) -> str | None:
             return "Repair the file; the next update goes on from there."
         gone = 'if it is gone for good, the reader\'s .option("ignoreMissingFiles", "true") goes on without it'
         return f"Put the file back; the next update goes on from there; {gone}."
+    if "NOT_NULL_VIOLATED" in found:
+        return _NOT_NULL_TODO
     if any(c in _NO_DELTA for c in found):
         return "The folder holds no Delta table yet, or the path means another folder."
     if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" in found:

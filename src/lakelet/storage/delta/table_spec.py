@@ -7,16 +7,22 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as T
 
+from lakelet.storage.delta.declared import Declared
+
 
 @dataclass(frozen=True)
 class TableSpec:
-    """How a table is made: its columns and everything that is declared about it."""
+    """How a table is made: its columns and everything that is declared about it.
+
+    `declared`: what the definition says, of which the table keeps a record; None where a caller changes a stored table in another way.
+    """
 
     schema: T.StructType
     partition_cols: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
     properties: Mapping[str, str] | None = None
     comment: str | None = None
+    declared: Declared | None = None
 
 
 CHANGE_FEED = "delta.enableChangeDataFeed"

@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
+from lakelet.config import delta_properties
 from lakelet.config.properties import look_up
 from lakelet.files.paths import Place, names_in
-from lakelet.storage.delta import column_mapping, growth, schemas
+from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction
 
@@ -198,6 +199,7 @@ def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_
         exists = TableLog(path).version() >= 0
         if not exists and spec.cluster_by:
             _create_clustered(spark, path, spec)
+            _describe_rest(Transaction(spark, path), spec)
             return column_mapping.is_mapped(spec.properties or {})
         transaction = Transaction(spark, path)
         if exists and not transaction.outdated(spec):
@@ -226,10 +228,18 @@ def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None
 
     builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*spec.cluster_by)
     for key, value in (spec.properties or {}).items():
-        builder = builder.property(key, value)
+        if delta_properties.passes_commands(key):
+            builder = builder.property(key, value)
     if spec.comment:
         builder = builder.comment(spec.comment)
     builder.execute()
+
+
+def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
+    """Give a clustered table the properties that Delta's own commands refuse."""
+    if not transaction.described(spec, replace=False):
+        transaction.describe(spec, replace=False)
+        transaction.commit([], user_metadata={})
 
 
 @dataclass(frozen=True)
@@ -281,16 +291,45 @@ def append(
         mapped = made or column_mapping.switches(transaction, spec)
         transaction = column_mapping.prepared(transaction, spec)
         wanted = spec if truncate else _merged(transaction, spec)
+        if not (truncate or whole):
+            required.check_stored(transaction, wanted.schema)
         transaction.describe(wanted, replace=truncate)
         written = _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)
         return replace(written, mapped=mapped and written.version is not None)
+
+
+def redescribe(spark: SparkSession, path: Place, spec: TableSpec) -> bool:
+    """Give a stored table what is declared about it, in one commit that leaves its rows and columns; whether it is described like that now.
+
+    False for a table that is not there, or whose rows are to be replaced first. Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
+    """
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        if transaction.read_version < 0:
+            return False
+        before = transaction.declared
+        if before is not None and before.cluster_by and not spec.cluster_by:
+            clustering.change(spark, path, before.cluster_by, ())
+            transaction = Transaction(spark, path)
+        if transaction.outdated(spec):
+            return False
+        wanted = replace(spec, schema=declared.required(transaction.schema, before, spec.declared))
+        if not transaction.described(wanted, replace=False):
+            required.check_stored(transaction, wanted.schema)
+            transaction.describe(wanted, replace=False)
+            transaction.commit([], user_metadata={})
+            reached("table.described")
+        if spec.cluster_by:
+            clustering.change(spark, path, None, spec.cluster_by)
+        return True
 
 
 def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     """`spec` with the columns that the table has already."""
     if transaction.read_version < 0:
         return spec
-    return replace(spec, schema=schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {})))
+    merged = schemas.merge(transaction.schema, spec.schema, widen=schemas.widens(spec.properties or {}))
+    return replace(spec, schema=declared.required(merged, transaction.declared, spec.declared))
 
 
 def _append(

@@ -12,8 +12,10 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import Place
-from lakelet.storage.delta import schemas
+from lakelet.storage.delta import declared, schemas
+from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 
 
@@ -73,13 +75,15 @@ class Transaction:
         partition columns stay: raises schemas.Repartitioned.
         """
         if self.read_version < 0:
-            self._txn.updateMetadataForNewTable(self._metadata(spec, str(uuid.uuid4()), {}, int(time.time() * 1000)))
+            properties = declared.properties({}, spec.properties or {}, spec.declared)
+            self._txn.updateMetadataForNewTable(self._metadata(spec, str(uuid.uuid4()), properties, int(time.time() * 1000)))
             return
         if self.described(spec, replace=replace):
             return
         current = self._txn.metadata()
         created = current.createdTime()
         properties = self._properties(spec, replace=replace)
+        spec = self._completed(spec)
         if not replace:
             stored = _strings(current.partitionColumns())
             if [c.lower() for c in stored] != [c.lower() for c in spec.partition_cols]:
@@ -107,15 +111,33 @@ class Transaction:
         """Whether the table is there and `describe` has nothing to set."""
         if self.read_version < 0:
             return False
-        current = self._txn.metadata()
-        same = self.schema == spec.schema and (spec.comment or None) == current.description()
+        current, wanted = self._txn.metadata(), self._completed(spec)
+        same = self.schema == wanted.schema and wanted.comment == current.description()
         same = same and _strings(current.partitionColumns()) == list(spec.partition_cols)
-        return same and self._properties(spec, replace=replace) == _mapping(current.configuration())
+        if not same:
+            return False
+        # What Delta takes as a wish for the protocol is not kept; that it was told is in the record.
+        found, stored = self._properties(spec, replace=replace), self.properties
+        if spec.declared is not None and found.get(declared.RECORD) == stored.get(declared.RECORD):
+            found = {key: value for key, value in found.items() if not is_of_protocol(key)}
+        return found == stored
+
+    @property
+    def declared(self) -> Declared | None:
+        """What the definition said when the table was described last; None where nothing was, or a table of an earlier version."""
+        return Declared.recorded(self.properties)
+
+    def _completed(self, spec: TableSpec) -> TableSpec:
+        """`spec` with the comments that the table has afterwards."""
+        before, current = self.declared, self._txn.metadata().description()
+        comment = declared.comment(current, before, spec.declared, spec.comment)
+        return dataclasses.replace(spec, schema=declared.commented(spec.schema, before, spec.declared), comment=comment)
 
     def _properties(self, spec: TableSpec, *, replace: bool) -> dict[str, str]:
-        current = _mapping(self._txn.metadata().configuration())
-        kept = {k: v for k, v in current.items() if not replace or k.startswith("delta.")}
-        return {**kept, **(spec.properties or {})}
+        current = self.properties
+        if replace:  # what Lakelet noted about the rows that go
+            current = {k: v for k, v in current.items() if k == declared.RECORD or not k.startswith("lakelet.")}
+        return declared.properties(current, spec.properties or {}, spec.declared)
 
     def _metadata(self, spec: TableSpec, id: str, properties: Mapping[str, str], created: int | None) -> Any:
         utils = self._jvm.org.apache.spark.api.python.PythonUtils
@@ -127,7 +149,7 @@ class Transaction:
             actions.Format("parquet", utils.toScalaMap({})),
             spec.schema.json(),
             utils.toSeq(list(spec.partition_cols)),
-            utils.toScalaMap({**properties, **(spec.properties or {})}),
+            utils.toScalaMap(dict(properties)),
             self._option(created),
         )
 

@@ -1,0 +1,82 @@
+"""What is declared about a change table: its description, and NOT NULL (docs/semantics/table-properties.md).
+
+The internal table holds tombstones and events, whose columns may be NULL; what is declared counts for the rows that readers see.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from lakelet.base.failpoints import reached
+from lakelet.cdc.changes import HIDDEN
+from lakelet.cdc.latest import ACTION, UPSERT
+from lakelet.cdc.mirror import INTERNAL, PART, ROWS, mirror
+from lakelet.files.paths import Place
+from lakelet.storage.delta import declared, required, tables
+from lakelet.storage.delta.table_spec import TableSpec
+from lakelet.storage.delta.transaction import Transaction
+
+KEPT = {"delta.enableExpiredLogCleanup": "false"}
+"""Properties of every internal table: its commits hold what was applied and counted."""
+
+
+def redescribe(session: SparkSession, target: Place, wanted: TableSpec) -> bool:
+    """`tables.redescribe` for a change table: one commit in the internal log, which the target's follows.
+
+    Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
+    """
+    inner = target / INTERNAL
+    with tables.lock_of(inner).alone():
+        transaction = Transaction(session, inner)
+        if transaction.read_version < 0 or transaction.outdated(wanted):
+            return False
+        properties = {**(wanted.properties or {}), **KEPT}
+        made = replace(wanted, schema=transaction.schema, partition_cols=(PART, *wanted.partition_cols), properties=properties)
+        if not transaction.described(made, replace=False):
+            check_stored(transaction, wanted)
+            transaction.describe(made, replace=False)
+            transaction.commit([], user_metadata={})
+            reached("table.described")
+            mirror(target, HIDDEN)
+        return True
+
+
+def is_needed(made: TableSpec) -> bool:
+    """Whether NOT NULL is declared for a column of the table."""
+    return made.declared is not None and bool(made.declared.not_null)
+
+
+def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
+    """The rows (or actions) of an internal table; to compute them fails with NOT_NULL_VIOLATED where a visible one lacks a value.
+
+    So nothing is committed, and no job of its own looks at the rows.
+    """
+    paths = declared.paths(rows.schema, made.declared.not_null) if made.declared is not None else []
+    if not paths:
+        return rows
+    seen = F.col(PART) == ROWS
+    if ACTION in rows.columns:
+        seen = seen & (F.col(ACTION) == UPSERT)
+    told: Column = F.lit(None).cast("string")
+    for path in reversed(paths):
+        told = F.when(required.is_missing(path), F.lit(_told(path, flow))).otherwise(told)
+    broken = F.when(seen, told)
+    return rows.withColumn(PART, F.when(broken.isNotNull(), F.raise_error(broken).cast("string")).otherwise(F.col(PART)))
+
+
+def _told(path: declared.Path, flow: str) -> str:
+    """The text of the error, from which `run_failure` reads its code."""
+    return f"[{required.CODE}] the flow {flow} gives a row without {'.'.join(path)}, which is declared NOT NULL; nothing was written"
+
+
+def check_stored(transaction: Transaction, wanted: TableSpec) -> None:
+    """Raise NOT_NULL_VIOLATED if visible rows lack what is declared for `wanted` and was not declared before."""
+    before, now = transaction.declared, wanted.declared
+    if now is None:
+        return
+    new = set(now.not_null) - set(() if before is None else before.not_null)
+    paths = declared.paths(transaction.schema, sorted(new))
+    required.check_rows(lambda: transaction.rows().where(F.col(PART) == ROWS), paths)
