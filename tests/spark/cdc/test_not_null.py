@@ -1,4 +1,4 @@
-"""NOT NULL in declared schemas: kept, enforced, and told by column and flow (TP-20 to TP-23)."""
+"""NOT NULL in declared schemas: kept, enforced, and told by column and flow (TP-20 to TP-22)."""
 
 from __future__ import annotations
 
