@@ -12,10 +12,10 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_autoloader_real_data import DATA, facts, text_of, unpack
 
 from lakelet.testing.loading import load_file
 from tests.paths import ROOT
+from tests.spark.autoloader.test_autoloader_real_data import DATA, facts, text_of, unpack
 
 PIPELINE = ROOT / "tests" / "spark" / "pipelines" / "windows_events.py"
 ADDED = ("event_type", "record_hash")
