@@ -40,10 +40,10 @@ test-oldest: setup
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/house tests/unit/language tests/unit/plan tests/unit/update
 
 test-crash: setup
-	@.venv/bin/python -m pytest -x -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash
+	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash
 
 test-long: setup
-	@.venv/bin/python -m pytest -x $(PARALLEL) -m long
+	@.venv/bin/python -m pytest $(PARALLEL) -m long
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000
