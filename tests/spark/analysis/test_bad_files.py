@@ -108,7 +108,7 @@ def test_a_foreign_dlt_that_is_already_imported_is_refused(project, monkeypatch)
 def test_a_declaration_outside_of_a_pipeline_says_how_to_run_it():
     with pytest.raises(LakeletError) as caught:
         api.table(lambda: None, name="x")
-    assert (caught.value.code, Path(caught.value.where.file).name) == ("OUTSIDE_PIPELINE", "test_bad_input.py")
+    assert (caught.value.code, Path(caught.value.where.file).name) == ("OUTSIDE_PIPELINE", "test_bad_files.py")
     assert "lakelet run" in caught.value.todo
 
 
