@@ -1,5 +1,5 @@
 # make run: the main pipeline on generated sample data. make test: the tests, but for the long ones. Both set up what they need first.
-# make test-crash: an update killed at every point where it may die. make test-long: what takes ten seconds and more.
+# make test-crash: an update killed at every point where it may die. make test-long: what takes more than three seconds.
 # make test-slow: what takes minutes (an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
@@ -54,12 +54,13 @@ test-cloud: setup
 coverage: setup
 	@.venv/bin/python -m pytest $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" --cov --cov-report=term tests/unit
 
-# Other people's pipelines, run as they are: fetched once (tests/conformance/README.md), then part of `make test` too.
+# Other people's pipelines, run as they are: fetched once (tests/conformance/README.md), what could not be fetched is skipped.
 corpus: setup
 	@.venv/bin/python tests/conformance/corpus.py
 
-test-conformance: corpus
-	@.venv/bin/python -m pytest tests/conformance
+test-conformance: setup
+	-@.venv/bin/python tests/conformance/corpus.py
+	@.venv/bin/python -m pytest -rs -m conformance tests/conformance
 
 lint: setup
 	@.venv/bin/ruff check

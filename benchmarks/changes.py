@@ -59,11 +59,12 @@ class Ours:
         from lakelet.cdc import writing
         from lakelet.cdc.changes import layout
         from lakelet.storage.delta.table_spec import TableSpec
+        from lakelet.storage.delta.transaction import Txn
 
         shape = layout(self._spec, rows)
-        app = ("benchmark", self._batch)
+        txn = Txn("benchmark", self._batch)
         wanted = TableSpec(shape.visible)
-        done = writing.apply(self._spec, (self._spec,), self.path, rows, shape, wanted, app=app, measure=lambda: ({}, True), replayed=False)
+        done = writing.apply(self._spec, (self._spec,), self.path, rows, shape, wanted, txn=txn, measure=lambda: ({}, True), replayed=False)
         self._batch += 1
         if done is not None:
             self.rewritten += done.rewritten

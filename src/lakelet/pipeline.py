@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
 import time
@@ -19,43 +18,31 @@ from lakelet.base.redaction import remember_secrets
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config
-from lakelet.files.paths import Place, RemotePath, place
+from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import is_s3
-from lakelet.language.registry import Notice, name_left_out
+from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
 from lakelet.plan.graph import Graph
-from lakelet.plan.selection import EVERYTHING, Request, Selection, below_failed, forgotten, refuse_in_continuous, select
+from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select
 from lakelet.storage.ownership import Owner, recognised, refused
-from lakelet.storage.root import HeldTables, Storage, StoredDataset
+from lakelet.storage.root import HeldTables, Storage
 from lakelet.storage.root import Registry as StoredRegistry
 from lakelet.update.stopping import only_interrupting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from lakelet.analysis.analyzer import Analysis, AnalyzedDataset, Analyzer
-    from lakelet.flows.context import Environment
     from lakelet.language.loader import Loaded
     from lakelet.spark.names.catalog import Catalog
+    from lakelet.storage.eventlog.reporter import Write
     from lakelet.storage.eventlog.writer import Listener
+    from lakelet.update.opened import OpenedPipeline
     from lakelet.update.update import UpdateResult
 
 
 _HOSTED_SETTINGS = {"spark.sql.sources.default": "delta", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
 """Settings of Spark that have another value here: what is read or made without a format is a Delta table, as on Databricks, and
 timestamps are written as microseconds: many readers take Spark's own INT96 for nanoseconds, which do not reach beyond 2262."""
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A loaded and analysed pipeline with the surroundings its flows need."""
-
-    storage: Storage
-    loaded: Loaded
-    analysis: Analysis
-    selection: Selection
-    environment: Environment
-    owner: Owner
 
 
 @dataclass(frozen=True)
@@ -130,9 +117,8 @@ class Pipeline:
         from lakelet.analysis.checks import mapping_notices
 
         with self._opened(request, str(uuid.uuid4())) as opened:
-            of_flows = [notice for notices in opened.environment.notices.values() for notice in notices]
-            tables = [(a.dataset, [f.flow for f in a.flows], a.schema) for a in opened.analysis.datasets.values()]
-            told = [*opened.loaded.notices, *of_flows, *mapping_notices(tables)]
+            tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
+            told = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
             return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)))
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
@@ -165,32 +151,23 @@ class Pipeline:
 
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
-        with self._opened(request, update_id) as opened:
-            selection = opened.selection if not attempt else opened.selection.without_resets()
-            events = EventWriter(opened.storage.events, listeners=listeners)
-            update = Update(
-                self.config,
-                opened.storage,
-                opened.environment,
-                opened.analysis,
-                opened.loaded,
-                selection,
-                events,
-                owner=opened.owner,
-                clock=time.monotonic,
-                attempt=attempt,
-            )
-            opened.environment.emit = update.emit
+        events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
+        with self._opened(request, update_id, events.emit) as opened:
+            if attempt:
+                opened = replace(opened, selection=opened.selection.without_resets())
+            update = Update(opened, events, attempt=attempt)
             with only_interrupting():
                 return update.run()
 
     @contextmanager
-    def _opened(self, request: Request, update_id: str) -> Iterator[_Opened]:
-        from lakelet.flows.context import Environment
+    def _opened(self, request: Request, update_id: str, write: Write = lambda event: None) -> Iterator[OpenedPipeline]:
+        from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
+        from lakelet.storage.eventlog.reporter import Reporter
+        from lakelet.update.opened import OpenedPipeline
         from lakelet.update.resets import check_resets
 
         config, storage = self.config, Storage(self.config.storage)
@@ -221,16 +198,15 @@ class Pipeline:
             _pickle_by_value(found.helpers)
             paths = HeldTables(storage)
             catalog = Catalog.of(found.definitions, config.namespace, paths)
-            environment = Environment(spark, storage, catalog, update_id, _no_events)
-            environment.fingerprint = functools.partial(_fingerprint, environment, config.parameters)
-            environment.analyze = functools.partial(_analyzed, environment, config.parameters)
+            reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
+            environment = Environment.of(spark, catalog, reporter, config.parameters)
             kept = _never_reset(catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
-            analysis = _analysis(environment, config.parameters, found, unbound)
+            analysis = environment.analyses.pipeline(found, unbound)
             failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
             check_resets(selection, environment, analysis.datasets)
-            yield _Opened(storage, found, analysis, selection, environment, owner)
+            yield OpenedPipeline(config, found, analysis, selection, environment, owner)
 
 
 def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
@@ -275,78 +251,6 @@ def _never_reset(catalog: Catalog) -> frozenset[str]:
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 
-def _no_events(*_: Any, **__: Any) -> None:
-    """Where nothing runs, nothing is reported."""
-
-
-def _analysis(environment: Environment, parameters: Mapping[str, str], found: Loaded, unbound: frozenset[str]) -> Analysis:
-    """`unbound`: keys of datasets for which it does not count what is stored of them."""
-    from lakelet.autoloader import register
-    from lakelet.base.patching import patched_with
-    from lakelet.spark.patches.session import CALL_SITES
-
-    register(environment.spark, wrap=False)
-    stored = {key: d for key, d in environment.storage.registry().datasets.items() if key not in unbound}
-    analyzer = _analyzer(environment, stored, parameters)
-    try:
-        with patched_with(CALL_SITES):
-            result = analyzer.run(found.errors, complete=found.complete)
-    except DefinitionErrors as problem:
-        for error in problem.errors:
-            if error not in found.errors:
-                name_left_out(error, found.notices)
-        raise
-    for failure in result.failures.values():
-        name_left_out(failure, found.notices)
-    for flow, notices in analyzer.notices.items():
-        environment.note(flow, notices)
-    return result
-
-
-def _analyzer(environment: Environment, stored: Mapping[str, StoredDataset], parameters: Mapping[str, str]) -> Analyzer:
-    from lakelet.analysis.analyzer import Analyzer
-    from lakelet.cdc import identity
-    from lakelet.flows import once_marks
-
-    open_source, open_rows = functools.partial(_dry_source, environment), environment.open_rows
-    return Analyzer(
-        environment.spark,
-        environment.catalog,
-        stored,
-        parameters,
-        open_source,
-        open_rows=open_rows,
-        has_run=functools.partial(once_marks.has_run, environment.storage),
-        made_with=functools.partial(identity.made_with, environment.storage),
-        ever_run=environment.storage.registry().last_update is not None,
-    )
-
-
-def _fingerprint(environment: Environment, parameters: Mapping[str, str], key: str) -> str | None:
-    found = _analyzer(environment, environment.storage.registry().datasets, parameters).dataset(key)
-    return found.flows[0].fingerprint if found else None
-
-
-def _analyzed(environment: Environment, parameters: Mapping[str, str], key: str) -> AnalyzedDataset:
-    """One dataset on what is stored now. Raises its first error."""
-    analyzer = _analyzer(environment, environment.storage.registry().datasets, parameters)
-    found = analyzer.dataset(key)
-    if found is None:
-        problems = [analyzer.failures.get(key), *analyzer.errors, *analyzer.failures.values()]
-        raise next((p for p in problems if p is not None), None) or LakeletError("FLOW_FAILED", "it could not be analysed", dataset=key)
-    return found
-
-
-def _dry_source(environment: Environment, flow: Any, number: int, spec: Any, stubs: Any) -> Any:
-    """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""
-    from lakelet.autoloader.metadata import dry_stream
-
-    source = environment.open_source(flow, number, spec, dry=True)
-    environment.note_source(flow.name, number, spec)
-    environment.note(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
-    return dry_stream(source.schema(), lambda schema: stubs.frame("", schema, streaming=True), environment.spark)
-
-
 def _session(config: PipelineConfig, since: str | None) -> SparkSession:
     from lakelet.spark.launch.session import start_session
 
@@ -354,7 +258,7 @@ def _session(config: PipelineConfig, since: str | None) -> SparkSession:
         app_name=config.name,
         master=config.master,
         input_bytes=_data_bytes(config, since),
-        s3=is_s3(config.storage) or any(is_s3(table.place) for table in config.tables.values()),
+        s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
         worker_python=config.worker_python,
     )
 
@@ -376,8 +280,8 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     if sum(file.stat().st_size for file in config.files) >= _MUCH_CODE:
         return FULL_COMPILER_BYTES
     threshold = datetime.fromisoformat(since).timestamp() if since else 0.0
-    named = [config.paths.mapped(v) for v in config.parameters.values() if "/" in v] + [entry.place for entry in config.paths.entries]
-    folders, tables = _folders(named), _folders(table.place for table in config.tables.values())
+    named = [config.paths.mapped(v) for v in config.parameters.values() if "/" in v] + [entry.target for entry in config.paths.entries]
+    folders, tables = _folders(named), _folders(table.path for table in config.tables.values())
     new = (size for at, since_when in ((folders, threshold), (tables, 0.0)) for folder in at for size in _sizes(folder, since_when))
     known = not isinstance(config.storage, RemotePath)  # listing all files of all tables costs more there than it gains
     stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet")) if known else ()
@@ -389,12 +293,12 @@ def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
     return total if (folders or tables) and known else None
 
 
-def _folders(places: Iterable[str]) -> list[Place]:
+def _folders(places: Iterable[str]) -> list[AnyPath]:
     """Those of the paths that are folders of this machine, or lie on S3; each once."""
-    return [place(text) for text in dict.fromkeys(places) if is_s3(text) or Path(text).is_dir()]
+    return [any_path(text) for text in dict.fromkeys(places) if is_s3(text) or Path(text).is_dir()]
 
 
-def _sizes(folder: Place, since: float, pattern: str = "*") -> Iterator[int]:
+def _sizes(folder: AnyPath, since: float, pattern: str = "*") -> Iterator[int]:
     """Bytes of the files below a folder that changed at or after `since`. A store that does not answer counts as empty here."""
     if isinstance(folder, RemotePath):
         with suppress(LakeletError):

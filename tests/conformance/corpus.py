@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,7 @@ SOURCES: dict[str, Source] = {
 
 
 def fetch(cases: Sequence[str], *, base: str, mirrors: Path | None) -> Iterator[str]:
-    """Bring what the cases need and is not there yet; one line for each checkout. Raises CalledProcessError when git fails."""
+    """Bring what the cases need and is not there yet; one line for each checkout, also for one that git could not bring."""
     wanted: dict[tuple[str, str], list[Source]] = {}
     for case in cases:
         source = SOURCES[case]
@@ -111,7 +112,7 @@ def fetch(cases: Sequence[str], *, base: str, mirrors: Path | None) -> Iterator[
             wanted.setdefault((source.repository, source.commit), []).append(source)
     for (repository, commit), sources in wanted.items():
         paths = sorted({path for source in sources for path in source.paths})
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory() as scratch, _reported(repository) as lines:
             git = _mirror(mirrors, repository) or _cloned(f"{base.rstrip('/')}/{repository}", Path(scratch) / "clone")
             archive = Path(scratch) / "paths.tar"
             subprocess.run(["git", f"--git-dir={git}", "archive", f"--output={archive}", commit, "--", *paths], check=True)
@@ -119,7 +120,18 @@ def fetch(cases: Sequence[str], *, base: str, mirrors: Path | None) -> Iterator[
             folder.mkdir(parents=True, exist_ok=True)
             with tarfile.open(archive) as tar:
                 tar.extractall(folder, filter="data") if hasattr(tarfile, "data_filter") else tar.extractall(folder)
-        yield f"{repository}@{commit[:8]}: {len(paths)} paths -> {folder}"
+            lines.append(f"{repository}@{commit[:8]}: {len(paths)} paths -> {folder}")
+        yield from lines
+
+
+@contextmanager
+def _reported(repository: str) -> Iterator[list[str]]:
+    """Lines about a checkout; a failure of git becomes one of them, and the other repositories are still fetched."""
+    lines: list[str] = []
+    try:
+        yield lines
+    except subprocess.CalledProcessError as failure:
+        lines.append(f"{repository}: git ended with exit code {failure.returncode}")
 
 
 def _mirror(mirrors: Path | None, repository: str) -> Path | None:
@@ -132,7 +144,8 @@ def _mirror(mirrors: Path | None, repository: str) -> Path | None:
 
 
 def _cloned(address: str, into: Path) -> Path:
-    subprocess.run(["git", "clone", "--quiet", "--filter=blob:none", "--no-checkout", address, str(into)], check=True)
+    silent = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    subprocess.run(["git", "clone", "--quiet", "--filter=blob:none", "--no-checkout", address, str(into)], check=True, env=silent)
     return into / ".git"
 
 
@@ -152,7 +165,7 @@ def main() -> int:
         f"{corpus_root()}: {len(SOURCES) - len(missing)} of {len(SOURCES)} cases have their sources"
         + (f"; not {missing}" if missing else "")
     )
-    return 0
+    return 1 if set(missing) & set(asked.cases or SOURCES) else 0
 
 
 if __name__ == "__main__":

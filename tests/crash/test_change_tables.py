@@ -102,3 +102,68 @@ def test_a_state_that_was_converted_by_an_update_that_was_killed_is_converted_on
     state = spark.read.format("delta").load(str(project.path("current") / "_changes")).where("__lakelet_part = 'state'")
     events = state.groupBy("id", "__lakelet_seq").count()
     assert events.where("count > 1").count() == 0
+
+
+@pytest.mark.parametrize("failpoint", [PREPARING, f"{PREPARING}@2"])
+def test_an_update_that_was_killed_while_it_switched_column_mapping_on_is_gone_on_with(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", *FIRST)
+    project.run()
+    project.arrive("b.json", *({**row, "sent by": "x"} for row in SECOND))
+    kill_at(failpoint, project.folder)
+    project.run()
+    rows = spark.read.format("delta").load(str(project.path("current"))).collect()
+    assert sorted((row["id"], row["name"], row["sent by"]) for row in rows) == [(1, "anna", "x"), (3, "cy", "x")]
+    rows = spark.read.format("delta").load(str(project.path("history"))).collect()
+    assert sorted((row["id"], row["name"], row["__START_AT"]) for row in rows) == [
+        (1, "ann", 1),
+        (1, "anna", 4),
+        (1, "anne", 2),
+        (2, "bob", 3),
+        (3, "cy", 2),
+    ]
+    assert measured(project) == {"named_current": (5, 1), "named_history": (5, 1)}
+
+
+BELIEFS = """
+import dlt
+
+@dlt.view
+def feed():
+    return spark.readStream.schema("id INT, at INT, known INT, name STRING, gone BOOLEAN").json(spark.conf.get("landing"))
+
+dlt.create_streaming_table("beliefs", expect_all={"named_beliefs": "name IS NOT NULL"})
+dlt.create_auto_cdc_flow(
+    target="beliefs", source="feed", keys=["id"], sequence_by="at", system_sequence_by="known", stored_as_scd_type="bitemporal",
+    apply_as_deletes="gone", except_column_list=["at", "known", "gone"],
+)
+"""
+TIMES = ("__START_AT", "__END_AT", "__SYSTEM_START_AT", "__SYSTEM_END_AT")
+
+
+def believed(id: int, at: int, known: int, name: str | None = None) -> dict[str, Any]:
+    """An upsert, or without a name a delete."""
+    return {"id": id, "at": at, "known": known, "name": name, "gone": name is None}
+
+
+@pytest.mark.parametrize("failpoint", ["batch.files_written", "changes.merged", "changes.mirrored", "flow.drained"])
+def test_beliefs_of_an_update_that_was_killed_there_are_added_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(BELIEFS)
+    project.arrive("a.json", believed(1, 1001, 1005, "v1"), believed(1, 1215, 1220, "v2"))
+    project.run()
+    project.arrive("b.json", believed(1, 1205, 1225, "v3"), believed(1, 1230, 1230))
+    kill_at(failpoint, project.folder)
+    project.run()
+    assert project.rows("beliefs", "name", *TIMES) == [
+        ("v1", 1001, 1205, 1225, None),
+        ("v1", 1001, 1215, 1220, 1225),
+        ("v1", 1001, None, 1005, 1220),
+        ("v2", 1215, 1230, 1230, None),
+        ("v2", 1215, None, 1220, 1230),
+        ("v3", 1205, 1215, 1225, None),
+    ]
+    assert measured(project) == {"named_beliefs": (3, 1)}
+    check_log(project)
+    versions = project.versions()
+    project.run()
+    assert project.versions() == versions

@@ -143,6 +143,7 @@ def check_output(printed: str, shown: str) -> None:
         assert lines == normalised(shown)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
     text = (pytestconfig.rootpath / page).read_text(encoding="utf-8")
@@ -171,6 +172,7 @@ def test_the_pages_link_to_what_exists(pytestconfig: pytest.Config) -> None:
             assert "://" in link or (page.parent / link).exists(), f"{page}: {link}"
 
 
+@pytest.mark.long
 def test_the_event_log_page_names_every_event_and_field(project: Project, pytestconfig: pytest.Config) -> None:
     page = (pytestconfig.rootpath / "docs/reference/event-log.md").read_text(encoding="utf-8")
     project.execute("make run")

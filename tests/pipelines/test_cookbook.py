@@ -29,6 +29,7 @@ def project(tmp_path, pytestconfig, blocks):
     return tmp_path
 
 
+@pytest.mark.long
 def test_the_cookbook_works_as_printed(project, blocks, spark, load_pipeline):
     def load_here(path, **given):
         return load_pipeline(project / path, **given)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.user_code import Passing
+from lakelet.base.user_code import ControlSignal
 from lakelet.config import properties
 
 STRICT = "lakelet.strictActions"
@@ -24,8 +24,8 @@ def strict(parameters: Mapping[str, str]) -> bool:
         raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
 
 
-class RowsAsked(Passing):
-    """A function under analysis asks for rows of tables that have stand-ins. No Exception, so that functions do not catch it."""
+class RowsAsked(ControlSignal):
+    """A function under analysis asks for rows of tables that have placeholders. No Exception, so that functions do not catch it."""
 
 
 def refused(action: str, where: Location) -> LakeletError:

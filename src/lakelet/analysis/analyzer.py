@@ -1,7 +1,7 @@
-"""Finds out what the declared datasets are, before anything runs: kinds, columns, who reads whom, and every mistake.
+"""Analyses the declared datasets before anything runs: kinds, columns, dependencies, and all errors in definitions.
 
-Each function is called once with stand-ins for the tables it reads. A mistake in a definition refuses the whole update; a failure that only
-the data or the user's code can explain (missing folder, exception in a function) is kept for the run, where it fails its own branch
+Each function is called once with placeholders for the tables it reads. An error in a definition refuses the whole update. A failure that
+depends on data or on the user's code (missing folder, exception in a function) is kept for the run, where it fails its own branch
 (RE-1, RE-2).
 """
 
@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -19,13 +20,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from lakelet.analysis import actions, checks
-from lakelet.analysis.placeholders import StandInReader
-from lakelet.analysis.plan_facts import StreamPlan, Stubs, never_skippable, plan_text, stream_plan
+from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
+from lakelet.analysis.placeholders import PlaceholderReader
+from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.view_settings import view_settings
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
-from lakelet.base.user_code import called
+from lakelet.base.user_code import call_user_code
 from lakelet.base.version import VERSION
 from lakelet.cdc import identity
 from lakelet.cdc.changes import END, START, layout
@@ -49,49 +51,7 @@ _OF_COLUMNS = {
     *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED"),
 }
 
-OpenSource = Callable[[Flow, int, Any, Stubs], DataFrame]
-"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
-
-OpenRows = Callable[[Dataset, Any], DataFrame | None]
-"""(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
-
 _BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
-
-
-@dataclass(frozen=True)
-class AnalyzedFlow:
-    """One flow: whether it is a stream, its columns, and what deciding about it needs. `complete`: a stream whose result is replaced."""
-
-    flow: Flow
-    streaming: bool
-    schema: StructType
-    stream: StreamPlan | None
-    fingerprint: str
-    always: str | None
-    complete: bool = False
-    outside: tuple[str, ...] = ()
-    """Keys of the tables from outside that a batch query reads as they are."""
-    of_views: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the views that it reads."""
-
-
-@dataclass(frozen=True)
-class AnalyzedDataset:
-    """One stored dataset: its kind as it turned out, and the columns its table will have."""
-
-    dataset: Dataset
-    kind: Kind
-    schema: StructType
-    flows: tuple[AnalyzedFlow, ...]
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each."""
-
-    graph: Graph
-    datasets: Mapping[str, AnalyzedDataset]
-    failures: Mapping[str, LakeletError]
 
 
 class _Unusable(Exception):
@@ -103,31 +63,57 @@ class _Unusable(Exception):
 
 
 @dataclass
+class _Progress:
+    """How far an analysis is.
+
+    done: datasets that were analysed, None for those that cannot be. stack: those that are being analysed, the innermost last. sound:
+    views that have been looked through. configured: how many of the stack have settings of their own.
+    """
+
+    done: dict[str, AnalyzedDataset | None] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    stack: list[Dataset] = field(default_factory=list)
+    sound: set[str] = field(default_factory=set)
+    configured: int = 0
+
+
+@dataclass(frozen=True, eq=False)
 class Analyzer:
-    """One analysis. `stored`: what the storage knows, by key."""
+    """One analysis.
+
+    Args:
+        stored: what the storage knows, by key.
+        parameters: the pipeline's configuration.
+        open_source, open_rows: open what a function reads.
+        has_run: whether a flow that runs once has run.
+        made_with: what a change table was made with, by key (`cdc.identity`).
+        ever_run: an update of this storage has begun before.
+    """
 
     spark: UpdateSession
     catalog: Catalog
     stored: Mapping[str, StoredDataset]
     parameters: Mapping[str, str]
     open_source: OpenSource
-    errors: list[LakeletError] = field(default_factory=list)
-    notices: dict[str, list[Notice]] = field(default_factory=dict)
-    failures: dict[str, LakeletError] = field(default_factory=dict)
-    open_rows: OpenRows = lambda dataset, jreader: None
-    has_run: Callable[[Flow], bool] = lambda flow: False
-    ever_run: bool = False  # an update of this storage has begun before
-    made_with: Callable[[str], str | None] = lambda key: None
+    open_rows: OpenRows
+    has_run: Callable[[Flow], bool]
+    made_with: Callable[[str], str | None]
+    ever_run: bool
+    found: Findings = field(default_factory=Findings, init=False)
+    _progress: _Progress = field(default_factory=_Progress, init=False)
 
     def __post_init__(self) -> None:
-        self.strict = actions.strict(self.parameters)
-        self.stubs = Stubs(self.spark)
-        self._done: dict[str, AnalyzedDataset | None] = {}
-        self._nodes: dict[str, Node] = {}
-        self._stack: list[Dataset] = []
-        self.uncertain: set[str] = set()  # datasets whose columns may be others once there are rows to look at, and what reads them
-        self._sound: set[str] = set()  # views that have been looked through
-        self._conf_depth = 0  # datasets with settings of their own that are being analysed
+        """Raises PROPERTY_INVALID for a wrong value of lakelet.strictActions, also where no function asks for rows."""
+        actions.strict(self.parameters)
+
+    @cached_property
+    def strict(self) -> bool:
+        """Whether a function that asks for rows is refused."""
+        return actions.strict(self.parameters)
+
+    @cached_property
+    def placeholders(self) -> Placeholders:
+        return Placeholders(self.spark)
 
     def run(self, found: Sequence[LakeletError] = (), *, complete: bool = True) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all mistakes: those `found` before, and those of the queries.
@@ -139,13 +125,13 @@ class Analyzer:
                 self._unused_view(dataset)
             else:
                 self._analyzed(dataset)
-        errors = [*found, *(e for e in self.errors if complete or e.code != "UNKNOWN_DATASET")]
+        errors = [*found, *(e for e in self.found.errors if complete or e.code != "UNKNOWN_DATASET")]
         if errors:
             raise DefinitionErrors(_distinct(errors))
-        inputs = {key: [n.key for n in node.inputs] for key, node in self._nodes.items()}
-        order = topological([k for k in self.catalog.datasets if k in self._nodes], inputs)
-        usable = {key: found for key, found in self._done.items() if found is not None}
-        return Analysis(Graph(tuple(self._nodes[key] for key in order)), usable, self.failures)
+        inputs = {key: [n.key for n in node.inputs] for key, node in self._progress.nodes.items()}
+        order = topological([k for k in self.catalog.datasets if k in self._progress.nodes], inputs)
+        usable = {key: found for key, found in self._progress.done.items() if found is not None}
+        return Analysis(Graph(tuple(self._progress.nodes[key] for key in order)), usable, self.found.failures)
 
     def dataset(self, key: str) -> AnalyzedDataset | None:
         """Analyse one dataset and what it reads; None if that fails."""
@@ -156,8 +142,8 @@ class Analyzer:
     def usable(self, dataset: Dataset) -> AnalyzedDataset:
         """A stored dataset that is read; analyses it first if need be."""
         found = self._analyzed(dataset)
-        if dataset.name.key in self.uncertain:
-            self.uncertain |= {d.name.key for d in self._stack}
+        if dataset.name.key in self.found.uncertain:
+            self.found.uncertain.update(d.name.key for d in self._progress.stack)
         if found is None:
             raise _Unusable
         return found
@@ -165,10 +151,10 @@ class Analyzer:
     @contextmanager
     def entering(self, dataset: Dataset) -> Iterator[None]:
         """Notices when resolving `dataset` leads back to itself."""
-        keys = [d.name.key for d in self._stack]
+        keys = [d.name.key for d in self._progress.stack]
         if dataset.name.key in keys:
-            circle = [*self._stack[keys.index(dataset.name.key) :], dataset]
-            self.errors.append(
+            circle = [*self._progress.stack[keys.index(dataset.name.key) :], dataset]
+            self.found.errors.append(
                 LakeletError(
                     "CYCLE",
                     "datasets read each other in a circle: " + " → ".join(str(d.name) for d in circle),
@@ -179,39 +165,39 @@ class Analyzer:
             raise _Unusable
         # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
         if dataset.kind is Kind.VIEW:
-            self._stack.append(dataset)
+            self._progress.stack.append(dataset)
             try:
                 yield
             except _Unusable:
                 raise
-            except Exception as error:
+            except Exception as error:  # raised by a function of the user's
                 raise _Unusable(self._filed(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
             finally:
-                self._stack.pop()
+                self._progress.stack.pop()
         else:
             yield
 
     def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         """Record a view's node and check its rules the first time it is looked through."""
-        if dataset.name.key in self._sound:
+        if dataset.name.key in self._progress.sound:
             return
-        before = len(self.errors)
+        before = len(self.found.errors)
         self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
-        if len(self.errors) > before:
+        if len(self.found.errors) > before:
             raise _Unusable
-        self._sound.add(dataset.name.key)
-        self._nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
+        self._progress.sound.add(dataset.name.key)
+        self._progress.nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
 
     # ------------------------------------------------------------------------------------------------------- inside
 
     def _unused_view(self, dataset: Dataset) -> None:
-        if dataset.name.key in self._nodes:
+        if dataset.name.key in self._progress.nodes:
             return
         flow = self.catalog.flows[dataset.name.key][0]
         self._guarded(dataset, flow, lambda: self._look_through(self._reader(flow), dataset))
-        self._nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
+        self._progress.nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
 
-    def _look_through(self, reader: StandInReader, dataset: Dataset) -> None:
+    def _look_through(self, reader: PlaceholderReader, dataset: Dataset) -> None:
         """A view that no sound flow reads; once more if its function asks for rows, as `_called`."""
         flow = self.catalog.flows[dataset.name.key][0]
         with reading(reader), self._configured(dataset, flow, {}), self.entering(dataset):
@@ -223,18 +209,18 @@ class Analyzer:
 
     def _analyzed(self, dataset: Dataset) -> AnalyzedDataset | None:
         key = dataset.name.key
-        if key in self._done:
-            return self._done[key]
-        self._stack.append(dataset)
+        if key in self._progress.done:
+            return self._progress.done[key]
+        self._progress.stack.append(dataset)
         try:
             flows = [self._flow(dataset, flow) for flow in self.catalog.flows[key]]
         finally:
-            self._stack.pop()
+            self._progress.stack.pop()
         usable = [f for f in flows if f is not None]
         result = None
         if len(usable) == len(flows) and usable:
             result = self._guarded(dataset, usable[0].flow, lambda: self._dataset(dataset, usable))
-        self._done[key] = result
+        self._progress.done[key] = result
         return result
 
     def _dataset(self, dataset: Dataset, flows: list[AnalyzedFlow]) -> AnalyzedDataset:
@@ -244,15 +230,15 @@ class Analyzer:
             kind = Kind.STREAMING_TABLE if own.streaming else Kind.MATERIALIZED_VIEW
         stored = self.stored.get(dataset.name.key)
         checks.check_flows(dataset, kind, [f.flow for f in flows], stored)
-        node = self._nodes[dataset.name.key]
+        node = self._progress.nodes[dataset.name.key]
         if dataset.sink is not None:
             sink_path(dataset, self.catalog)
-            self._nodes[dataset.name.key] = replace(node, kind=kind, columns=())
+            self._progress.nodes[dataset.name.key] = replace(node, kind=kind, columns=())
             return AnalyzedDataset(dataset, kind, StructType(), tuple(flows))
-        code, found = [f.flow for f in flows], [f.schema for f in flows]
-        schema = checks.table_schema(dataset, kind, code, found, stored, self.spark, has_run=self.ever_run)
+        found = [f.schema for f in flows]
+        schema = checks.table_schema(dataset, kind, found, stored, self.spark, has_run=self.ever_run)
         columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
-        self._nodes[dataset.name.key] = Node(
+        self._progress.nodes[dataset.name.key] = Node(
             node.name, kind, node.inputs, node.external, node.flows, columns, dataset.expectations, dataset.where
         )
         return AnalyzedDataset(dataset, kind, schema, tuple(flows))
@@ -263,7 +249,7 @@ class Analyzer:
         result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query_or_past(dataset, flow, reader, frames))
         found = frames[0].schema if frames else StructType()
         node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
-        before = self._nodes.get(dataset.name.key)
+        before = self._progress.nodes.get(dataset.name.key)
         if before is not None:
             node = Node(
                 node.name,
@@ -275,28 +261,28 @@ class Analyzer:
                 node.expectations,
                 node.where,
             )
-        self._nodes[dataset.name.key] = node
+        self._progress.nodes[dataset.name.key] = node
         return result
 
-    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
+    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader, frames: list[DataFrame]) -> AnalyzedFlow:
         """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (DS-9)."""
         try:
             return self._query(dataset, flow, reader, frames)
-        except Exception:
+        except Exception:  # raised by a function of the user's, or by Spark about its query
             stored = self.stored.get(dataset.name.key)
             runs_once = flow.once or (flow.changes is not None and flow.changes.once)
             if stored is None or not runs_once or not self.has_run(flow):
                 raise
-            self.notices.setdefault(flow.name, []).append(Notice("it has run; a full refresh could not run it again as it is", flow.where))
+            self.found.notice(flow, Notice("it has run; a full refresh could not run it again as it is", flow.where))
             frames.clear()
             columns = StructType.fromJson(json.loads(stored.columns)) if stored.columns else StructType()
             return AnalyzedFlow(flow, False, columns, None, "", None)
 
-    def _query(self, dataset: Dataset, flow: Flow, reader: StandInReader, frames: list[DataFrame]) -> AnalyzedFlow:
+    def _query(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader, frames: list[DataFrame]) -> AnalyzedFlow:
         of_views = self._settings_of_views(dataset, flow, reader)
         with reading(reader), self._configured(dataset, flow, of_views):
             frame, changes = self._called(dataset, flow, reader)
-            self.notices.setdefault(flow.name, []).extend(reader.notices)
+            self.found.notice(flow, *reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
             self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
@@ -305,25 +291,28 @@ class Analyzer:
             check_changes(changes, frame)
             if dataset.cluster_by:
                 text = "cluster_by has no effect on a change table here: its rows lie as the changes leave them"
-                self.notices[flow.name].append(Notice(text, dataset.where))
+                self.found.notice(flow, Notice(text, dataset.where))
             if look_up(dataset.table_properties, TOMBSTONES) is not None and keeps_events(changes):
                 text = f"{TOMBSTONES} has no effect here: the table is computed from all events of a key, which are kept"
-                self.notices[flow.name].append(Notice(text, dataset.where))
+                self.found.notice(flow, Notice(text, dataset.where))
             shape = layout(changes, frame)
             identity.check(changes, shape, self.made_with(dataset.name.key) if dataset.name.key in self.stored else None)
             columns = shape.visible
         if frame.isStreaming:
             if dataset.sink is not None:
-                checks.check_sink_stream(self.stubs, dataset, flow, frame)
-                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, of_views=of_views)
+                checks.check_sink_stream(self.placeholders, dataset, flow, frame)
+                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.placeholders), "", None, of_views=of_views)
             others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
-            complete = checks.runs_complete(self.stubs, dataset, flow, others, frame)
-            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.stubs), "", None, complete, of_views=of_views)
-        always = "its function looks at rows" if reader.acts else never_skippable(frame, self.stubs)
-        fingerprint, outside = self._fingerprint(dataset, frame, of_views), tuple(reader.outside)
-        return AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views)
+            complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
+            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.placeholders), "", None, complete, of_views=of_views)
+        always = "its function looks at rows" if reader.acts else never_skippable(frame, self.placeholders)
+        fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
+        outside = tuple(reader.outside)
+        return AnalyzedFlow(
+            flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, earlier_fingerprint=earlier
+        )
 
-    def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> Mapping[str, str]:
+    def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:
         """The settings of the views that a flow reads, which it takes over; a look for them costs a call of its function (LG-20).
 
         Raises VIEW_SETTINGS_DIFFER.
@@ -334,7 +323,7 @@ class Analyzer:
             self._called(dataset, flow, reader)
         own = {**dataset.spark_conf, **flow.spark_conf}
         found, told = view_settings(self._views_read(reader.reads.values()), own)
-        self.notices.setdefault(flow.name, []).extend(Notice(text, flow.where) for text in told)
+        self.found.notice(flow, *(Notice(text, flow.where) for text in told))
         reader.begin_again()
         return found
 
@@ -347,10 +336,10 @@ class Analyzer:
             known = self.catalog.datasets.get(key)
             if known is not None and known.kind is Kind.VIEW and key not in found:
                 found[key] = known
-                waiting += [name.key for name in self._nodes[key].inputs] if key in self._nodes else []
+                waiting += [name.key for name in self._progress.nodes[key].inputs] if key in self._progress.nodes else []
         return [found[key] for key in sorted(found)]
 
-    def _called(self, dataset: Dataset, flow: Flow, reader: StandInReader) -> tuple[DataFrame, ChangeSpec | None]:
+    def _called(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> tuple[DataFrame, ChangeSpec | None]:
         """`_rows`, once more if the function asks for rows (decision 0019)."""
         found = None
         with suppress(actions.RowsAsked):
@@ -371,7 +360,7 @@ class Analyzer:
         spec = flow.changes
         if spec is None or not callable(spec.snapshots):
             return rows_of(flow), spec
-        given = copy_of(called(spec.snapshots, None))
+        given = copy_of(call_user_code(spec.snapshots, None))
         if given is not None:
             return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))
         stored = self.stored.get(dataset.name.key)
@@ -386,34 +375,41 @@ class Analyzer:
         known = {f.name: f for f in columns.fields}
         fields = [f for name, f in known.items() if spec.scd_type == 1 or name not in (START, END)]
         sequence = known[START].dataType if spec.scd_type == 2 and START in known else LongType()
-        return self.stubs.frame("", StructType(fields), streaming=False), replace(spec, sequence_by=F.lit(None).cast(sequence))
+        return self.placeholders.frame("", StructType(fields), streaming=False), replace(spec, sequence_by=F.lit(None).cast(sequence))
 
     @contextmanager
     def _configured(self, dataset: Dataset, flow: Flow, of_views: Mapping[str, str]) -> Iterator[None]:
         """The settings of this dataset and flow; those of a reader of it, which is being analysed at the same time, do not count."""
         conf = {**of_views, **dataset.spark_conf, **flow.spark_conf}
-        if not conf and not self._conf_depth:
+        if not conf and not self._progress.configured:
             yield
             return
-        self._conf_depth += 1
+        self._progress.configured += 1
         try:
             with flow_session(self.spark, conf):
                 told = [Notice(text, flow.where) for text in settings.apply(self.spark.conf, conf)]
-                self.notices.setdefault(flow.name, []).extend(told)
+                self.found.notice(flow, *told)
                 yield
         finally:
-            self._conf_depth -= 1
+            self._progress.configured -= 1
 
-    def _fingerprint(self, dataset: Dataset, frame: DataFrame, of_views: Mapping[str, str]) -> str:
+    def _fingerprints(self, dataset: Dataset, frame: DataFrame, of_views: Mapping[str, str]) -> tuple[str, str]:
+        """What a view's rows depend on besides the rows that it reads, as a digest: in the present form, and in the earlier one."""
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
         table = [dataset.partition_cols, checks.declared_types(dataset, self.spark)]  # the rest changes no row (TP-1)
+        once = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
         made = self.spark.settings_of_code()
         conf = {**of_views, **dataset.spark_conf, **({"": dict(made)} if made else {})}
-        parts = [plan_text(frame), rules, table, conf, dict(self.parameters), VERSION, self.spark.version]
-        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+        plan, parameters = plan_text(frame), dict(self.parameters)
 
-    def _reader(self, flow: Flow) -> StandInReader:
-        return StandInReader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
+        def digest(of_table: list[Any]) -> str:
+            parts = [plan, rules, of_table, conf, parameters, VERSION, self.spark.version]
+            return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+        return digest(table), digest(once)
+
+    def _reader(self, flow: Flow) -> PlaceholderReader:
+        return PlaceholderReader(self.spark, self.catalog, label=flow.name, analyzer=self, flow=flow)
 
     def _node(
         self, dataset: Dataset, kind: Kind, schema: StructType, reads: Mapping[tuple[str, bool], TableName], external: Mapping[str, None]
@@ -435,29 +431,29 @@ class Analyzer:
             return work()
         except _Unusable as unusable:
             failure = unusable.failure
-        except Exception as error:
+        except Exception as error:  # raised by a function of the user's, or by Spark about its query
             failure = self._filed(error, dataset, flow)
         if failure is not None:
-            self.failures.setdefault(dataset.name.key, failure)
+            self.found.failures.setdefault(dataset.name.key, failure)
         return None
 
     def _is_uncertain(self, dataset: Dataset) -> bool:
-        return not self.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._stack)})
+        return not self.found.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._progress.stack)})
 
     def _raise_or_keep(self, dataset: Dataset, problems: list[LakeletError]) -> None:
         """Keep the mistakes in the rules of a dataset; those in uncertain columns are a matter of the run."""
         if problems and self._is_uncertain(dataset):
             raise problems[0]
-        self.errors += problems
+        self.found.errors.extend(problems)
 
     def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
         """Record a mistake of the definition; give back what only the run is to report."""
         problem = coded(error, dataset, flow)
         if problem.code == "SCHEMA_OUTGROWN":
-            self.notices.setdefault(flow.name, []).append(Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
+            self.found.notice(flow, Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
         if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):
             return problem
-        self.errors.append(problem)
+        self.found.errors.append(problem)
         return None
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BooleanType, NullType, StructType
 
-from lakelet.analysis.plan_facts import Stubs, aggregates_all
+from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice
@@ -24,6 +24,7 @@ from lakelet.spark.errors.diagnosis import first_line, unresolved_nearest, witho
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.declared import unenforceable
 from lakelet.storage.root import StoredDataset
 
 # ---------------------------------------------------------------------------------------------------------------- kinds
@@ -74,20 +75,20 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
             where=foreign[0].where,
             todo="Flows write to streaming tables only.",
         )
-    if stored is not None and stored.kind != kind.value:
+    if stored is not None and stored.kind is not kind:
         raise LakeletError(
             "KIND_CHANGED",
-            f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.value.replace('_', ' ')}",
+            f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.replace('_', ' ')}",
             where=dataset.where,
             dataset=str(dataset.name),
             todo=f"Change it back, give it another name, or replace its rows: lakelet run --full-refresh {dataset.name}",
         )
 
 
-def check_sink_stream(stubs: Stubs, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
+def check_sink_stream(placeholders: Placeholders, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
     """Raise STREAM_QUERY_REFUSED for a query whose result cannot be sent to a sink row by row, or as updates where the flow says so."""
     try:
-        stubs.check_sent(frame._jdf.queryExecution().analyzed(), update=flow.update)
+        placeholders.check_sent(frame._jdf.queryExecution().analyzed(), update=flow.update)
     except AnalysisException as problem:
         mode = "update flow" if flow.update else "append flow"
         raise LakeletError(
@@ -102,25 +103,25 @@ def check_sink_stream(stubs: Stubs, dataset: Dataset, flow: Flow, frame: DataFra
         ) from None
 
 
-def runs_complete(stubs: Stubs, dataset: Dataset, flow: Flow, others: Sequence[Flow], frame: DataFrame) -> bool:
+def runs_complete(placeholders: Placeholders, dataset: Dataset, flow: Flow, others: Sequence[Flow], frame: DataFrame) -> bool:
     """Whether a streaming query is maintained in complete mode: its whole result replaces the table in every micro-batch.
 
     False for what can be appended. `others`: the further flows into the table. Raises STREAM_QUERY_REFUSED for what can be neither.
     """
     plan = frame._jdf.queryExecution().analyzed()
-    refused = _mode_problem(stubs, plan, complete=False)
+    refused = _mode_problem(placeholders, plan, complete=False)
     if refused is None:
         return False
-    problem = _complete_problem(stubs, plan, flow, others, refused)
+    problem = _complete_problem(placeholders, plan, flow, others, refused)
     if problem is None:
         return True
     what = "this streaming query can run neither by appending rows nor by replacing the table's content"
     raise LakeletError("STREAM_QUERY_REFUSED", what, where=flow.where, dataset=str(dataset.name), why=problem[0], todo=problem[1])
 
 
-def _complete_problem(stubs: Stubs, plan: Any, flow: Flow, others: Sequence[Flow], refused: str) -> tuple[str, str] | None:
+def _complete_problem(placeholders: Placeholders, plan: Any, flow: Flow, others: Sequence[Flow], refused: str) -> tuple[str, str] | None:
     """Why a plan cannot run in complete mode, and the remedy. `refused`: why it cannot be appended."""
-    neither = _mode_problem(stubs, plan, complete=True)
+    neither = _mode_problem(placeholders, plan, complete=True)
     if neither is not None and _NEEDS_OTHER_MODE not in refused:
         return refused, "Compute this in a materialized view, which reads its inputs as batches."
     if neither is not None:
@@ -136,12 +137,13 @@ def _complete_problem(stubs: Stubs, plan: Any, flow: Flow, others: Sequence[Flow
     return None
 
 
+_UNENFORCED = "spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled"
 _NEEDS_OTHER_MODE = "STREAMING_OUTPUT_MODE"
 
 
-def _mode_problem(stubs: Stubs, plan: Any, *, complete: bool) -> str | None:
+def _mode_problem(placeholders: Placeholders, plan: Any, *, complete: bool) -> str | None:
     try:
-        stubs.check_mode(plan, complete=complete)
+        placeholders.check_mode(plan, complete=complete)
     except AnalysisException as problem:
         return first_line(problem)
     return None
@@ -153,7 +155,6 @@ def _mode_problem(stubs: Stubs, plan: Any, *, complete: bool) -> str | None:
 def table_schema(
     dataset: Dataset,
     kind: Kind,
-    flows: Sequence[Flow],
     found: Sequence[StructType],
     stored: StoredDataset | None,
     spark: SparkSession,
@@ -167,7 +168,7 @@ def table_schema(
     """
     declared = dataset.schema is not None
     result = _declared_schema(dataset, found, spark, has_run) if declared else _merged_schema(dataset, kind, found, stored)
-    if not column_mapping.automatic(dataset, flows):
+    if not column_mapping.automatic(dataset):
         code = "SCHEMA_OUTGROWN" if has_run else "SCHEMA_MISMATCH"
         refused = column_mapping.refused(result, dataset.table_properties, code=code, dataset=str(dataset.name), where=dataset.where)
         if refused is not None:
@@ -212,6 +213,8 @@ def _declared_schema(dataset: Dataset, found: Sequence[StructType], spark: Spark
             why=first_line(problem),
             todo="Write it like schema=\"id BIGINT NOT NULL, name STRING COMMENT 'who'\".",
         ) from None
+    if refused := _unenforced(dataset, declared, spark):
+        raise refused
     outgrown = [schemas.outgrown_error(declared, schema, dataset=str(dataset.name), where=dataset.where) for schema in found]
     if has_run and any(outgrown):
         raise next(filter(None, outgrown))
@@ -226,6 +229,21 @@ def _declared_schema(dataset: Dataset, found: Sequence[StructType], spark: Spark
             todo="Change the schema argument or the query.",
         )
     return declared
+
+
+def _unenforced(dataset: Dataset, declared: StructType, spark: SparkSession) -> LakeletError | None:
+    """The error for NOT NULL where Delta cannot enforce it (TP-23); None where there is none, or the configuration says to leave it out."""
+    found = list(unenforceable(declared))
+    if not found or str(spark.conf.get(_UNENFORCED, "false")).lower() == "true":
+        return None
+    return LakeletError(
+        "SCHEMA_MISMATCH",
+        f"NOT NULL is declared for {', '.join(found)}, inside of an array or map, where Delta does not enforce it",
+        dataset=str(dataset.name),
+        where=dataset.where,
+        todo="Leave it out of the schema and write an expectation, such as forall(items, x -> x.id IS NOT NULL). With "
+        f"{_UNENFORCED}=true in the pipeline's configuration it is accepted, without effect.",
+    )
 
 
 def _check_columns(dataset: Dataset, schema: StructType) -> None:
@@ -247,9 +265,9 @@ def _check_columns(dataset: Dataset, schema: StructType) -> None:
         )
 
 
-def mapping_notices(tables: Sequence[tuple[Dataset, Sequence[Flow], StructType]]) -> list[Notice]:
+def mapping_notices(tables: Sequence[tuple[Dataset, StructType]]) -> list[Notice]:
     """What Databricks needs for the tables that have column mapping, or get it, without declaring it."""
-    found = [(d, list(column_mapping.odd_names(schema))) for d, flows, schema in tables if column_mapping.automatic(d, flows)]
+    found = [(d, list(column_mapping.odd_names(schema))) for d, schema in tables if column_mapping.automatic(d)]
     odd = {str(dataset.name): names for dataset, names in found if names}
     first = next((dataset.where for dataset, names in found if names), None)
     return [Notice(column_mapping.needed(odd), first)] if first is not None else []

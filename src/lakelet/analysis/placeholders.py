@@ -1,21 +1,23 @@
-"""What a dataset's function reads while it is analysed: stand-ins with the right columns and no rows, unless it asks for rows."""
+"""What a dataset's function reads while it is analysed: placeholders with the right columns and no rows, unless it asks for rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis import actions, stream_sources
+from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
+from lakelet.analysis.plan_facts import Placeholders
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
-from lakelet.config.named_tables import mark
+from lakelet.config.named_tables import files_fingerprint
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.spark.names.file_states import STATES
@@ -26,25 +28,43 @@ from lakelet.storage.delta import schemas
 _ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 
 
+class Resolver(Protocol):
+    """Knows what the datasets that are read turn out to be, and opens what is not a dataset of the pipeline."""
+
+    @property
+    def strict(self) -> bool: ...
+    @property
+    def found(self) -> Findings: ...
+    @property
+    def placeholders(self) -> Placeholders: ...
+    @property
+    def open_source(self) -> OpenSource: ...
+    @property
+    def open_rows(self) -> OpenRows: ...
+    def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
+    def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
+    def entering(self, dataset: Dataset) -> AbstractContextManager[None]: ...
+
+
 @dataclass
-class StandInReader(QueryReader):
+class PlaceholderReader(QueryReader):
     """Answers the reads of one call; `analyzer` knows what the datasets that are read turn out to be."""
 
-    analyzer: Any = None
-    flow: Flow | None = None
+    analyzer: Resolver = field(kw_only=True)
+    flow: Flow = field(kw_only=True)
     opened: dict[str, int] = field(default_factory=dict)
     outside: dict[str, None] = field(default_factory=dict)
     acts: bool = False  # the function asks for rows of tables
     blind: bool = False  # some of them have none yet
 
     def acted(self, action: str, frame: DataFrame, where: Location) -> None:
-        """Note an action of the function; the first one on a stand-in ends the call, which is made again on the rows that are stored."""
-        changes = self.flow.changes if self.flow else None
+        """Note an action of the function; the first one on a placeholder ends the call, which is made again on the rows that are stored."""
+        changes = self.flow.changes
         if changes is not None and callable(changes.snapshots):
             return  # a function that gives snapshots may look for them
         if self.analyzer.strict:
             raise actions.refused(action, where)
-        if not self.acts and not frame.isStreaming and self.analyzer.stubs.stands_in(frame):
+        if not self.acts and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
             self.acts = True
             raise actions.RowsAsked
         self.notices.append(Notice(_ACTED.format(action=action), where))
@@ -62,34 +82,31 @@ class StandInReader(QueryReader):
             if rows is not None:
                 return schemas.conformed(rows, schema)
             self.blind = True
-            self.analyzer.uncertain.add(self.flow.target.key if self.flow else "")
+            self.analyzer.found.uncertain.add(self.flow.target.key)
         if feed:
-            self.catalog.feeds.add(dataset.name.key)
+            self.catalog.reads.feeds.add(dataset.name.key)
             schema = StructType([*schema.fields, *change_feed.COLUMNS])
         copy = self.opened[dataset.name.key] = self.opened.get(dataset.name.key, -1) + 1
-        empty: DataFrame = self.analyzer.stubs.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
-        return empty
+        return self.analyzer.placeholders.frame(dataset.name.key, schema, streaming=streaming, copy=copy)
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
-        aliased: DataFrame = self.analyzer.stubs.aliased(frame, name)
-        return aliased
+        return self.analyzer.placeholders.aliased(frame, name)
 
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:
         found = self.analyzer.usable(dataset)
         complete = any(f.complete for f in found.flows)
         # The source of a change flow is read by the engine, unless a view's function does it.
-        own = self.flow is not None and self.flow.changes is not None and not self._scopes
-        where = self.flow.where if self.flow is not None and own else caller_location()
+        own = self.flow.changes is not None and not self._scopes
+        where = self.flow.where if own else caller_location()
         flows = self.catalog.flows[dataset.name.key]
         text = stream_sources.check_streamed(dataset, found.kind, flows, options, complete=complete, where=where)
         if found.kind is Kind.MATERIALIZED_VIEW or any(f.changes is not None for f in flows):
-            self.catalog.streamed.add(dataset.name.key)
+            self.catalog.reads.streamed.add(dataset.name.key)
         if text:
             self.notices.append(Notice(text, where))
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
-        frame: DataFrame = self.analyzer.open_source(self.flow, number, spec, self.analyzer.stubs)
-        return frame
+        return self.analyzer.open_source(self.flow, number, spec, self.analyzer.placeholders)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.
@@ -97,9 +114,9 @@ class StandInReader(QueryReader):
 
     def opened_outside(self, key: str, frame: DataFrame) -> None:
         table = named().by_key(key)
-        if table is not None and mark(table) is not None:
+        if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
-            self.analyzer.stubs.carries_version(frame)
+            self.analyzer.placeholders.carries_version(frame)
 
     def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         self.analyzer.view_seen(dataset, frame, reads)

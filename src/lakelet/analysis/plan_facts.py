@@ -20,11 +20,11 @@ _WHOLE_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
 _EPOCH_DAY = datetime.date(1970, 1, 1)
 
 
-class Stubs:
-    """Stand-ins for tables during analysis: relations without rows that have the right columns, batch or streaming.
+class Placeholders:
+    """Placeholders for tables during analysis: relations without rows that have the right columns, batch or streaming.
 
     A pipeline may have hundreds of queries, and each word with Java costs a fraction of a millisecond: classes are looked up once, and a
-    table has one stand-in for all queries (a second one where a query reads it twice).
+    table has one placeholder for all queries (a second one where a query reads it twice).
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -66,7 +66,7 @@ class Stubs:
         return made[2]
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
-        """`frame.alias(name)`, made once for a stand-in, which many queries read."""
+        """`frame.alias(name)`, made once for a placeholder, which many queries read."""
         if id(frame) not in self._standing:
             return frame.alias(name)
         known = self._aliases.get((id(frame), name))
@@ -89,8 +89,8 @@ class Stubs:
         """Raise AnalysisException for an analysed streaming plan that cannot run in append mode, or in `update` mode."""
         self._check(plan, self._update if update else self._modes[False])
 
-    def stands_in(self, frame: DataFrame) -> bool:
-        """Whether a query reads a stand-in."""
+    def is_placeholder(self, frame: DataFrame) -> bool:
+        """Whether a query reads a placeholder."""
         return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
 
     def carries_version(self, frame: DataFrame) -> None:
@@ -126,10 +126,10 @@ class StreamPlan:
     aggregates: bool = False
 
 
-def stream_plan(frame: DataFrame, stubs: Stubs) -> StreamPlan:
+def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
-    leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], stubs, names))
+    leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], placeholders, names))
     processor = any(name.startswith("TransformWithState") for name in names)
     return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES))
 
@@ -142,19 +142,21 @@ def aggregates_all(node: Any) -> bool:
     return children.size() > 0 and all(aggregates_all(children.apply(i)) for i in range(children.size()))
 
 
-def _walk(node: Any, filters: list[Any], stubs: Stubs, names: set[str]) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:
+def _walk(
+    node: Any, filters: list[Any], placeholders: Placeholders, names: set[str]
+) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:
     if not node.isStreaming():
         return
     name = node.nodeName()
     names.add(name)
     children = node.children()
     if not children.size():
-        yield stubs.key_of(node), equality_filter(filters)
+        yield placeholders.key_of(node), equality_filter(filters)
     elif name == "Filter":
-        yield from _walk(children.apply(0), [*filters, node.condition()], stubs, names)
+        yield from _walk(children.apply(0), [*filters, node.condition()], placeholders, names)
     else:
         for i in range(children.size()):
-            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], stubs, names)
+            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], placeholders, names)
 
 
 def equality_filter(conditions: Sequence[Any]) -> dict[str, frozenset[str]]:
@@ -255,7 +257,7 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield from _nodes(children.apply(i))
 
 
-def never_skippable(frame: DataFrame, stubs: Stubs) -> str | None:
+def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
     """Why the result may differ although no input table changed, as a clause; None if it cannot (design: skipping)."""
     jvm: Any = frame.sparkSession._jvm
     plan = frame._jdf.queryExecution().analyzed()
@@ -267,7 +269,7 @@ def never_skippable(frame: DataFrame, stubs: Stubs) -> str | None:
     if not plan.deterministic():
         return "it is not deterministic"
     for leaf in _leaves(plan):
-        if not stubs.has_version(leaf) and (
+        if not placeholders.has_version(leaf) and (
             leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size())
         ):
             return "it reads data that carries no version"

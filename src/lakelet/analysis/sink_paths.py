@@ -42,7 +42,7 @@ def sink_path(dataset: Dataset, catalog: Catalog) -> str:
         )
     named = named_tables.named().by_key(sink.table.key)
     if named is not None:
-        return named.place
+        return named.path
     own, other = new_table_path(sink.table), catalog.other_tables.get(sink.table.key)
     return own if other is None or other.endswith(f"/{own}") else other
 

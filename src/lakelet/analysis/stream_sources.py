@@ -18,7 +18,7 @@ _IN_A_VIEW = "as a batch, in a materialized view"
 def check_streamed(
     dataset: Dataset, kind: Kind, flows: Sequence[Flow], options: Mapping[str, str], *, complete: bool, where: Location
 ) -> str | None:
-    """What a stream over the rows of `dataset` is to be told, or None. `complete`: the table is replaced by each of its micro-batches.
+    """Return the notice for a stream over the rows of `dataset`, or None. `complete`: the table is replaced by each of its micro-batches.
 
     Raises STREAM_SOURCE_UPDATED, at `where`, for a replaced table unless an option takes its changes, and for a change table if one does.
     """

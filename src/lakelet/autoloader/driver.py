@@ -91,12 +91,12 @@ class AutoLoaderSource:
         return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
     def read_stream(
-        self, spark: SparkSession, *, name: str, evolve_here: bool = False, settled: str | None = None, changing: bool = False
+        self, spark: SparkSession, *, name: str, evolve_here: bool = False, committed: str | None = None, changing: bool = False
     ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
         The observation has the fields records, rescued, corrupt, first_file, first_line. The data source must be registered.
-        `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `settled`: the Spark offset
+        `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `committed`: the Spark offset
         up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`).
         """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
@@ -108,7 +108,7 @@ class AutoLoaderSource:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
         self._note_location(self._state)
         description = self.reader_spec(
-            parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here, settled=batch_of(settled), changing=changing
+            parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here, committed=batch_of(committed), changing=changing
         )
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()

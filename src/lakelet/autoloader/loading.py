@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.text import option_text
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
@@ -13,23 +15,23 @@ if TYPE_CHECKING:
 FORMAT = "cloudfiles"
 
 
-def said_to(reader: Any) -> dict[str, Any]:
-    """What user code gave a reader so far: format, schema, options."""
-    said: dict[str, Any] = reader.__dict__.setdefault("_lakelet_said", {})
-    return said
+def reader_arguments(reader: Any) -> dict[str, Any]:
+    """Return what user code gave a reader so far: format, schema, options."""
+    arguments: dict[str, Any] = reader.__dict__.setdefault("_lakelet_arguments", {})
+    return arguments
 
 
-def remembering(name: str) -> Callable[[Any], Any]:
+def capturing(name: str) -> Callable[[Any], Any]:
     """Wrap a builder method so that its argument is known when `load` is called."""
 
     def make(original: Any) -> Any:
         def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            said = said_to(self)
+            seen = reader_arguments(self)
             if name in ("format", "schema"):
-                said[name] = args[0] if args else next(iter(kwargs.values()))
+                seen[name] = args[0] if args else next(iter(kwargs.values()))
             else:
                 given = kwargs if name == "options" else {_argument(args, kwargs, 0, "key"): _argument(args, kwargs, 1, "value")}
-                said.setdefault("options", {}).update({k: option_text(v) for k, v in given.items() if v is not None})
+                seen.setdefault("options", {}).update({k: option_text(v) for k, v in given.items() if v is not None})
             return original(self, *args, **kwargs)
 
         return method
@@ -39,12 +41,7 @@ def remembering(name: str) -> Callable[[Any], Any]:
 
 def given_options(reader: Any, options: Mapping[str, Any]) -> dict[str, str]:
     """The options of a reader together with those of its `load` call."""
-    return {**said_to(reader).get("options", {}), **{k: option_text(v) for k, v in options.items() if v is not None}}
-
-
-def option_text(value: Any) -> str:
-    """An option's value as Spark writes it."""
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return {**reader_arguments(reader).get("options", {}), **{k: option_text(v) for k, v in options.items() if v is not None}}
 
 
 def pop_path(options: dict[str, str]) -> str | None:

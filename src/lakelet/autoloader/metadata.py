@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
 from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL, FilePart
+from lakelet.base.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -60,7 +61,7 @@ def _counts(_: Any) -> tuple[Column, ...]:
 
 
 def dry_stream(schema: StructType, make: Callable[[StructType], DataFrame], spark: SparkSession) -> DataFrame:
-    """A stand-in for `read_stream`: the same columns, `_metadata` among them, over what `make` returns for them. It counts nothing."""
+    """A placeholder for `read_stream`: the same columns, `_metadata` among them, over what `make` returns for them. It counts nothing."""
     columns = [StructField(field.name, field.dataType, True) for field in schema.fields]
     if _has_own_metadata(schema):
         return make(StructType(columns))
@@ -101,10 +102,10 @@ def _variant(field: StructField) -> str:
     """The SQL of a column; text that is no JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant."""
     from pyspark.sql.types import VariantType
 
-    quoted = f"`{field.name.replace('`', '``')}`"
+    name = quoted(field.name)
     if not isinstance(field.dataType, VariantType):
-        return quoted
-    return f"coalesce(try_parse_json({quoted}), cast({quoted} AS VARIANT)) AS {quoted}"
+        return name
+    return f"coalesce(try_parse_json({name}), cast({name} AS VARIANT)) AS {name}"
 
 
 def _hide_last(df: DataFrame, spark: SparkSession) -> DataFrame:

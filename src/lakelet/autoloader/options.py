@@ -98,8 +98,43 @@ class Options:
     notices: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Values:
+    """The checked options of a call, by lower-case key without prefix.
+
+    given_cloud, given_plain: as they were written. cloud: of cloudFiles. plain: of every file source. of_format: of the format alone.
+    """
+
+    format: Format
+    given_cloud: Mapping[str, str]
+    given_plain: Mapping[str, str]
+    cloud: Mapping[str, Any]
+    plain: Mapping[str, Any]
+    of_format: Mapping[str, Any]
+
+
 def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     """Check every option of a reader call. Raises LakeletError naming the key, never the value of an unknown or credential key."""
+    values = _values(spec)
+    cloud = values.cloud
+    clean = clean_source(cloud, spec)
+    if spec.schema is not None:
+        values.format.check_schema(spec.schema, spec.where)
+    return Options(
+        format=values.format,
+        reader=_reader_spec(values, clean, spec, confs),
+        schema_location=cloud["schemalocation"],
+        hints=cloud["schemahints"] or None,
+        include_existing=cloud["includeexistingfiles"],
+        sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
+        sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
+        clean=clean,
+        notices=(*_notices(values.given_cloud, values.given_plain, values.format), *clean_notices(values.given_cloud, clean)),
+    )
+
+
+def _values(spec: SourceSpec) -> _Values:
+    """The options of a call, each checked by itself, and for those that exclude each other."""
     given_cloud, given_plain = _split(spec.options)
     format = _format(given_cloud, spec)
     validate = _read(CLOUD["validateoptions"], given_cloud, spec, "cloudFiles.")
@@ -108,22 +143,25 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     own = by_key(format.options)
     cloud = {key: _read(option, given_cloud, spec, "cloudFiles.") for key, option in CLOUD.items()}
     plain = {key: _read(option, given_plain, spec) for key, option in PLAIN.items()}
-    format_options = {key: _read(option, given_plain, spec) for key, option in own.items()}
+    of_format = {key: _read(option, given_plain, spec) for key, option in own.items()}
     if validate:
         _check_conflicts(given_cloud, spec)
-    problem = format.check(format_options)
+    problem = format.check(of_format)
     if problem:
         raise LakeletError("CF_INCONSISTENT_OPTIONS", problem, where=spec.where)
-    clean = clean_source(cloud, spec)
+    return _Values(format, given_cloud, given_plain, cloud, plain, of_format)
+
+
+def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, confs: Mapping[str, str]) -> ReaderSpec:
+    """What readers need of the options. Raises CF_INCONSISTENT_OPTIONS for an evolution mode that does not go with the others."""
+    format, cloud, plain, format_options = values.format, values.cloud, values.plain, values.of_format
     explicit = spec.schema is not None
-    if spec.schema is not None:
-        format.check_schema(spec.schema, spec.where)
     mode = _mode(cloud["schemaevolutionmode"], format, explicit, spec)
     if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
     zone = plain["timezone"] or confs.get("spark.sql.session.timeZone") or "UTC"
-    reader = ReaderSpec(
+    return ReaderSpec(
         path=spec.path,
         state="",
         format=format.name,
@@ -147,8 +185,8 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         max_bytes=cloud["maxbytespertrigger"],
         name_glob=plain["pathglobfilter"],
         hidden_segments=_regex(plain["ignoredpathsegmentregex"], spec),
-        modified_after=_moment(given_plain, "modifiedAfter", zone, spec),
-        modified_before=_moment(given_plain, "modifiedBefore", zone, spec),
+        modified_after=_moment(values.given_plain, "modifiedAfter", zone, spec),
+        modified_before=_moment(values.given_plain, "modifiedBefore", zone, spec),
         strict_glob=cloud["usestrictglobber"],
         recursive=plain["recursivefilelookup"],
         partition_columns=_names(cloud["partitioncolumns"]),
@@ -158,17 +196,6 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         schema_location=cloud["schemalocation"] or "",
         clean=None if clean is None else asdict(clean),
         hints=cloud["schemahints"] or "",
-    )
-    return Options(
-        format=format,
-        reader=reader,
-        schema_location=cloud["schemalocation"],
-        hints=cloud["schemahints"] or None,
-        include_existing=cloud["includeexistingfiles"],
-        sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
-        sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
-        clean=clean,
-        notices=(*_notices(given_cloud, given_plain, format), *clean_notices(given_cloud, clean)),
     )
 
 

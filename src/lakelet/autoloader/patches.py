@@ -10,7 +10,7 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.alone import SOURCE_CONFS, open_alone
-from lakelet.autoloader.loading import FORMAT, given_options, pop_path, remembering, said_to, struct_of
+from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
 from lakelet.autoloader.options import batch_usage
 from lakelet.autoloader.spec import SPEC_OPTION
 from lakelet.base.active import in_pipeline
@@ -24,7 +24,7 @@ _numbers = itertools.count()
 
 def _stream_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        said, given = said_to(self), given_options(self, options)
+        said, given = reader_arguments(self), given_options(self, options)
         ours = str(format or said.get("format")).lower() == FORMAT and SPEC_OPTION not in given
         if not ours or in_pipeline():
             frame: DataFrame = original(self, path, format, schema, **options)
@@ -40,7 +40,7 @@ def _stream_load(original: Any) -> Any:
 
 def _batch_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        if str(format or said_to(self).get("format")).lower() == FORMAT and not in_pipeline():
+        if str(format or reader_arguments(self).get("format")).lower() == FORMAT and not in_pipeline():
             raise batch_usage()
         frame: DataFrame = original(self, path, format, schema, **options)
         return frame
@@ -95,9 +95,9 @@ _READER, _STREAM = "pyspark.sql.readwriter.DataFrameReader", "pyspark.sql.stream
 _KNOWS = "pyspark hands it to Java and forgets it; `load` has to know it"
 
 STAND_ALONE: tuple[Patch, ...] = (
-    *(Patch(_STREAM, name, without_context(remembering(name)), _KNOWS, "2.0.0") for name in ("format", "schema", "option", "options")),
+    *(Patch(_STREAM, name, without_context(capturing(name)), _KNOWS, "2.0.0") for name in ("format", "schema", "option", "options")),
     Patch(_STREAM, "load", without_context(_stream_load), "a stream of cloudFiles has _metadata and VARIANT columns", "2.0.0"),
-    Patch(_READER, "format", without_context(remembering("format")), _KNOWS, "1.4.0"),
+    Patch(_READER, "format", without_context(capturing("format")), _KNOWS, "1.4.0"),
     Patch(_READER, "load", without_context(_batch_load), "cloudFiles cannot be read as a batch", "1.4.0"),
     Patch("pyspark.core.context.SparkContext", "stop", without_context(_stop), "the replacements end with the application", "0.7.0"),
 )

@@ -88,8 +88,8 @@ class Planner:
         tables = [self._looked_at(batch) for batch in range(after + 1, up_to + 1)]
         files = pa.concat_tables([table for table, _ in tables]) if tables else self._ledger.planned(after, up_to)
         unsteady = frozenset().union(*(paths for _, paths in tables))
-        settled = up_to <= self._spec.settled
-        return spread(files, self._spec, checked=not (settled or self._spec.changing), unsteady=unsteady)
+        committed = up_to <= self._spec.committed
+        return spread(files, self._spec, checked=not (committed or self._spec.changing), unsteady=unsteady)
 
     def _looked_at(self, batch: int) -> tuple[Any, frozenset[str]]:
         """The entries of a batch as its files are now, and the paths of files that nobody waits for to stop changing.
@@ -100,7 +100,7 @@ class Planner:
         spec, entries = self._spec, self._ledger.planned(batch - 1, batch)
         files, _ = files_for(spec.path)
         replayed = self._first_planned is None or batch < self._first_planned
-        if batch <= spec.settled or not (replayed or isinstance(files, LocalFiles)):
+        if batch <= spec.committed or not (replayed or isinstance(files, LocalFiles)):
             return entries, frozenset()
         found, changed = look_again(files, entries, without_missing=spec.ignore_missing or (replayed and spec.mode == FAIL))
         if changed or len(found) < len(entries):

@@ -25,14 +25,14 @@ LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued valu
 
 @dataclass(frozen=True)
 class SourceSpec:
-    """What a user's reader call said: path, options as written, explicit schema, and where in the user's sources."""
+    """Arguments of a user's reader call: path, options as written, explicit schema, and the location of the call."""
 
     path: str
     options: Mapping[str, str] = field(repr=False)  # may hold credentials
     schema: StructType | None = None
     where: Location | None = None
-    detect: bool = False  # find the format out from the files (read_files without `format`)
-    batch: bool = False  # read everything once: the path may be a single file, nothing is remembered
+    detect: bool = False  # detect the format from the files (read_files without `format`)
+    batch: bool = False  # a batch read: the path may be a single file, no state is kept
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Pending:
-    """What a start of the source would read: new files, their bytes, how many files the listing saw, and what it took."""
+    """What the source would read if it was started: new files and their bytes; files and duration of the listing."""
 
     files: int
     bytes: int
@@ -102,9 +102,9 @@ class ReaderSpec:
     partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
-    evolve_here: bool = False  # no driver of ours looks after the query: the reader that meets new columns writes the next schema version
-    settled: int = -1  # batches up to this one are in the table: what is read of them again is not written
-    changing: bool = False  # files changed under earlier attempts: read each in one piece, whatever happens to it meanwhile
+    evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
+    committed: int = -1  # batches up to this one are in the table: what is read of them again is not written
+    changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 
     @property

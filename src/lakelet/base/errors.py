@@ -1,6 +1,6 @@
 """Every error Lakelet raises: what, where, why, what to do, under a stable code.
 
-The table `CODES` is the single list of codes; `docs/error-codes.md` is checked against it. Secrets are blotted out of every text.
+The table `CODES` is the single list of codes; `docs/error-codes.md` is checked against it. Secrets are redacted in every text.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LakeletError(Exception):
         todo: what the reader should do.
         nearest: names close to a misspelt one (see `nearest_names`).
 
-    `LakeletError(code, …)` makes an error of the kind that its code has: `DefinitionError`, `SourceError`, `ExpectationFailed`,
+    `LakeletError(code, …)` creates an error of the class in `CODES`: `DefinitionError`, `SourceError`, `ExpectationFailed`,
     `StateError`, `FlowError` or `MachineError`. The class pickles, so it survives worker processes.
     """
 
@@ -207,7 +207,7 @@ CODES: dict[str, CodeInfo] = {
     ),
     "MAP_TARGET_MISSING": CodeInfo(_I, "a path is to be read whose place by `--map` does not exist", SourceError),
     "TABLE_PLACE_MISSING": CodeInfo(_I, "a table is to be read whose place by `--table` does not exist", SourceError),
-    "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes anew each time it is loaded"),
+    "TABLE_NOT_KEPT": CodeInfo(_I, "a stream reads a table that code makes again each time it is loaded"),
     "TABLE_PLACE_UNREADABLE": CodeInfo(_I, "the place of a `--table` holds neither Delta nor Parquet, CSV, JSON or ORC", SourceError),
     "FILE_NOT_FOUND": CodeInfo(_I, "dbutils.fs was asked for a path that does not exist", SourceError),
     "WIDGET_UNKNOWN": CodeInfo(_I, "a widget was read that is neither defined nor a parameter"),
@@ -267,6 +267,7 @@ CODES: dict[str, CodeInfo] = {
     "USER_FUNCTION_FAILED": CodeInfo(_F, "a dataset's function raised an error while the update ran"),
     "HOOK_FAILED": CodeInfo(_F, "an event hook raised an error: a warning, the update goes on"),
     "SINK_HANDLER_FAILED": CodeInfo(_F, "the function of a foreach_batch_sink raised an error"),
+    "SINK_COLUMNS_REFUSED": CodeInfo(_F, "the table of a Delta sink does not take the names of columns"),
     "SINK_FORMAT_MISSING": CodeInfo(_F, "Spark does not have the data source that a sink names as its format"),
     "EXPECTATION_VIOLATION": CodeInfo(_F, "a row broke an expectation whose action is fail", ExpectationFailed),
     "CDC_NULL_KEY": CodeInfo(_F, "a change event has NULL in a key column"),
@@ -332,6 +333,7 @@ CODES: dict[str, CodeInfo] = {
     "ARCHIVE_FAILED": CodeInfo(_E, "the class-data archive could not be made; sessions work without it, only slower"),
     "STORAGE_UNSUPPORTED": CodeInfo(_E, "the storage root has a scheme this version cannot use"),
     "STORAGE_FAILED": CodeInfo(_E, "the storage cannot be written: it is full, read-only, closed to this user, or does not answer"),
+    "EVENT_LOG_FAILED": CodeInfo(_E, "the event log cannot be read or written, for example because a file of it is damaged"),
     "STORAGE_DAMAGED": CodeInfo(_E, "a file of the storage is empty or cut off, and so is the one before it"),
     "INTERNAL": CodeInfo(_F, "a defect in Lakelet"),
 }

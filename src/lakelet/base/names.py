@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+_PLAIN = re.compile(r"\w+")
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
@@ -44,6 +46,26 @@ class Namespace:
             raise ValueError(f"{text!r} has {len(parts)} parts; a table name has one to three")
         catalog, schema, name = (self.catalog, self.schema)[: 3 - len(parts)] + parts
         return TableName(catalog, schema, name)
+
+
+def is_plain(name: str) -> bool:
+    """Whether a name needs no back quotes anywhere."""
+    return _PLAIN.fullmatch(name) is not None
+
+
+def quoted(name: str) -> str:
+    """The name in back quotes."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def all_quoted(parts: Iterable[str]) -> str:
+    """The dotted name with each part in back quotes."""
+    return ".".join(map(quoted, parts))
+
+
+def dotted(parts: Iterable[str]) -> str:
+    """The dotted name, with back quotes around the parts that need them."""
+    return ".".join(part if is_plain(part) else quoted(part) for part in parts)
 
 
 def split_name(text: str) -> tuple[str, ...]:

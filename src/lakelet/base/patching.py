@@ -101,7 +101,7 @@ def put_on(patches: Sequence[Patch], context: Any = None) -> PatchSet:
                 before = _before(owner, patch)
                 made._done.append(patch)
                 setattr(owner, patch.name, _replacement(before, patch, context))
-        except BaseException:
+        except BaseException:  # also Ctrl-C: a set of patches is on as a whole or not at all
             made.take_off()
             raise
     return made

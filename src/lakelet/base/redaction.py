@@ -58,7 +58,8 @@ def redacted_values(value: Any) -> Any:
 
 
 def redacted(text: str) -> str:
-    """The text without remembered values."""
+    """The text without remembered values; plain text, also of the member of an enumeration."""
+    text = str(text)
     for value in sorted(_values, key=len, reverse=True):
         text = text.replace(value, REDACTED)
     return text

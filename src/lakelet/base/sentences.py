@@ -106,6 +106,9 @@ SLOW_WORKER = _sentence("slow worker", "Spark", r"Python worker failed to connec
 """A busy machine: Spark gives a new Python process ten seconds, fixed."""
 
 WORKER_GONE = _sentence("worker gone", "Spark", r"Python worker exited unexpectedly", _NONE)
+WORKER_NOT_STARTED = _sentence("worker not started", "Spark", r"Error from python worker:\n((?s:.+?))\nPYTHONPATH was:", _NONE)
+"""A Python process that ended before it served rows; group 1: what it printed, each line behind two blanks."""
+
 WORKER_CRASH = _sentence("worker crash", "a Python worker", r"Fatal Python error: (.+)", _NONE)
 
 TRACEBACK = _sentence("traceback", "a Python worker", r"Traceback \(most recent call last\):", _TEXT)
@@ -144,6 +147,8 @@ SOURCES_COUNTED = _sentence(
 )
 OFFSET_OF_DELTA = _sentence("offset of Delta", "Java", r'For input string: "\{', _NONE)
 """A source that counts rows finds the offset of a Delta table."""
+OFFSET_BEFORE_FILES = _sentence("offset before files", "json4s", r"No usable value for logOffset\b", _NONE)
+"""Spark's own source of files finds the offset of another source."""
 
 OPERATORS_NOW = _sentence("operators now", "Spark", r"Stateful operators in current batch", _TEXT)
 OPERATOR = _sentence("operator", "Spark", r"OperatorName: (\w+)", _TEXT)

@@ -60,3 +60,8 @@ def listed(items: Sequence[str], limit: int) -> str:
     """The first `limit` items joined by commas, and how many more there are."""
     more = len(items) - limit
     return ", ".join(items[:limit]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def option_text(value: object) -> str:
+    """Return an option's value as Spark writes it."""
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

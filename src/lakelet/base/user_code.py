@@ -20,11 +20,11 @@ Result = TypeVar("Result")
 _RAISES = dis.opmap["RAISE_VARARGS"]
 
 
-class Passing(BaseException):
-    """What Lakelet itself sends through user code, whose handlers of Exception must not catch it."""
+class ControlSignal(BaseException):
+    """Raised by Lakelet through user code, whose `except Exception` must not catch it."""
 
 
-class Escaped(Exception):
+class EscapedException(Exception):
     """Raised instead of a BaseException that user code raised; `original` says which."""
 
     def __init__(self, original: BaseException) -> None:
@@ -32,31 +32,31 @@ class Escaped(Exception):
         self.original = original
 
 
-def called(function: Callable[..., Result], *arguments: object) -> Result:
-    """The result of a function of the user's. Raises Escaped for what it raises that is no Exception."""
-    with contained():
+def call_user_code(function: Callable[..., Result], *arguments: object) -> Result:
+    """Return the result of a user's function. Raises EscapedException for what it raises that is not an Exception."""
+    with user_code_block():
         return function(*arguments)
 
 
 @contextmanager
-def contained() -> Iterator[None]:
-    """Let user code in the block raise Exceptions only: Escaped for all else but Ctrl-C and the signals of Lakelet itself."""
+def user_code_block() -> Iterator[None]:
+    """Let user code in the block raise Exceptions only: EscapedException for all else but Ctrl-C and the signals of Lakelet itself."""
     try:
         yield
-    except (Exception, Passing):
+    except (Exception, ControlSignal):
         raise
     except BaseException as raised:
         if isinstance(raised, KeyboardInterrupt) and _sent(raised):
             raise
-        raise Escaped(raised) from raised
+        raise EscapedException(raised) from raised
 
 
-def original(error: BaseException) -> BaseException:
+def original_error(error: BaseException) -> BaseException:
     """What user code raised."""
-    return error.original if isinstance(error, Escaped) else error
+    return error.original if isinstance(error, EscapedException) else error
 
 
-def said(error: BaseException, text: str) -> str:
+def class_and_text(error: BaseException, text: str) -> str:
     """An error's class, and `text` if it says something."""
     name = type(error).__name__
     return f"{name}: {text}" if text else name
@@ -87,4 +87,4 @@ def _innermost(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-__all__ = ["Escaped", "Passing", "called", "contained", "is_library", "original", "said"]
+__all__ = ["ControlSignal", "EscapedException", "call_user_code", "class_and_text", "is_library", "original_error", "user_code_block"]

@@ -13,7 +13,7 @@ from pyspark.sql import types as T
 
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.mirror import INTERNAL, mirror
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.storage.delta.table_spec import CHANGE_FEED
 from lakelet.storage.delta.tables import TableLog, lock_of
 from lakelet.storage.delta.transaction import Transaction
@@ -26,7 +26,7 @@ COLUMNS = (
 """What a row of the feed has beside the table's columns: insert, delete, update_preimage or update_postimage, and of which commit."""
 
 
-def keep_feed(spark: SparkSession, path: Place) -> None:
+def keep_feed(spark: SparkSession, path: AnyPath) -> None:
     """Make a stored table keep its change feed; nothing happens if it does. Change tables keep it in their internal log (decision 0012)."""
     inner = path / INTERNAL
     is_change_table = TableLog(inner).version() >= 0
@@ -35,7 +35,7 @@ def keep_feed(spark: SparkSession, path: Place) -> None:
         _set(spark, path)  # others wrote to it: its log follows the internal one again with the next changes
 
 
-def _set(spark: SparkSession, log: Place) -> None:
+def _set(spark: SparkSession, log: AnyPath) -> None:
     with lock_of(log).alone():
         transaction = Transaction(spark, log)
         if transaction.read_version < 0 or transaction.properties.get(CHANGE_FEED) == "true":

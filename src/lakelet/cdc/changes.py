@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import quoted
 from lakelet.cdc.literals import portable
 from lakelet.cdc.mirror import PART
 from lakelet.cdc.state import State
@@ -77,10 +78,6 @@ class Layout:
     def visible(self) -> T.StructType:
         """Columns of the target (CD-3, CD-11, BT-2): source order minus exclusions, then __START_AT, __END_AT."""
         return T.StructType([*self.columns.fields, *self.times])
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def col(name: str) -> Column:
@@ -149,8 +146,8 @@ def events(spec: ChangeSpec, source: DataFrame, own: Layout, shape: Layout, stat
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What one look at a batch told: events, the highest truncate's sequence (or None), and the least and greatest value of each key.
+class BatchSummary:
+    """What one pass over a batch found: events, the highest truncate's sequence (or None), and the least and greatest value of each key.
 
     Values are in the form that `literals.literal` takes.
     """
@@ -160,7 +157,7 @@ class Seen:
     ranges: Mapping[str, tuple[Any, Any]]
 
 
-def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
+def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> BatchSummary:
     """Refuse a batch before anything is written. Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY (CD-8), CDC_WHERE_NOT_MET (CD-14)."""
     no_key = reduce(lambda a, b: a | b, [col(key).isNull() for key in shape.keys]) & ~F.col(TRUNCATES)
     ranged = [key for key in shape.keys if shape.columns[key].dataType.simpleString() in _RANGED]
@@ -188,7 +185,7 @@ def look(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> Seen:
     if seen[4]:
         what = f"{seen[4]} event(s) do not meet the condition where: {spec.where}"
         raise _bad_rows("CDC_WHERE_NOT_MET", spec, what, "Filter them out before the flow: it promises where, it does not filter by it.")
-    return Seen(seen[3], seen[2], {key: (seen[6 + 2 * i], seen[7 + 2 * i]) for i, key in enumerate(ranged)})
+    return BatchSummary(seen[3], seen[2], {key: (seen[6 + 2 * i], seen[7 + 2 * i]) for i, key in enumerate(ranged)})
 
 
 def _condition(given: Any) -> Column:

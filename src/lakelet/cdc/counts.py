@@ -1,48 +1,30 @@
-"""What one batch of changes did to the rows of its target, and how its commit keeps that (EL-7). No Spark.
+"""Counts of one batch of changes: rows of the target that it changed, and how its commit stores them (EL-7). No Spark.
 
-A pass that writes every row again counts them before its commit. A MERGE knows only afterwards: its commit keeps how many actions went to
-the state, Delta adds its own metrics, and the difference is read off the commit, by the update itself or by the one after a death.
+A rewrite of the table counts the rows before its commit. The counts of a MERGE are known only afterwards: its commit stores how many
+actions went to the state, Delta adds its metrics, and the update, or the next one after a crash, computes the difference.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from lakelet.storage.delta.batch_metrics import KEY, BatchMetrics, RowChanges
 
 BURY, CLEAR, TRUNCATE = "bury", "clear", "truncate"
 """Actions on the state of a table that readers do not see: a tombstone set, one removed, a truncate remembered."""
 
 _TO_STATE = "to_state"
-_FACTS = "lakelet"
 
 
-@dataclass(frozen=True)
-class Applied:
-    """What a batch did: rows of the target inserted or updated, and deleted; rows written for it, moved ones included."""
-
-    upserted: int
-    deleted: int
-    rewritten: int
-
-    def facts(self) -> dict[str, int]:
-        """The counts under the names that commits and events give them."""
-        return {"rows": self.upserted, "upserted": self.upserted, "deleted": self.deleted, "rewritten": self.rewritten}
+def to_be_counted(metrics: BatchMetrics, to_state: Mapping[str, int]) -> dict[str, Any]:
+    """The user metadata of the commit of a MERGE. `to_state`: how many of its actions are of the kinds BURY, CLEAR and TRUNCATE."""
+    return {KEY: {**metrics.as_json(), _TO_STATE: dict(to_state)}}
 
 
-def counted(kept: Mapping[str, Any], done: Applied) -> dict[str, Any]:
-    """What a commit keeps, with what its batch did."""
-    return {_FACTS: {**kept.get(_FACTS, {}), **done.facts()}}
-
-
-def to_be_counted(kept: Mapping[str, Any], to_state: Mapping[str, int]) -> dict[str, Any]:
-    """What the commit of a MERGE keeps. `to_state`: how many of its actions are of the kinds BURY, CLEAR and TRUNCATE."""
-    return {_FACTS: {**kept.get(_FACTS, {}), _TO_STATE: dict(to_state)}}
-
-
-def of_merge(info: Mapping[str, Any]) -> Applied | None:
-    """What a MERGE did to visible rows, by its `commitInfo`; None for another commit. Actions on the state always take effect."""
+def of_merge(info: Mapping[str, Any]) -> RowChanges | None:
+    """Return the counts of a MERGE from its `commitInfo`; None for another commit. Actions on the state always take effect."""
     kept = kept_by(info)
     if kept is None or _TO_STATE not in kept:
         return None
@@ -50,23 +32,23 @@ def of_merge(info: Mapping[str, Any]) -> Applied | None:
     number = {name: int(found.get(f"num{name}", 0)) for name in _METRICS}
     hidden = to_state.get(BURY, 0) + to_state.get(TRUNCATE, 0)
     upserted = number["TargetRowsInserted"] + number["TargetRowsUpdated"] - hidden
-    return Applied(upserted, number["TargetRowsDeleted"] - to_state.get(CLEAR, 0), number["OutputRows"])
+    return RowChanges(upserted, number["TargetRowsDeleted"] - to_state.get(CLEAR, 0), number["OutputRows"])
 
 
 _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")
 
 
 def complete(info: Mapping[str, Any]) -> dict[str, Any]:
-    """A `commitInfo` whose facts tell what its MERGE did, as those of other commits do; any other as it is."""
+    """Return a `commitInfo` with the counts of its MERGE among its facts; that of another commit unchanged."""
     done, kept = of_merge(info), kept_by(info)
     if done is None or kept is None:
         return dict(info)
     facts = {name: value for name, value in kept.items() if name != _TO_STATE}
-    return {**info, "userMetadata": json.dumps({_FACTS: {**facts, **done.facts()}})}
+    return {**info, "userMetadata": json.dumps({KEY: {**facts, **done.as_json()}})}
 
 
 def completed(facts: Mapping[str, Any], actions: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The facts of a commit with what its MERGE did, if it was one."""
+    """Return the facts of a commit, with counts if it was a MERGE."""
     if _TO_STATE not in facts:
         return facts
     found = next((kept_by(complete(action["commitInfo"])) for action in actions if "commitInfo" in action), None)
@@ -74,10 +56,10 @@ def completed(facts: Mapping[str, Any], actions: Iterable[Mapping[str, Any]]) ->
 
 
 def kept_by(info: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """What a commit of ours keeps; None for one of others."""
+    """Return the facts of Lakelet's commit; None for a foreign commit."""
     try:
         kept = json.loads(info.get("userMetadata") or "null")
     except ValueError:
         return None
-    facts = kept.get(_FACTS) if isinstance(kept, dict) else None
+    facts = kept.get(KEY) if isinstance(kept, dict) else None
     return facts if isinstance(facts, dict) else None

@@ -14,7 +14,7 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
 from lakelet.cdc.mirror import INTERNAL, PART, ROWS, mirror
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, required, tables
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
@@ -23,7 +23,7 @@ KEPT = {"delta.enableExpiredLogCleanup": "false"}
 """Properties of every internal table: its commits hold what was applied and counted."""
 
 
-def redescribe(session: SparkSession, target: Place, wanted: TableSpec) -> bool:
+def redescribe(session: SparkSession, target: AnyPath, wanted: TableSpec) -> bool:
     """`tables.redescribe` for a change table: one commit in the internal log, which the target's follows.
 
     Raises schemas.Repartitioned, NOT_NULL_VIOLATED.

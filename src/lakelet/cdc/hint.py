@@ -8,29 +8,40 @@ condition on other columns says nothing about the stored row, whatever was promi
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from lakelet.cdc.changes import Layout, expression
 from lakelet.language.model import ChangeSpec
+from lakelet.spark.catalyst import by_names, column, items
 
 
 def of_keys(spec: ChangeSpec, source: DataFrame, shape: Layout, alias: str) -> Column | None:
     """What `where` says about the key columns, on a table called `alias`; None if it says nothing that is sure."""
     if spec.where is None:
         return None
-    empty = source.sparkSession.createDataFrame([], source.schema).alias(alias)
+    empty = source.sparkSession.createDataFrame([], source.schema)
     plan = empty.where(expression(spec.where))._jdf.queryExecution().analyzed()
     keys = {key.lower() for key in shape.keys}
-    usable = " AND ".join(f"({part.sql()})" for part in _conjuncts(plan.condition()) if _about(part, keys, source))
+    jvm: Any = source.sparkSession._jvm
+    target = source.sparkSession.createDataFrame([], shape.columns).alias(alias)
+    sure = (part for part in _conjuncts(plan.condition()) if _about(part, keys, source))
+    usable = [found for part in sure if (found := _on(target, jvm, part, alias)) is not None]
+    return reduce(lambda a, b: a & b, usable) if usable else None
+
+
+def _on(target: DataFrame, jvm: Any, condition: Any, alias: str) -> Column | None:
+    """The condition on the target; None where its columns have other types, on which it cannot be asked."""
     try:
-        empty.where(usable or "true").schema  # noqa: B018 - analyses it: not every expression has a text that is SQL
-    except PySparkException:
+        found = column(jvm, by_names(jvm, condition, alias))
+        target.where(found).schema  # noqa: B018 - analyses it
+    except (PySparkException, Py4JError):
         return None
-    return F.expr(usable) if usable else None
+    return found
 
 
 def _conjuncts(condition: Any) -> Iterator[Any]:
@@ -45,8 +56,8 @@ def _about(condition: Any, keys: set[str], source: DataFrame) -> bool:
     """Whether a condition names keys only, and gives the same answer now and when the rows are looked for."""
     jvm: Any = source.sparkSession._jvm
     patterns = jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    if not condition.deterministic() or any(condition.containsPattern(p) for p in (patterns.CURRENT_LIKE(), patterns.PYTHON_UDF())):
+    other = (patterns.CURRENT_LIKE(), patterns.PYTHON_UDF(), patterns.PLAN_EXPRESSION())
+    if not condition.deterministic() or any(condition.containsPattern(pattern) for pattern in other):
         return False
-    named = condition.references().toList()
-    names = {str(named.apply(i).name()).lower() for i in range(named.size())}
+    names = {str(attribute.name()).lower() for attribute in items(condition.references().toList())}
     return bool(names) and names <= keys

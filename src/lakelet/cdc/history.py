@@ -1,6 +1,6 @@
 """Targets computed from the events of a key: type 2, and type 1 where nulls are ignored (CD-3, CD-7); see `algebra`.
 
-The part `state` holds every event once. A batch touches some keys; all events of these keys are walked again, in windows over the sequence.
+The part `state` holds every event once. The rows of the keys that a batch touches are computed again from all their events.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, Window
 from pyspark.sql import functions as F
 
-from lakelet.cdc import beliefs
+from lakelet.cdc import bitemporal
 from lakelet.cdc.changes import DELETED, RULE, SEQ, SYSTEM, TIMES, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY
-from lakelet.cdc.latest import ACTION, DELETE, UPSERT, mark
+from lakelet.cdc.event_windows import visible_rows
+from lakelet.cdc.latest import ACTION, DELETE, UPSERT, truncate_row
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.cdc.state import State
-from lakelet.cdc.walk import rows
 
 
 def distinct(events: DataFrame, shape: Layout) -> DataFrame:
@@ -53,7 +53,7 @@ def actions(
     touched = new.select(*map(col, keys)).distinct()
     if inner is None:
         events = distinct(truncated(new, touched, truncate, shape), shape)
-        found = beliefs.first(state, events, shape) if shape.bitemporal else rows(state, events, shape)
+        found = bitemporal.first_rows(state, events, shape) if shape.bitemporal else visible_rows(state, events, shape)
         changed = _tagged(found, ROWS, UPSERT)
     else:
         known = inner.where(col(keys[0]).isNotNull()) if everything else inner.join(touched, keys, "left_semi")
@@ -65,7 +65,7 @@ def actions(
         changed = _changed(before, now, shape)
     fresh = _tagged(events.where(F.col("__fresh")), STATE, BURY)
     found = changed.unionByName(fresh, allowMissingColumns=True)
-    return found.unionByName(mark(fresh.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(BURY)), True) if marks else found
+    return found.unionByName(truncate_row(fresh.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(BURY)), True) if marks else found
 
 
 def rewritten(
@@ -94,16 +94,16 @@ def rewritten(
     if truncate is not None:
         events = distinct(truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
     before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
-    before, now, settled = _computed(state, events, before, shape, everything=everything)
+    before, now, unchanged = _computed(state, events, before, shape, everything=everything)
     joined = _compared(before, now, shape)
     told = {"upserted": F.col("__new").isNotNull() & F.col("__differs"), "deleted": F.col("__new").isNull()}
     observed = joined.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
     shown = observed.where(F.col("__new").isNotNull()).select("__new.*")
-    visible = (shown if settled is None else shown.unionByName(settled)).withColumn(PART, F.lit(ROWS))
+    visible = (shown if unchanged is None else shown.unionByName(unchanged)).withColumn(PART, F.lit(ROWS))
     found = visible.unionByName(held.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
     if not everything:
         found = found.unionByName(keyed.join(touched, keys, "left_anti"), allowMissingColumns=True)
-    remembered = mark(found, truncate, shape) if marks else inner.where(col(keys[0]).isNull())
+    remembered = truncate_row(found, truncate, shape) if marks else inner.where(col(keys[0]).isNull())
     return found.unionByName(remembered, allowMissingColumns=True)
 
 
@@ -112,9 +112,9 @@ def _computed(
 ) -> tuple[DataFrame, DataFrame, DataFrame | None]:
     """The rows of the touched keys: those that may change as they were and as they are now, and those that stay (None: there are none)."""
     if not shape.bitemporal:
-        return before, rows(state, events, shape), None
-    found = beliefs.again(state, events, before, shape, everything=everything)
-    return found.before, found.now, found.settled
+        return before, visible_rows(state, events, shape), None
+    found = bitemporal.updated_rows(state, events, before, shape, everything=everything)
+    return found.before, found.now, found.unchanged
 
 
 def truncated(events: DataFrame, keys: DataFrame, truncate: Any, shape: Layout) -> DataFrame:

@@ -11,7 +11,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col, quoted, same_values
+from lakelet.base.names import quoted
+from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
 from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART, ROWS, STATE
@@ -46,7 +47,7 @@ def first_rows(events: DataFrame, shape: Layout, truncate: Any, retention: Reten
     if truncate is not None:
         won = won.where(F.col(DELETED) | ~_before(F.col(SEQ), truncate, shape))
     placed = won.withColumn(PART, F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)))
-    return placed if truncate is None else placed.unionByName(mark(placed, truncate, shape))
+    return placed if truncate is None else placed.unionByName(truncate_row(placed, truncate, shape))
 
 
 def refolded(
@@ -80,7 +81,7 @@ def refolded(
     rows = observed.where(kept).drop(_FRESH, "__had", "__gone")
     if truncate is None:
         return rows
-    known = mark(rows, truncate, shape) if marks else inner.where(~keyed)
+    known = truncate_row(rows, truncate, shape) if marks else inner.where(~keyed)
     return rows.unionByName(known, allowMissingColumns=True)
 
 
@@ -120,7 +121,7 @@ def actions(
             found = found.unionByName(forgotten.withColumn(ACTION, F.lit(CLEAR)), allowMissingColumns=True)
     if truncate is None or not marks:
         return found
-    return found.unionByName(mark(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE)))
+    return found.unionByName(truncate_row(found.drop(ACTION), truncate, shape).withColumn(ACTION, F.lit(TRUNCATE)))
 
 
 def changing(actions: DataFrame, inner: DataFrame, shape: Layout) -> DataFrame:
@@ -178,7 +179,7 @@ def _before(seq: Column, truncate: Any, shape: Layout) -> Column:
     return seq.isNull() | (seq < literal(truncate, shape.sequence))
 
 
-def mark(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
+def truncate_row(like: DataFrame, truncate: Any, shape: Layout) -> DataFrame:
     """The state row that remembers a truncate: no keys, its sequence."""
     known = {SEQ: literal(truncate, shape.sequence), DELETED: F.lit(True), PART: F.lit(STATE)}
     columns = [known.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in like.schema.fields]

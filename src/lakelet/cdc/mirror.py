@@ -1,7 +1,7 @@
-"""The target's log: the internal log of a change table without what readers are not to see (docs/decisions/0012-change-tables.md).
+"""The target's log mirrors the internal log of a change table, without hidden columns and files (docs/decisions/0012-change-tables.md).
 
-Works on the text of Delta's log files and needs no Spark: an internal commit is translated line by line. The two logs have version numbers
-of their own, because others may commit to the target too; each commit of ours in the target's log carries the internal version it shows.
+An internal commit is translated line by line, as text; no Spark. The logs have separate version numbers, because others may commit to the
+target too; each commit of Lakelet in the target's log stores the internal version that it mirrors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import complete
-from lakelet.files.paths import Place, write_new
+from lakelet.files.durable import create_atomically, writing
+from lakelet.files.paths import AnyPath
 from lakelet.files.remote import delta_options
 from lakelet.storage.delta.declared import Declared, required
 from lakelet.storage.delta.tables import TableLog
@@ -33,7 +34,7 @@ _STATISTICS = ("minValues", "maxValues", "nullCount")
 
 @dataclass(frozen=True)
 class Position:
-    """Where the target's log is: it shows version `internal` (-1: none) since its own version `public`; later ones are `foreign`."""
+    """State of the target's log: its version `public` mirrors version `internal` (-1: none); later versions are `foreign`."""
 
     internal: int
     public: int
@@ -41,37 +42,37 @@ class Position:
 
     @property
     def foreign(self) -> range:
-        """Versions of the target's log that were not made by Lakelet and that the internal log does not know."""
+        """Versions of the target's log that others committed since."""
         return range(self.public + 1, self.newest + 1)
 
 
-def position(target: Place, upto: int | None = None) -> Position:
-    """Look at the target's log, no further than version `upto`. Raises CDC_LOG_GAP if it does not say what it shows."""
+def position(target: AnyPath, upto: int | None = None) -> Position:
+    """Return the position of the target's log, up to version `upto`. Raises CDC_LOG_GAP if no commit names the internal version."""
     log = TableLog(target)
     newest = log.version() if upto is None else upto
     for version in range(newest, -1, -1):
         shown = _shown(target, version)
         if shown is not None:
             return Position(shown, version, newest)
-        if log.commit(version) is None:  # cleaned up by Delta after a checkpoint, which keeps our mark
+        if log.commit(version) is None:  # cleaned up by Delta after a checkpoint, which keeps the txn
             return Position(_marked(target, version), version, newest)
     return Position(-1, -1, newest)
 
 
-def _shown(target: Place, version: int) -> int | None:
-    """The internal version that a commit of the target's log shows; None for a commit of others, or one that is gone."""
+def _shown(target: AnyPath, version: int) -> int | None:
+    """Return the internal version that a commit of the target's log mirrors; None for a foreign commit or a removed one."""
     found = _actions(target, version, "txn", "commitInfo")
     for action in found:
         if action.get("txn", {}).get("appId") == MIRRORED:
             return int(action["txn"]["version"])
-    # Commits made before there was a mark have the number of the one they mirror, and its id.
+    # Older commits without the txn have the number of the commit they mirror, and its id.
     id = next((action["commitInfo"].get("txnId") for action in found if "commitInfo" in action), None)
     inner = _actions(target / INTERNAL, version, "commitInfo") if id else []
     return version if any(action["commitInfo"].get("txnId") == id for action in inner) else None
 
 
-def _marked(target: Place, version: int) -> int:
-    """What the newest checkpoint says that the target shows."""
+def _marked(target: AnyPath, version: int) -> int:
+    """Return the internal version that the newest checkpoint of the target names."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
@@ -85,8 +86,8 @@ def _marked(target: Place, version: int) -> int:
     return int(found)
 
 
-def _actions(table: Place, version: int, *kinds: str) -> list[dict[str, Any]]:
-    """The actions of these kinds in one commit; none where its log file is gone."""
+def _actions(table: AnyPath, version: int, *kinds: str) -> list[dict[str, Any]]:
+    """Return the actions of these kinds in one commit; none if its log file was removed."""
     try:
         text = (table / "_delta_log" / f"{version:020d}.json").read_text()
     except FileNotFoundError:
@@ -95,14 +96,14 @@ def _actions(table: Place, version: int, *kinds: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines() if line.startswith(starts)]
 
 
-def mirror(target: Place, hidden: Collection[str]) -> int | None:
-    """Bring the target's log up to the internal one; returns the target's version, -1 while there is no table.
+def mirror(target: AnyPath, hidden: Collection[str]) -> int | None:
+    """Mirror missing internal commits; return the target's version, -1 while there is no table.
 
     Args:
         target: folder of the change table.
         hidden: columns of the internal table that the target does not have, its part column among them.
 
-    None: others committed to the target's log, which is left as it is (see `adoption`). Doing it again, or after dying half-way, changes
+    None: others committed to the target's log, which is left as it is (see `foreign_commits`). Repeating it, also after a crash, changes
     nothing. Raises CDC_LOG_GAP when a missing version was removed.
     """
     inner, outer = target / INTERNAL, target / "_delta_log"
@@ -111,20 +112,22 @@ def mirror(target: Place, hidden: Collection[str]) -> int | None:
         return None
     public = now.public
     for version in range(now.internal + 1, newest + 1):
-        text = "".join(_translated(commit_text(inner, version), frozenset(hidden))) + json.dumps(mark(version)) + "\n"
+        text = "".join(_translated(commit_text(inner, version), frozenset(hidden))) + json.dumps(mirrored_txn(version)) + "\n"
         public += 1
-        if not write_new(outer / f"{public:020d}.json", text):
-            return mirror(target, hidden)  # another flow of ours was as quick, or somebody else
+        with writing(target):
+            created = create_atomically(outer / f"{public:020d}.json", text)
+        if not created:
+            return mirror(target, hidden)  # another flow or a foreign writer committed this version
         reached("changes.mirrored")
     return public
 
 
-def mark(version: int) -> dict[str, Any]:
-    """The action that says which internal version a commit shows; Delta keeps it in checkpoints."""
+def mirrored_txn(version: int) -> dict[str, Any]:
+    """The txn action that records which internal version a commit shows; Delta keeps it in checkpoints."""
     return {"txn": {"appId": MIRRORED, "version": version, "lastUpdated": int(time.time() * 1000)}}
 
 
-def commit_text(inner: Place, version: int) -> str:
+def commit_text(inner: AnyPath, version: int) -> str:
     """One commit of the internal log. Raises CDC_LOG_GAP."""
     try:
         return (inner / "_delta_log" / f"{version:020d}.json").read_text()
@@ -147,12 +150,12 @@ def _translated(text: str, hidden: frozenset[str]) -> Iterator[str]:
         elif kind == "commitInfo":
             action[kind] = complete(body)
         elif kind != "protocol":
-            continue  # marks of micro-batches and domains belong to the internal table
+            continue  # txns and domains belong to the internal table
         yield json.dumps(action) + "\n"
 
 
 def seen_from_above(body: dict[str, Any], hidden: Collection[str]) -> None:
-    """The action of one file, seen from the folder above."""
+    """Change the action of one file to paths relative to the folder above."""
     body["path"] = f"{INTERNAL}/{body['path']}"
     body["partitionValues"].pop(PART)
     if body.get("stats"):
@@ -167,7 +170,7 @@ def seen_from_above(body: dict[str, Any], hidden: Collection[str]) -> None:
 
 
 def without_hidden(body: dict[str, Any], hidden: Collection[str]) -> None:
-    """The description of the internal table as that of the target."""
+    """Change the metadata of the internal table to that of the target."""
     schema = json.loads(body["schemaString"])
     schema["fields"] = [field for field in schema["fields"] if field["name"] not in hidden]
     known = Declared.recorded(body.get("configuration"))

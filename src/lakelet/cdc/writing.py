@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -15,30 +15,31 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.cdc import adoption, changes, guarding, hint, history, latest
+from lakelet.base.names import quoted
+from lakelet.cdc import changes, foreign_commits, guarding, hint, history, latest
 from lakelet.cdc import state as states
-from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, Layout, Seen, quoted, stored_layout
-from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, Applied, counted, of_merge, to_be_counted
+from lakelet.cdc.change_table import ChangeTable
+from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
+from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror, position
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
-from lakelet.config.properties import look_up
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
 from lakelet.spark.expectations.observed import reported
-from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta import column_mapping, schemas, tables
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.delta.transaction import Transaction, Txn
 
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
-_MAPPING = "delta.columnMapping.mode"
 _PHYSICAL = "delta.columnMapping.physicalName"
 _TXN = "spark.databricks.delta.write"
 _MATERIALIZE = "spark.databricks.delta.merge.materializeSource"
@@ -47,7 +48,7 @@ _USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @dataclass(frozen=True)
 class _Batch:
-    """One micro-batch on its way: events as they came, what a look at them told, and the mark and counts that its commit keeps.
+    """One micro-batch to be applied: its events, their summary, and the txn and counts that its commit keeps.
 
     state: of the table after the batch. everything: all keys are computed again, not only those of the batch.
     """
@@ -55,17 +56,17 @@ class _Batch:
     state: State
     shape: Layout
     events: DataFrame
-    seen: Seen
+    seen: BatchSummary
     retention: Retention | None
-    app: tuple[str, int]
-    kept: Mapping[str, Any]
+    txn: Txn
+    metrics: BatchMetrics
     everything: bool
     streamed: bool
 
     @property
     def flow(self) -> str:
         """Name of the flow that the batch belongs to."""
-        return self.app[0].rpartition("/")[0]
+        return self.txn.app_id.rpartition("/")[0]
 
     @property
     def folded(self) -> DataFrame:
@@ -85,7 +86,7 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     marks = [T.StructField(SEQ, shape.sequence), *system, T.StructField(DELETED, T.BooleanType())]
     dates = [T.StructField(BURIED, T.TimestampType())] if not state.events and Retention.of(wanted.properties or {}) else []
     hidden = [*marks, *authored, *rule, *dates, T.StructField(PART, T.StringType())]
-    if maps_columns(wanted.properties or {}):  # the target's log knows the hidden columns by these names
+    if column_mapping.is_mapped(wanted.properties or {}):  # the target's log knows the hidden columns by these names
         hidden = [T.StructField(f.name, f.dataType, True, {_PHYSICAL: f.name}) for f in hidden]
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = schemas.storable(visible).fields  # tombstones have keys only; NOT NULL is the target's (TP-20)
@@ -95,41 +96,35 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
 
-def maps_columns(properties: Mapping[str, str]) -> bool:
-    """Whether a table with these properties has physical names for its columns."""
-    return (look_up(properties, _MAPPING) or "none").lower() != "none"
-
-
-def catch_up(target: Place) -> None:
-    """Bring the target's log up to date with what a process that died left in the internal one; unless others wrote to it, see `settle`."""
+def catch_up(target: AnyPath) -> None:
+    """Mirror what a crash left in the internal log only. A target that others wrote to is left as it is; see `reconcile`."""
     if TableLog(target / INTERNAL).version() >= 0:
         mirror(target, HIDDEN)
 
 
-def settle(session: SparkSession, flows: Sequence[ChangeSpec], target: Place, shape: Layout, wanted: TableSpec) -> None:
-    """Take over what others committed to the target, and bring its log up to date (CT-1 to CT-9). `flows`: all change flows of the target.
+def reconcile(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
+    """Adopt foreign commits, and mirror the internal log (CT-1 to CT-9).
 
     Raises CDC_STATE_CHANGED, CDC_TABLE_ALTERED, CDC_FILES_GONE, CDC_ROW_BY_HAND; then nothing was written.
     """
-    inner = target / INTERNAL
-    if TableLog(inner).version() < 0:
+    if TableLog(table.internal).version() < 0:
         return
-    while mirror(target, HIDDEN) is None:  # once more if others commit in the meantime
-        transaction = Transaction(session, inner)
-        made = internal_spec(shape, wanted, State.of(flows))
+    while mirror(table.path, HIDDEN) is None:  # once more if others commit in the meantime
+        transaction = Transaction(session, table.internal)
+        wanted = column_mapping.kept(transaction, table.wanted)
+        made = internal_spec(shape, wanted, State.of(table.flows))
         if transaction.outdated(made):
-            adoption.settle(session, target, None)
+            foreign_commits.adopt(session, table.path, None)
             continue
         _same_state(transaction, made)
-        state, _ = _stored_state(transaction, flows, shape)
+        state, _ = _stored_state(transaction, table.flows, shape)
         if state.ruled and RULE not in transaction.schema.fieldNames():
             _number_events(transaction, internal_spec(shape, wanted, state))
-        retention = None if state.events else Retention.of(wanted.properties or {})
-        adoption.settle(session, target, adoption.Adopting(state, shape, retention))
+        foreign_commits.adopt(session, table.path, foreign_commits.TableState(state, shape, table.retention(state)))
 
 
 def _number_events(transaction: Transaction, made: TableSpec) -> None:
-    """Give a table made before events were numbered the column for it, as in `made`: events by hand have a number."""
+    """Give a table made before events were numbered the column for it, as in `made`: events from foreign commits have a number."""
     stored = transaction.spec()
     columns = T.StructType([*stored.schema.fields, made.schema[RULE]])
     properties = {**(stored.properties or {}), states.PROPERTY: (made.properties or {})[states.PROPERTY]}
@@ -137,69 +132,64 @@ def _number_events(transaction: Transaction, made: TableSpec) -> None:
     transaction.commit([], user_metadata={})
 
 
-def create_if_absent(session: SparkSession, target: Place, spec: TableSpec) -> None:
+def create_if_absent(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
     """Make the empty table of a flow that has seen no event."""
-    inner = target / INTERNAL
-    if position(target).foreign and TableLog(inner).version() >= 0 and Transaction(session, inner).outdated(spec):
-        adoption.settle(session, target, None)
-    tables.create_if_absent(session, inner, spec, user_metadata={})
-    mirror(target, HIDDEN)
+    wanted = column_mapping.kept(Transaction(session, table.internal), table.wanted)
+    spec = internal_spec(shape, wanted, State.of(table.flows))
+    if position(table.path).foreign and TableLog(table.internal).version() >= 0 and Transaction(session, table.internal).outdated(spec):
+        foreign_commits.adopt(session, table.path, None)
+    tables.create_if_absent(session, table.internal, spec, user_metadata={})
+    mirror(table.path, HIDDEN)
 
 
 def apply(
-    spec: ChangeSpec,
-    flows: Sequence[ChangeSpec],
-    target: Place,
-    batch: DataFrame,
-    shape: Layout,
-    wanted: TableSpec,
-    *,
-    app: tuple[str, int],
-    measure: tables.Measure,
-    replayed: bool,
-    streamed: bool = False,
-) -> Applied | None:
+    spec: ChangeSpec, table: ChangeTable, batch: DataFrame, shape: Layout, *, txn: Txn, measure: tables.Measure, replayed: bool
+) -> BatchMetrics | None:
     """Apply one micro-batch; None if it had been applied before (only looked up when `replayed`).
 
     Args:
-        flows: all change flows of the target, as declared.
         batch: the source's rows as `judged` gives them.
-        wanted: the target as declared, with the columns of `shape.visible`.
-        measure: called when the rows have been looked at and before anything is written: what to keep in the commit, and whether that is
-            worth a commit when there are no events. May raise.
-        streamed: a stream reads the table's rows, so what only inserts must leave the files that are there.
+        shape: of the flow's columns.
+        measure: called when the rows have been looked at and before anything is written: what to keep in the commit. May raise.
 
+    Returns what `measure` found, with what the batch did to the rows of the table.
     Raises CDC_NULL_SEQUENCE, CDC_NULL_KEY, CDC_STATE_CHANGED, schemas.Incompatible; then the target is as before.
     """
     session = batch.sparkSession
-    inner = target / INTERNAL
-    settle(session, flows, target, shape, wanted)
-    with tables.lock_of(inner).alone():
-        transaction = Transaction(session, inner)
-        if replayed and transaction.read_version >= 0 and transaction.done(*app):
+    reconcile(session, table, shape)
+    with tables.lock_of(table.internal).alone():
+        transaction = Transaction(session, table.internal)
+        if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None
-        plan = _planned(transaction, flows, shape, wanted)
-        events = changes.events(spec, batch, shape, plan.shape, plan.state).persist()
-        try:
-            seen = changes.look(spec, events, plan.shape)
-            kept, anything = measure()
-            retention = None if plan.state.events else Retention.of(wanted.properties or {})
-            now = _Batch(plan.state, plan.shape, events.drop(OUTSIDE), seen, retention, app, kept, plan.recomputed, streamed)
-            if not seen.events and not (anything and plan.fresh):
-                if anything:
-                    transaction.commit([], user_metadata=kept, app=app)
-                result = Applied(0, 0, 0)
-            else:
-                result = _write(session, inner, now, plan, hint.of_keys(spec, batch, plan.shape, "t"))
-        finally:
-            events.unpersist()
+        metrics = _applied(transaction, spec, table, batch, shape, txn, measure)
         reached("changes.merged")
-        version = mirror(target, HIDDEN)
+        version = mirror(table.path, HIDDEN)
     if version is None:
-        settle(session, flows, target, shape, wanted)
+        reconcile(session, table, shape)
     elif version and version % _CHECKPOINT_EVERY == 0:
-        _checkpoint(session, target)
-    return result
+        _checkpoint(session, table.path)
+    return metrics
+
+
+def _applied(
+    transaction: Transaction, spec: ChangeSpec, table: ChangeTable, batch: DataFrame, shape: Layout, txn: Txn, measure: tables.Measure
+) -> BatchMetrics:
+    """Commit one micro-batch to the internal table, a batch without events only if what was found out is worth it."""
+    plan = _planned(transaction, table.flows, shape, column_mapping.kept(transaction, table.wanted))
+    events = changes.events(spec, batch, shape, plan.shape, plan.state).persist()
+    try:
+        seen = changes.check_batch(spec, events, plan.shape)
+        metrics = measure()
+        if seen.events or (metrics.worth_a_commit and plan.fresh):
+            retention = table.retention(plan.state)
+            now = _Batch(plan.state, plan.shape, events.drop(OUTSIDE), seen, retention, txn, metrics, plan.recomputed, table.streamed)
+            promised = hint.of_keys(spec, batch, plan.shape, "t")
+            return metrics.with_changes(_write(batch.sparkSession, table.internal, now, plan, promised))
+        if metrics.worth_a_commit:
+            transaction.commit([], user_metadata=metrics.user_metadata(), txn=txn)
+        return metrics.with_changes(RowChanges(0, 0, 0))
+    finally:
+        events.unpersist()
 
 
 @dataclass(frozen=True)
@@ -254,10 +244,10 @@ def _stored_state(transaction: Transaction, flows: Sequence[ChangeSpec], shape: 
     return state, latest_ones
 
 
-def _write(session: SparkSession, inner: Place, now: _Batch, plan: _Plan, promised: Column | None) -> Applied:
+def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, promised: Column | None) -> RowChanges:
     """Write a batch that has events, or that is to make the table."""
-    transaction = _prepared(session, Transaction(session, inner), plan.made)
-    if plan.fresh and maps_columns(plan.made.properties or {}):
+    transaction = column_mapping.prepared(Transaction(session, inner), plan.made, failpoint="changes.prepared")
+    if plan.fresh and column_mapping.is_mapped(plan.made.properties or {}):
         transaction, plan = _made_empty(session, transaction, plan.made), replace(plan, fresh=False)
     if plan.fresh or transaction.is_empty():
         made = plan.made if plan.fresh else _grown(transaction, plan.made)
@@ -273,26 +263,6 @@ def _write(session: SparkSession, inner: Place, now: _Batch, plan: _Plan, promis
         transaction.describe(made, replace=False)
         transaction.commit([], user_metadata={})
     return _merge(session, inner, now, made, promised)
-
-
-def _prepared(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
-    """Give a stored table the properties that must be there before its columns change, in a commit of their own.
-
-    Delta notes the types of older files only in tables that have type widening already, and switches column mapping on only while the
-    columns stay as they are. Return the transaction to go on with.
-    """
-    if transaction.read_version < 0:
-        return transaction
-    wanted, stored = made.properties or {}, transaction.properties
-    missing = {schemas.WIDENING: "true"} if schemas.widens(wanted) and not schemas.widens(stored) else {}
-    if maps_columns(wanted) and not maps_columns(stored):
-        missing |= {_MAPPING: str(look_up(wanted, _MAPPING))}
-    if not missing:
-        return transaction
-    transaction.describe(replace(transaction.spec(), properties=missing), replace=False)
-    transaction.commit([], user_metadata={})
-    reached("changes.prepared")
-    return Transaction(session, transaction.path)
 
 
 def _made_empty(session: SparkSession, transaction: Transaction, made: TableSpec) -> Transaction:
@@ -335,7 +305,7 @@ def _same_state(transaction: Transaction, made: TableSpec) -> None:
         )
 
 
-def _small(transaction: Transaction, seen: Seen) -> bool:
+def _small(transaction: Transaction, seen: BatchSummary) -> bool:
     """Whether all rows are written again in one pass, which costs less than to look for what to change where that is much of the table.
 
     A change feed has the changed rows, so its table is merged.
@@ -354,7 +324,7 @@ def _grown(transaction: Transaction, made: TableSpec) -> TableSpec:
     return made
 
 
-def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> Applied:
+def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: bool) -> RowChanges:
     """The first batch of a table: there is nothing to merge with."""
     highest = now.seen.truncate
     if now.state.events:
@@ -364,15 +334,15 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
-    files = transaction.write(guarding.guarded(tables.aligned(rows, made.schema), made, now.flow))
+    files = transaction.write(guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
-    done = Applied(visible, 0, visible)
-    transaction.commit([*removed, *files], user_metadata=counted(now.kept, done), app=now.app, replace=truncate)
+    done = RowChanges(visible, 0, visible)
+    transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn, replace=truncate)
     return done
 
 
-def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
+def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChanges:
     """A batch into a small table: every row is written again, with one look at the table instead of MERGE's two."""
     stored = schemas.conformed(transaction.rows(), made.schema)
     truncate, marks = now.truncation(stored)
@@ -383,16 +353,16 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> Applied:
     else:
         rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
-    guarded = guarding.guarded(tables.aligned(rows, made.schema), made, now.flow)
+    guarded = guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow)
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = reported(now.events.sparkSession, observed) or {}
-    done = Applied(int(found.get("upserted") or 0), int(found.get("deleted") or 0), int(sum(f.numLogicalRecords().get() for f in files)))
-    transaction.commit([*removed, *files], user_metadata=counted(now.kept, done), app=now.app)
+    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), int(sum(f.numLogicalRecords().get() for f in files)))
+    transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn)
     return done
 
 
-def _merge(session: SparkSession, inner: Place, now: _Batch, made: TableSpec, promised: Column | None) -> Applied:
+def _merge(session: SparkSession, inner: AnyPath, now: _Batch, made: TableSpec, promised: Column | None) -> RowChanges:
     """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
     state, shape = now.state, now.shape
     table = DeltaTable.forPath(session, str(inner))
@@ -417,8 +387,8 @@ def _merge(session: SparkSession, inner: Place, now: _Batch, made: TableSpec, pr
         built = latest.merge(table, source, shape, now.retention, condition=together, truncate=truncate if marks else None)
     hidden = source.where(F.col(ACTION).isin(BURY, CLEAR, TRUNCATE)) if state.events or buries else None
     to_state = {} if hidden is None else {row[ACTION]: row["count"] for row in hidden.groupBy(ACTION).count().collect()}
-    metadata = json.dumps(to_be_counted(now.kept, to_state))
-    settings = {f"{_TXN}.txnAppId": now.app[0], f"{_TXN}.txnVersion": str(now.app[1]), _USER_METADATA: metadata}
+    metadata = json.dumps(to_be_counted(now.metrics, to_state))
+    settings = {f"{_TXN}.txnAppId": now.txn.app_id, f"{_TXN}.txnVersion": str(now.txn.version), _USER_METADATA: metadata}
     if str(session.sparkContext.master).startswith("local"):
         settings[_MATERIALIZE] = "none"  # the actions are kept already, and no executor can be lost
     conf = session.conf
@@ -451,7 +421,7 @@ def _merge_history(table: Any, source: DataFrame, shape: Layout, together: Colum
     )
 
 
-def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> Column:
+def _together(shape: Layout, seen: BatchSummary, *, both: bool, ranged: bool = True) -> Column:
     """When a row of the table (`t`) and an action (`s`) are about the same key; literals in it let Delta leave files out."""
     conditions = [F.col(f"t.{quoted(k)}") == F.col(f"s.{quoted(k)}") for k in shape.keys]
     conditions.append(F.col(f"t.{PART}") == (F.col(f"s.{PART}") if both else F.lit(ROWS)))
@@ -462,15 +432,15 @@ def _together(shape: Layout, seen: Seen, *, both: bool, ranged: bool = True) -> 
     return reduce(lambda a, b: a & b, conditions)
 
 
-def _newest_merge(inner: Place) -> Applied:
-    """What the newest commit, a MERGE of ours, did."""
+def _newest_merge(inner: AnyPath) -> RowChanges:
+    """What the newest commit, a MERGE by Lakelet, did."""
     log = TableLog(inner)
     found = [of_merge(action["commitInfo"]) for action in log.actions(log.version()) if "commitInfo" in action]
-    return next((done for done in found if done is not None), Applied(0, 0, 0))
+    return next((done for done in found if done is not None), RowChanges(0, 0, 0))
 
 
-def _checkpoint(session: SparkSession, target: Place) -> None:
-    """Delta makes checkpoints of the logs that it writes; this one is written by us."""
+def _checkpoint(session: SparkSession, target: AnyPath) -> None:
+    """Delta makes checkpoints of the logs that it writes; Lakelet writes this one, and its checkpoint too."""
     jvm: Any = session._jvm
     logs = jvm.org.apache.spark.sql.delta.DeltaLog
     log = logs.forTable(session._jsparkSession, str(target))
@@ -478,4 +448,4 @@ def _checkpoint(session: SparkSession, target: Place) -> None:
     log.checkpoint(log.update(False, none, none), none)
 
 
-__all__ = ["Applied", "apply", "catch_up", "create_if_absent", "internal_spec", "settle"]
+__all__ = ["apply", "catch_up", "create_if_absent", "internal_spec", "reconcile"]

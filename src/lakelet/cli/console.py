@@ -14,23 +14,24 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, printable, seconds_text, shortener
 from lakelet.cli.summary import Line, cells, summary
-from lakelet.cli.tally import ACTIVE, Tally
+from lakelet.cli.tally import Tally
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
 _STATE_STYLES = {
-    "FAILED": "bold red",
-    "RUNNING": "cyan",
-    "STARTING": "cyan",
-    "COMPLETED": "green",
-    "SKIPPED": "yellow",
-    "STOPPED": "yellow",
+    FlowState.FAILED: "bold red",
+    FlowState.RUNNING: "cyan",
+    FlowState.STARTING: "cyan",
+    FlowState.COMPLETED: "green",
+    FlowState.SKIPPED: "yellow",
+    FlowState.STOPPED: "yellow",
 }
-_TOLD_UPDATE_STATES = frozenset({"RESETTING", "RUNNING", "STOPPING"})
-_TOLD = frozenset({"COMPLETED", "FAILED", "SKIPPED", "STOPPED"})
+_TOLD_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
+_TOLD = frozenset({FlowState.COMPLETED, FlowState.FAILED, FlowState.SKIPPED, FlowState.STOPPED})
 
 
 class Watcher(Protocol):
@@ -71,14 +72,14 @@ class PlainLines:
             self._stream.flush()
 
     def _text(self, event: Event) -> str | None:
-        if event.event_type == "update_progress":
+        if event.event_type is EventType.UPDATE_PROGRESS:
             told = self.tally.state in _TOLD_UPDATE_STATES
-            return event.message if event.level == "WARN" else f"update {self.tally.update_id[:6]} {self.tally.state}" if told else None
-        if event.event_type != "flow_progress":
-            return event.message if event.level == "WARN" or event.event_type == "schema_change" else None
-        status = str(event.body.get("status"))
-        if status not in _TOLD or (status == "FAILED" and event.level == "WARN"):
-            return event.message if event.level == "WARN" else None
+            return event.message if event.level is Level.WARN else f"update {self.tally.update_id[:6]} {self.tally.state}" if told else None
+        if event.event_type is not EventType.FLOW_PROGRESS:
+            return event.message if event.level is Level.WARN or event.event_type is EventType.SCHEMA_CHANGE else None
+        status = FlowState(event.body["status"])
+        if status not in _TOLD or (status is FlowState.FAILED and event.level is Level.WARN):
+            return event.message if event.level is Level.WARN else None
         return self._flow_text(event)
 
     def _flow_text(self, event: Event) -> str:
@@ -90,7 +91,7 @@ class PlainLines:
         facts += [seconds_text(seconds)] if seconds is not None else []
         if isinstance(event.error, LakeletError):
             facts = [event.error.lines()[0]]
-        elif event.body.get("status") == "SKIPPED":
+        elif event.body["status"] == FlowState.SKIPPED:
             facts = [event.message]
         flow = event.origin.flow_name
         of = f" (flow {flow})" if flow and flow != dataset.name else ""
@@ -116,7 +117,7 @@ class LiveTable:
     def __call__(self, event: Event) -> None:
         with self._lock:
             self.tally.feed(event)
-        if event.event_type == "schema_change" or (event.event_type == "update_progress" and event.level == "WARN"):
+        if event.event_type is EventType.SCHEMA_CHANGE or (event.event_type is EventType.UPDATE_PROGRESS and event.level is Level.WARN):
             self._console.print(printable(event.message), highlight=False, markup=False)
 
     def close(self) -> None:
@@ -141,10 +142,11 @@ class LiveTable:
         return Group(table, Text(footer, style="dim")) if rows else Text(footer, style="dim")
 
     def _shown(self, limit: int) -> list[Any]:
-        datasets = [d for d in self.tally.datasets.values() if d.state in ACTIVE or d.state in _TOLD]
+        datasets = [d for d in self.tally.datasets.values() if d.state.is_at_work or d.state in _TOLD]
         newest = datetime.min.replace(tzinfo=timezone.utc)
         first = sorted(
-            datasets, key=lambda d: (d.state not in ACTIVE, d.state != "FAILED", -((d.ended or newest).timestamp() if d.ended else 0))
+            datasets,
+            key=lambda d: (not d.state.is_at_work, d.state is not FlowState.FAILED, -((d.ended or newest).timestamp() if d.ended else 0)),
         )
         kept = {d.name for d in first[:limit]}
         return [d for d in datasets if d.name in kept]

@@ -44,7 +44,7 @@ def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[],
     except BrokenPipeError:  # the reader of our output (head, less) went away
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.COMPLETED)
-    except Exception as error:
+    except Exception as error:  # the last handler of the process: what no other one expected
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
         refused = storage_failure(error)

@@ -9,15 +9,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
-from lakelet.cli import looking, machine, schemas, starting, updates
+from lakelet.cli import doctor, init, samples, schemas, storage, updates
 from lakelet.cli.failures import end_without_threads, guarded
 from lakelet.update.stopping import end_at_next
 
 DEBUG = "--debug"
+LATER = ("preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
+"""Commands whose names are taken already, but which do nothing yet."""
 
 
-class _Ours(BaseException):
+class _PassedOn(BaseException):
     """Carries Ctrl-C and a closed pipe past typer's own handling."""
 
     def __init__(self, cause: BaseException) -> None:
@@ -26,7 +29,7 @@ class _Ours(BaseException):
 
 
 class _Group(TyperGroup):
-    """The commands; Ctrl-C and a closed pipe are answered by us."""
+    """The commands; Ctrl-C and a closed pipe are handled by `main`."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -34,7 +37,7 @@ class _Group(TyperGroup):
             sys.stdout.flush()
             return result
         except (KeyboardInterrupt, BrokenPipeError) as cause:
-            raise _Ours(cause) from None
+            raise _PassedOn(cause) from None
 
 
 app = typer.Typer(
@@ -63,8 +66,19 @@ def _lakelet(
     pass
 
 
-for _module in (updates, looking, schemas, starting, machine):
+def _later(context: typer.Context) -> None:
+    """Comes in a later version."""
+    raise LakeletError("NOT_SUPPORTED_YET", f"`lakelet {context.info_name}` is not supported yet")
+
+
+for _module in (updates, storage, schemas, init, samples, doctor):
     _module.register(app)
+for _name in LATER:
+    app.command(
+        name=_name,
+        hidden=True,
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
+    )(_later)
 
 
 def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: None) -> int:
@@ -81,7 +95,7 @@ def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: 
             app(args=kept, prog_name="lakelet")
         except SystemExit as ended:
             return ended.code if isinstance(ended.code, int) else 0
-        except _Ours as passed:
+        except _PassedOn as passed:
             raise passed.cause from None
         return 0
 

@@ -13,7 +13,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
-from lakelet.cli.looking import storage_root
+from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 
 if TYPE_CHECKING:

@@ -14,8 +14,16 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.base.text import aligned, counted, listed, seconds_text, shortener
 from lakelet.cli.tally import STATES, DatasetTally, Tally
+from lakelet.storage.eventlog.states import FlowState, UpdateState
 
-_TOLD_ORDER = ("COMPLETED", "IDLE", "EXCLUDED", "SKIPPED", "STOPPED", "FAILED")
+_TOLD_ORDER = (
+    FlowState.COMPLETED,
+    FlowState.IDLE,
+    FlowState.EXCLUDED,
+    FlowState.SKIPPED,
+    FlowState.STOPPED,
+    FlowState.FAILED,
+)
 SHOWN_DATASETS = 20
 SHOWN_RULES = 10
 SHOWN_WARNINGS = 10
@@ -31,7 +39,7 @@ class Line:
 
 def summary(
     tally: Tally,
-    state: str,
+    state: UpdateState,
     errors: Sequence[LakeletError] = (),
     *,
     namespace: Namespace | None = None,
@@ -50,8 +58,8 @@ def summary(
     return lines
 
 
-def _head(tally: Tally, state: str, elapsed: float | None) -> Iterator[Line]:
-    style = {"COMPLETED": "good", "FAILED": "bad"}.get(state, "warning")
+def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[Line]:
+    style = {UpdateState.COMPLETED: "good", UpdateState.FAILED: "bad"}.get(state, "warning")
     of = f" of {tally.pipeline}" if tally.pipeline else ""
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
     yield Line(f"Update {tally.update_id[:6]}{of} {state} in {seconds_text(tally.seconds)}{whole}", style)
@@ -61,13 +69,13 @@ def _head(tally: Tally, state: str, elapsed: float | None) -> Iterator[Line]:
     if facts:
         dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""
         yield Line(f"  {counted(len(tally.datasets), 'dataset')}: {', '.join(facts)}; {counted(tally.rows, 'row')} written{dropped}")
-    if facts and set(counts) <= {"IDLE", "EXCLUDED"}:
+    if facts and set(counts) <= {FlowState.IDLE, FlowState.EXCLUDED}:
         yield Line("  Nothing new: no table was touched.")
 
 
 def _table(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
     """The datasets that did something, the busiest first when there are many."""
-    worked = [d for d in tally.datasets.values() if d.state not in ("IDLE", "EXCLUDED", "QUEUED")]
+    worked = [d for d in tally.datasets.values() if d.state not in (FlowState.IDLE, FlowState.EXCLUDED, FlowState.QUEUED)]
     if not worked:
         return
     shown = worked if len(worked) <= SHOWN_DATASETS else sorted(worked, key=_importance)[:SHOWN_DATASETS]
@@ -80,7 +88,7 @@ def _table(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
 
 
 def _importance(dataset: DatasetTally) -> tuple[int, int]:
-    return (0 if dataset.state == "FAILED" else 1 if dataset.state in ("SKIPPED", "STOPPED") else 2, -dataset.rows)
+    return (0 if dataset.state is FlowState.FAILED else 1 if dataset.state in (FlowState.SKIPPED, FlowState.STOPPED) else 2, -dataset.rows)
 
 
 def cells(dataset: DatasetTally, short: Callable[[str], str], now: datetime | None) -> tuple[str, ...]:
@@ -160,16 +168,16 @@ def program() -> str:
     return str(typed) if typed.name == "lakelet" and not shutil.which("lakelet") else "lakelet"
 
 
-def _next(tally: Tally, state: str, namespace: Namespace, storage: str | None) -> Iterator[Line]:
+def _next(tally: Tally, state: UpdateState, namespace: Namespace, storage: str | None) -> Iterator[Line]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
     lakelet = program()
     prefix = f"{namespace.catalog}.{namespace.schema}."
     written = [d for d in tally.datasets.values() if d.rows and d.readable]
-    if state != "COMPLETED":
+    if state is not UpdateState.COMPLETED:
         commands.append(f"{lakelet} events --update {tally.update_id[:6]}{option}")
     table = f" {shlex.quote(written[-1].name.removeprefix(prefix))}" if written else ""
     commands.append(f"{lakelet} show{table}{option}")
-    if state == "COMPLETED":
+    if state is UpdateState.COMPLETED:
         commands.append(f"{lakelet} events{option}")
     yield Line("Next: " + "  ·  ".join(commands), "quiet")

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
-STATES = ("FAILED", "RUNNING", "STARTING", "PLANNING", "QUEUED", "STOPPED", "SKIPPED", "COMPLETED", "IDLE", "EXCLUDED")
+STATES = (
+    FlowState.FAILED,
+    FlowState.RUNNING,
+    FlowState.STARTING,
+    FlowState.PLANNING,
+    FlowState.QUEUED,
+    FlowState.STOPPED,
+    FlowState.SKIPPED,
+    FlowState.COMPLETED,
+    FlowState.IDLE,
+    FlowState.EXCLUDED,
+)
 """States of a flow; of several flows into one dataset the first in this order is shown."""
-
-ACTIVE = frozenset({"RUNNING", "STARTING", "PLANNING"})
-ENDED = frozenset({"FAILED", "STOPPED", "SKIPPED", "COMPLETED", "IDLE", "EXCLUDED"})
 
 
 @dataclass
@@ -23,7 +32,7 @@ class DatasetTally:
     """One dataset: the state of each of its flows and what they have written so far."""
 
     name: str
-    flows: dict[str, str] = field(default_factory=dict)
+    flows: dict[str, FlowState] = field(default_factory=dict)
     rows: int = 0
     dropped: int = 0
     failed: int = 0
@@ -33,19 +42,15 @@ class DatasetTally:
     readable: bool = True  # false for a sink
 
     @property
-    def state(self) -> str:
-        return min(self.flows.values(), key=_rank, default="QUEUED")
+    def state(self) -> FlowState:
+        return min(self.flows.values(), key=STATES.index, default=FlowState.QUEUED)
 
     def seconds(self, now: datetime) -> float | None:
         """Time from the first start to the last end, or to `now` while it is at work; None before the start."""
         if self.began is None:
             return None
-        end = now if self.state in ACTIVE or self.ended is None else self.ended
+        end = now if self.state.is_at_work or self.ended is None else self.ended
         return max(0.0, (end - self.began).total_seconds())
-
-
-def _rank(state: str) -> int:
-    return STATES.index(state) if state in STATES else len(STATES)
 
 
 @dataclass
@@ -73,7 +78,7 @@ class Tally:
 
     update_id: str = ""
     pipeline: str = ""
-    state: str = "QUEUED"
+    state: UpdateState = UpdateState.QUEUED
     began: datetime | None = None
     now: datetime | None = None
     datasets: dict[str, DatasetTally] = field(default_factory=dict)
@@ -93,13 +98,13 @@ class Tally:
         self.now = event.timestamp
         self.update_id = self.update_id or event.origin.update_id
         self.pipeline = self.pipeline or event.origin.pipeline_name
-        handler = getattr(self, f"_on_{event.event_type}", None)
+        handler = _HANDLERS.get(event.event_type)
         if handler is not None:
-            handler(event)
-        elif event.level == "WARN":
+            handler(self, event)
+        elif event.level is Level.WARN:
             self.warnings[event.message] = None
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Counter[FlowState]:
         """Number of datasets per state."""
         return Counter(dataset.state for dataset in self.datasets.values())
 
@@ -116,25 +121,25 @@ class Tally:
         return (self.now - self.began).total_seconds() if self.began and self.now else 0.0
 
     def _on_update_progress(self, event: Event) -> None:
-        self.state = str(event.body.get("state", self.state))
+        self.state = UpdateState(event.body.get("state", self.state))
 
     def _on_flow_progress(self, event: Event) -> None:
         body = event.body
         name = event.origin.target_name or event.origin.flow_name or "?"
         dataset = self.datasets.setdefault(name, DatasetTally(name, readable=event.origin.sink_name is None))
-        status = str(body.get("status", "RUNNING"))
+        status = FlowState(body.get("status", FlowState.RUNNING))
         dataset.flows[event.origin.flow_name or name] = status
-        if status in ACTIVE:
+        if status.is_at_work:
             dataset.began = dataset.began or event.timestamp
-        if status in ENDED:
+        if status.has_ended:
             dataset.ended = event.timestamp
             dataset.reason = event.message
         if event.id not in self._measured:
             self._measured.add(event.id)
             self._measure(dataset, body)
-        if isinstance(event.error, LakeletError) and event.level == "ERROR":
+        if isinstance(event.error, LakeletError) and event.level is Level.ERROR:
             self.errors.append(event.error)
-        elif event.level == "WARN":
+        elif event.level is Level.WARN:
             self.warnings[event.message] = None
 
     def _measure(self, dataset: DatasetTally, body: Mapping[str, Any]) -> None:
@@ -162,6 +167,15 @@ class Tally:
     def _on_schema_change(self, event: Event) -> None:
         columns = tuple(f"{c['name']} {c.get('type', '')}".strip() for c in event.body.get("added") or ())
         self.changes.append(SchemaChange(_about(event), columns, event.body.get("first_file")))
+
+
+_HANDLERS: Mapping[EventType, Callable[[Tally, Event], None]] = {
+    EventType.UPDATE_PROGRESS: Tally._on_update_progress,
+    EventType.FLOW_PROGRESS: Tally._on_flow_progress,
+    EventType.SOURCE_RECORDS: Tally._on_source_records,
+    EventType.LATE_RECORDS: Tally._on_late_records,
+    EventType.SCHEMA_CHANGE: Tally._on_schema_change,
+}
 
 
 def _about(event: Event) -> str:

@@ -18,13 +18,14 @@ from lakelet.cli.console import watcher, write_lines
 from lakelet.cli.summary import Line, summary
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline, UpdateResult
     from lakelet.plan.selection import Request
 
-_EXITS = {"COMPLETED": ExitCode.COMPLETED, "CANCELED": ExitCode.INTERRUPTED}
+_EXITS = {UpdateState.COMPLETED: ExitCode.COMPLETED, UpdateState.CANCELED: ExitCode.INTERRUPTED}
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +59,7 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     except KeyboardInterrupt:
         watch.close()
         if tally.datasets:
-            write_lines([Line(""), *summary(tally, "CANCELED", **told)], sys.stderr)
+            write_lines([Line(""), *summary(tally, UpdateState.CANCELED, **told)], sys.stderr)
         raise
     finally:
         watch.close()

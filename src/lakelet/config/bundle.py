@@ -370,7 +370,7 @@ def _set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
 
 
 def _with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
-    """Apply `.databricks/bundle/<target>/variable-overrides.json`, the place where people keep values of their own."""
+    """Apply `.databricks/bundle/<target>/variable-overrides.json`, the file for values of one user."""
     path = root / ".databricks" / "bundle" / (target or "default") / "variable-overrides.json"
     if not path.is_file():
         return tree

@@ -182,7 +182,7 @@ _FEATURES_BY_LOWER = {feature.lower() for feature in FEATURES}
 
 @dataclass(frozen=True)
 class Remark:
-    """What is to be said about one property: a notice, or why it is refused (`code`, with the nearest names)."""
+    """Finding about one property: a notice, or why it is refused (`code`, with the nearest names)."""
 
     text: str
     code: str | None = None
@@ -190,7 +190,7 @@ class Remark:
 
 
 def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterator[Remark]:
-    """What is to be said about the `delta.*` among a table's properties. `any_name`: names that nobody knows give a notice only."""
+    """Return the findings about the `delta.*` among a table's properties. `any_name`: names that nobody knows give a notice only."""
     spelt: dict[str, str] = {}
     for key, value in properties.items():
         lower = key.lower()
@@ -207,7 +207,7 @@ def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterato
 
 
 def examine_default(key: str, value: str) -> Iterator[Remark]:
-    """What is to be said about a setting of the pipeline that begins with `DEFAULTS`."""
+    """Return the finding about a setting of the pipeline that begins with `DEFAULTS`."""
     name = _PREFIX + key[len(DEFAULTS) :]
     known = KNOWN.get(name.lower())
     if known is None and not name.lower().startswith(_FEATURE):
@@ -271,7 +271,7 @@ def _retention(properties: Mapping[str, str]) -> Iterator[Remark]:
     try:
         shorter = seconds(log or "30 days") < seconds(files or "1 week")
     except ValueError:
-        return  # told already
+        return  # reported already
     if shorter:
         yield Remark(f"{_LOG_RETENTION} is shorter than {_FILE_RETENTION}, which Databricks Runtime 18.0 and later refuses")
 
@@ -296,7 +296,7 @@ def stored(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_of_protocol(name: str) -> bool:
-    """Whether Delta takes a property as a wish for the table's protocol and does not keep it."""
+    """Whether Delta applies a property to the table's protocol and does not store it."""
     return name.lower() in _PROTOCOL or name.lower().startswith(_FEATURE)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace, TableName, split_name
-from lakelet.config.path_map import argument, place_of
+from lakelet.config.path_map import argument, resolved_target
 from lakelet.files.remote import RemoteStore, open_store, scheme_of
 
 _FORMATS = {
@@ -29,16 +29,16 @@ _HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A path with a table's name: `given` is the name as typed, `place` an absolute path or a URI."""
+    """A path with a table's name: `given` is the name as typed, `path` is absolute or a URI."""
 
     name: TableName
     given: str
-    place: str
+    path: str
 
 
 @dataclass(frozen=True)
-class Held:
-    """What a path holds: Spark's name of the format, and the options that read it."""
+class TableFormat:
+    """Spark's name of the format of a named table's files, and the options that read them."""
 
     format: str
     options: Mapping[str, str]
@@ -55,11 +55,11 @@ def named_tables(
         except ValueError as problem:
             todo = "For example: --table catalog.schema.orders=data/orders"
             raise LakeletError(code, f"--table {given}={target}: {problem}", where=where, todo=todo) from None
-        table = NamedTable(name, given, place_of(target, base))
+        table = NamedTable(name, given, resolved_target(target, base))
         first = found.setdefault(name.key, table)
-        if first.place != table.place:
-            what = f"the table {given} is given twice: {first.place} and {table.place}"
-            raise LakeletError(code, what, where=where, todo="Name one place for it.")
+        if first.path != table.path:
+            what = f"the table {given} is given twice: {first.path} and {table.path}"
+            raise LakeletError(code, what, where=where, todo="Name one path for it.")
     return found
 
 
@@ -72,34 +72,37 @@ def table_flag(name: str) -> str:
     return f"--table {argument('.'.join(f'`{p}`' if '.' in p else p for p in parts))}=PATH"
 
 
-def held(table: NamedTable, where: Location | None = None) -> Held:
-    """What a named table's path holds. Raises TABLE_PLACE_MISSING, or TABLE_PLACE_UNREADABLE if no file there has a known extension."""
-    place = table.place
-    if scheme_of(place) is not None:
-        return _held_remotely(table, where)
-    if not os.path.exists(place):
+def table_format(table: NamedTable, where: Location | None = None) -> TableFormat:
+    """Return the format of the files at a named table's path.
+
+    Raises TABLE_PLACE_MISSING, or TABLE_PLACE_UNREADABLE if no file there has a known extension.
+    """
+    path = table.path
+    if scheme_of(path) is not None:
+        return _remote_format(table, where)
+    if not os.path.exists(path):
         raise LakeletError(
             "TABLE_PLACE_MISSING",
-            f"the table {table.given} lies at {place}, which does not exist",
+            f"the table {table.given} lies at {path}, which does not exist",
             where=where,
-            todo=f"Put its files there, or name another place: {table_flag(table.given)}",
+            todo=f"Put its files there, or name another path: {table_flag(table.given)}",
         )
-    if os.path.isdir(os.path.join(place, "_delta_log")):
-        return Held("delta", {})
-    first = next(_files(place), None)
+    if os.path.isdir(os.path.join(path, "_delta_log")):
+        return TableFormat("delta", {})
+    first = next(_files(path), None)
     return _by_name(table, first or "", lambda: _head(first), where)
 
 
-def mark(table: NamedTable) -> int | None:
-    """A number that is another one whenever the files of a named table are; None where that cannot be told.
+def files_fingerprint(table: NamedTable) -> int | None:
+    """Return a number that changes whenever the files of a named table change; None where that is not known.
 
-    Of a Delta table its log is looked at, of other paths every data file, by name, size and time.
+    It depends on name, size and time: of the log files of a Delta table, of all data files elsewhere.
     """
-    place = table.place
-    if scheme_of(place) is not None or not os.path.exists(place):
+    path = table.path
+    if scheme_of(path) is not None or not os.path.exists(path):
         return None
-    log = os.path.join(place, "_delta_log")
-    files = sorted(os.path.join(log, name) for name in os.listdir(log)) if os.path.isdir(log) else list(_files(place))
+    log = os.path.join(path, "_delta_log")
+    files = sorted(os.path.join(log, name) for name in os.listdir(log)) if os.path.isdir(log) else list(_files(path))
     try:
         facts = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in (os.stat(file),)]
     except FileNotFoundError:  # somebody is at work there
@@ -107,40 +110,40 @@ def mark(table: NamedTable) -> int | None:
     return int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:7], "big")
 
 
-def _by_name(table: NamedTable, file: str, head: object, where: Location | None) -> Held:
+def _by_name(table: NamedTable, file: str, head: object, where: Location | None) -> TableFormat:
     format = _format(file)
     if format is None:
         what = f"it holds {os.path.basename(file)}" if file else "it holds no file"
         raise LakeletError(
             "TABLE_PLACE_UNREADABLE",
-            f"the table {table.given} lies at {table.place}, which is neither Delta nor Parquet, CSV, JSON or ORC",
+            f"the table {table.given} lies at {table.path}, which is neither Delta nor Parquet, CSV, JSON or ORC",
             where=where,
             why=what,
             todo=f"Name a folder or file that is: {table_flag(table.given)}",
         )
     if format == "csv":
         separator = {"sep": "\t"} if ".tsv" in os.path.basename(file) else {}
-        return Held(format, {"header": "true", "inferSchema": "true", **separator})
+        return TableFormat(format, {"header": "true", "inferSchema": "true", **separator})
     if format == "json" and callable(head) and not _is_lines(head()):
-        return Held(format, {"multiLine": "true"})
-    return Held(format, {})
+        return TableFormat(format, {"multiLine": "true"})
+    return TableFormat(format, {})
 
 
-def _held_remotely(table: NamedTable, where: Location | None) -> Held:
-    store, path = open_store(table.place, RemoteStore)
+def _remote_format(table: NamedTable, where: Location | None) -> TableFormat:
+    store, path = open_store(table.path, RemoteStore)
     if store.is_folder(f"{path}/_delta_log"):
-        return Held("delta", {})
+        return TableFormat("delta", {})
     files = [path] if store.is_file(path) else [i.path for i in store.listed(path, recursive=True) if i.is_file and _format(i.path)]
     return _by_name(table, next(iter(sorted(files)), ""), None, where)
 
 
-def _files(place: str) -> Iterator[str]:
+def _files(path: str) -> Iterator[str]:
     """The file itself, or the data files below a folder in order; hidden ones (`_…`, `.…`) are left out. Known formats come first."""
-    if os.path.isfile(place):
-        yield place
+    if os.path.isfile(path):
+        yield path
         return
     unknown = []
-    for folder, below, names in os.walk(place):
+    for folder, below, names in os.walk(path):
         below[:] = sorted(name for name in below if not name.startswith(("_", ".")))
         for name in sorted(names):
             if name.startswith(("_", ".")):

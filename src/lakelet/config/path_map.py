@@ -40,8 +40,8 @@ def pairs_of(texts: Iterable[str] | None, option: str, *, form: str, example: st
     return found
 
 
-def place_of(text: str, base: Path) -> str:
-    """The path that a setting means: a URI as it is, a path made absolute (relative ones lie in `base`)."""
+def resolved_target(text: str, base: Path) -> str:
+    """Return the path of a setting: a URI unchanged, a path made absolute (relative to `base`)."""
     scheme = scheme_of(text)
     if scheme not in (None, "file"):
         return text.rstrip("/")
@@ -101,7 +101,7 @@ class Entry:
     """One `FROM=TO`: the prefix as written, and what replaces it (an absolute path or a URI)."""
 
     prefix: str
-    place: str
+    target: str
     where: Location | None = None
 
 
@@ -109,8 +109,8 @@ class Entry:
 class PathMap:
     """Path prefixes of user code and what they are on this machine.
 
-    `kept`: folders whose paths are never mapped, because they are ours (the storage). `root`: the project's folder, where relative paths
-    of files are looked for after the working directory.
+    `kept`: folders whose paths are never mapped, because they are Lakelet's (the storage). `root`: the project's folder, in which
+    relative paths of files are looked up after the working directory.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -119,17 +119,17 @@ class PathMap:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
-        """From (prefix, place) pairs; relative places lie in `base`. Raises `code` if one prefix is given two places, or is a pattern."""
+        """From (prefix, target) pairs; relative targets lie in `base`. Raises `code` if a prefix has two targets, or is a pattern."""
         found: dict[tuple[str, ...], Entry] = {}
         for prefix, target in pairs:
             if _GLOB.search(prefix):
                 what = f"{prefix} is no prefix of paths: it holds a pattern"
                 raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
-            entry = Entry(prefix, place_of(target, base), where)
+            entry = Entry(prefix, resolved_target(target, base), where)
             first = found.setdefault(_spelt(prefix).parts, entry)
-            if first.place != entry.place:
-                what = f"{prefix} is mapped twice: to {first.place} and to {entry.place}"
-                raise LakeletError(code, what, where=where, todo="Name one place for it.")
+            if first.target != entry.target:
+                what = f"{prefix} is mapped twice: to {first.target} and to {entry.target}"
+                raise LakeletError(code, what, where=where, todo="Name one target for it.")
         return cls(tuple(found.values()))
 
     def over(self, below: PathMap) -> PathMap:
@@ -152,7 +152,7 @@ class PathMap:
             return path
         rest = "/".join(_spelt(path).parts[len(_spelt(entry.prefix).parts) :])
         slash = "/" if rest and path.strip().endswith("/") else ""
-        return f"{entry.place.rstrip('/')}/{rest}{slash}" if rest else entry.place
+        return f"{entry.target.rstrip('/')}/{rest}{slash}" if rest else entry.target
 
     def anchored(self, path: str) -> str:
         """A relative path made absolute: in the working directory if it is there, else in the project's folder. Any other path unchanged.
@@ -176,7 +176,7 @@ class PathMap:
         """
         entry = self.entry(path)
         if entry is not None:
-            if not writing and scheme_of(entry.place) is None and not os.path.exists(_glob_free(entry.place)):
+            if not writing and scheme_of(entry.target) is None and not os.path.exists(_glob_free(entry.target)):
                 raise _target_missing(path, entry, where)
             return self.mapped(path)
         here = found_here(path, writing=writing)
@@ -230,7 +230,7 @@ def not_mapped(path: str, where: Location | None = None) -> LakeletError:
     """The error for a path of Databricks, or of a cloud that cannot be read here, which the map does not cover."""
     return LakeletError(
         "PATH_NOT_MAPPED",
-        f"{path} does not exist on this machine, and no --map says what stands in its place",
+        f"{path} does not exist on this machine, and no --map says what replaces it",
         where=where,
         todo=f"Say where it lies: {flag_for(path)}. A shorter prefix serves all paths below it.",
     )
@@ -239,9 +239,9 @@ def not_mapped(path: str, where: Location | None = None) -> LakeletError:
 def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletError:
     return LakeletError(
         "MAP_TARGET_MISSING",
-        f"{path} is mapped to {entry.place}, which does not exist",
+        f"{path} is mapped to {entry.target}, which does not exist",
         where=where,
-        todo=f"Put the files there, or name another place: --map {argument(entry.prefix)}=FOLDER",
+        todo=f"Put the files there, or name another folder: --map {argument(entry.prefix)}=FOLDER",
     )
 
 

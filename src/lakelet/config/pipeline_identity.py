@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Identity:
     formerly: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, name: str, bundle: str | None, root: Path, files: Sequence[Path], storage: Place) -> Identity:
+    def of(cls, name: str, bundle: str | None, root: Path, files: Sequence[Path], storage: AnyPath) -> Identity:
         """The identity of a pipeline whose sources are `files`."""
         beside = os.path.relpath(root, storage) if isinstance(storage, Path) else ""
         return cls(name, bundle, str(root), beside, tuple(os.path.relpath(file, root) for file in files))

@@ -100,14 +100,14 @@ _BY_LOWER = {known.name.lower(): known for known in _ALL}
 
 @dataclass(frozen=True)
 class Found:
-    """What is to be said about one setting: a notice, or that its value cannot be used (`invalid`)."""
+    """Finding about one setting: a notice, or that its value cannot be used (`invalid`)."""
 
     text: str
     invalid: bool = False
 
 
 def examine(settings: Mapping[str, str], *, of: str, development: bool = False) -> Iterator[Found]:
-    """What is to be said about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
+    """Return the findings about the `pipelines.*` keys of a pipeline's configuration (`of` "pipeline") or a dataset's (`of` "table").
 
     `development`: the pipeline says that it runs in development mode.
     """

@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.config.bundle import Bundle, Node, read_yaml, shown_path
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
-_PREVIEW = "pipeline.yml"  # its name before Spark 4.1 was out; others use it too, so its content must tell
+_PREVIEW = "pipeline.yml"  # its name before Spark 4.1 was out; others use it too, so its content decides
 _KEYS = frozenset({"name", "catalog", "database", "schema", "configuration", "libraries", "definitions", "storage"})
 _ENGINE = re.compile(
     r"spark\.(sql\.(extensions|catalog(\..+)?|warehouse\.dir)|jars(\..+)?|master|remote|app\.name|(driver|executor|submit|eventLog|connect)\..+)"

@@ -26,7 +26,7 @@ _EXAMPLES = {
 
 @dataclass(frozen=True)
 class ToolSettings:
-    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: in this place."""
+    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: its location."""
 
     present: bool = False
     storage: str | None = None

@@ -22,7 +22,7 @@ from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.spark_pipeline_file import SPARK_FILES, Remark, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
-from lakelet.files.paths import Place, place
+from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
 
 DEFAULT_STORAGE = ".lakelet"
@@ -52,7 +52,7 @@ class PipelineConfig:
     import_roots: tuple[Path, ...]
     namespace: Namespace
     parameters: Mapping[str, str]
-    storage: Place
+    storage: AnyPath
     target: str | None = None
     master: str | None = None
     worker_python: str | None = None
@@ -67,7 +67,7 @@ class PipelineConfig:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Project:
     """What the sources led to; `label` names files given by hand, `pipeline` is (key, node)."""
 
     root: Path
@@ -113,45 +113,46 @@ def load_config(
     """
     cwd = Path(os.path.abspath(cwd or Path.cwd()))
     environ = os.environ if environ is None else environ
-    place = _find(sources, target=target, cwd=cwd, environ=environ)
-    settings, bundle = place.settings, place.bundle
-    spec = place.pipeline[1] if place.pipeline else None
-    files, roots = _files_and_roots(place, cwd)
-    where = _storage(storage, environ, settings, place.root, cwd)
-    name = _name(place)
-    parameters = _parameters(place, params or {}, environ)
-    development = bundle.development(spec) if bundle and spec else None
-    declared = Namespace()
-    if bundle and spec:
-        declared = _namespace(bundle, spec)
-    namespace = Namespace(
-        _first(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
-        _first(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
-    )
+    project = _find(sources, target=target, cwd=cwd, environ=environ)
+    files, roots = _files_and_roots(project, cwd)
+    name, where = _name(project), _storage(storage, environ, project.settings, project.root, cwd)
+    parameters = _parameters(project, params or {}, environ)
+    development = project.bundle.development(project.pipeline[1]) if project.bundle and project.pipeline else None
+    namespace = _chosen_namespace(project, catalog, schema, environ)
     return PipelineConfig(
         name=name,
         pipeline_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakelet:{name}:{where}")),
-        root=place.root,
+        root=project.root,
         files=files,
         import_roots=roots,
         namespace=namespace,
         parameters=parameters,
         storage=where,
-        target=bundle.target if bundle else None,
-        master=master or environ.get("LAKELET_MASTER") or settings.master,
-        worker_python=environ.get("LAKELET_WORKER_PYTHON") or settings.worker_python,
-        remarks=(*place.remarks, *_property_remarks(place, parameters, development)),
+        target=project.bundle.target if project.bundle else None,
+        master=master or environ.get("LAKELET_MASTER") or project.settings.master,
+        worker_python=environ.get("LAKELET_WORKER_PYTHON") or project.settings.worker_python,
+        remarks=(*project.remarks, *_property_remarks(project, parameters, development)),
         development=development,
-        continuous=_continuous(place) if continuous is None else continuous,
-        paths=replace(_paths(place, maps, cwd, environ), kept=(str(where),), root=str(place.root)),
-        tables=_tables(place, tables, namespace, cwd, environ),
-        identity=_identity(place, files, where),
-        partial=_partial(place),
+        continuous=_continuous(project) if continuous is None else continuous,
+        paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root)),
+        tables=_tables(project, tables, namespace, cwd, environ),
+        identity=_identity(project, files, where),
+        partial=_partial(project),
         take_over=tuple(take_over),
     )
 
 
-def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> Place:
+def _chosen_namespace(project: _Project, catalog: str | None, schema: str | None, environ: Mapping[str, str]) -> Namespace:
+    """The catalog and schema of names without them: the flags, else the environment, the tool settings, the pipeline's declaration."""
+    settings = project.settings
+    declared = _namespace(project.bundle, project.pipeline[1]) if project.bundle and project.pipeline else Namespace()
+    return Namespace(
+        _first(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
+        _first(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
+    )
+
+
+def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> AnyPath:
     """The storage root that a command without sources means: the flag, else the environment, else that of the current project."""
     cwd = Path(os.path.abspath(cwd or Path.cwd()))
     environ = os.environ if environ is None else environ
@@ -162,7 +163,7 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
 # --- which project, which pipeline ----------------------------------------------------------------------------------------------------
 
 
-def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> _Found:
+def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> _Project:
     selection = _sort_out(sources, cwd)
     root = _root_of(selection, cwd)
     settings = read_tool_settings(root, cwd)
@@ -176,16 +177,16 @@ def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Map
     if of_spark is not None:
         bundle, remarks = load_spark_file(of_spark, cwd=cwd, environ=environ)
         pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
-        return _Found(root, settings, bundle, pipeline, files, label, remarks)
+        return _Project(root, settings, bundle, pipeline, files, label, remarks)
     if file is None:
         if selection.names:
             raise _unknown_source(selection.names[0], (), cwd)
         if target is not None:
             raise LakeletError("USAGE", f"the deployment target {target!r} needs a bundle; {root} has no databricks.yml")
-        return _Found(root, settings, None, None, files or _whole_project(root), label)
+        return _Project(root, settings, None, None, files or _whole_project(root), label)
     bundle = load_bundle(file, target=target, cwd=cwd, environ=environ)
     pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
-    return _Found(root, settings, bundle, pipeline, files, label)
+    return _Project(root, settings, bundle, pipeline, files, label)
 
 
 def _label(selection: _Selection) -> str:
@@ -301,44 +302,44 @@ def _unknown_source(name: str, pipelines: Iterable[str], cwd: Path) -> LakeletEr
     return LakeletError("NO_SOURCES", f"{name} is no file, folder, glob or pipeline of the bundle", nearest=nearest)
 
 
-def _name(place: _Found) -> str:
-    if place.bundle and place.pipeline:
-        node = place.pipeline[1].get("name")
-        return place.bundle.partly(node) if node else place.pipeline[0]
-    return place.label or place.root.name or "pipeline"
+def _name(project: _Project) -> str:
+    if project.bundle and project.pipeline:
+        node = project.pipeline[1].get("name")
+        return project.bundle.partly(node) if node else project.pipeline[0]
+    return project.label or project.root.name or "pipeline"
 
 
-def _identity(place: _Found, files: Sequence[Path], storage: Place) -> Identity:
-    if place.bundle and place.pipeline:
-        named = place.bundle.tree.get("bundle", "name") is not None
-        return Identity.of(place.pipeline[0], place.bundle.name if named else "", place.root, files, storage)
-    return Identity.of(_name(place), None, place.root, files, storage)
+def _identity(project: _Project, files: Sequence[Path], storage: AnyPath) -> Identity:
+    if project.bundle and project.pipeline:
+        named = project.bundle.tree.get("bundle", "name") is not None
+        return Identity.of(project.pipeline[0], project.bundle.name if named else "", project.root, files, storage)
+    return Identity.of(_name(project), None, project.root, files, storage)
 
 
-def _partial(place: _Found) -> bool:
+def _partial(project: _Project) -> bool:
     """Whether files were named by hand that are not all of the bundle's pipeline."""
-    if not (place.bundle and place.pipeline and place.label):
+    if not (project.bundle and project.pipeline and project.label):
         return False
-    return set(place.files) < set(_library_files(place.bundle, place.pipeline[1]))
+    return set(project.files) < set(_library_files(project.bundle, project.pipeline[1]))
 
 
 # --- one pipeline of a bundle ---------------------------------------------------------------------------------------------------------
 
 
-def _files_and_roots(place: _Found, cwd: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+def _files_and_roots(project: _Project, cwd: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     roots: list[Path] = []
-    files = place.files
-    if place.bundle and place.pipeline:
-        key, spec = place.pipeline
+    files = project.files
+    if project.bundle and project.pipeline:
+        key, spec = project.pipeline
         spec.refuse_unknown(PIPELINE_KEYS, f"the pipeline {key!r}")
         if not files:
-            files = _library_files(place.bundle, spec)
+            files = _library_files(project.bundle, spec)
         if not files:
             raise LakeletError("NO_SOURCES", f"the libraries of the pipeline {key!r} match no source file", where=spec.where)
         root_path = spec.get("root_path")
         if root_path:
-            roots.append(_path(place.bundle, root_path))
-    roots += [place.root, place.root / "src", *(file.parent for file in files), *_folders_above(files, place.root)]
+            roots.append(_path(project.bundle, root_path))
+    roots += [project.root, project.root / "src", *(file.parent for file in files), *_folders_above(files, project.root)]
     return files, tuple(dict.fromkeys(root for root in roots if root.is_dir()))
 
 
@@ -401,14 +402,14 @@ def _namespace(bundle: Bundle, spec: Node) -> Namespace:
     return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
 
 
-def _continuous(place: _Found) -> bool:
-    node = place.pipeline[1].get("continuous") if place.pipeline else None
-    return bool(node and place.bundle and place.bundle.switch(node))
+def _continuous(project: _Project) -> bool:
+    node = project.pipeline[1].get("continuous") if project.pipeline else None
+    return bool(node and project.bundle and project.bundle.switch(node))
 
 
-def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    merged = {**_declared(place, "parameters"), **_declared(place, "configuration")}
-    merged.update(place.settings.parameters)
+def _parameters(project: _Project, params: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    merged = {**_declared(project, "parameters"), **_declared(project, "configuration")}
+    merged.update(project.settings.parameters)
     merged.update({k.removeprefix(_PARAMETER_PREFIX): v for k, v in environ.items() if k.startswith(_PARAMETER_PREFIX)})
     for key, value in params.items():
         if not _KEY.fullmatch(key):
@@ -417,29 +418,29 @@ def _parameters(place: _Found, params: Mapping[str, str], environ: Mapping[str, 
     return merged
 
 
-def _declared(place: _Found, section: str) -> dict[str, str]:
+def _declared(project: _Project, section: str) -> dict[str, str]:
     """The keys and values of a section of the pipeline: its `configuration`, or its `parameters`, which have defaults there."""
-    declared = place.pipeline[1].get(section) if place.pipeline else None
+    declared = project.pipeline[1].get(section) if project.pipeline else None
     found: dict[str, str] = {}
     for key, node in declared.entries(section).items() if declared else ():
         if not _KEY.fullmatch(key):
             raise node.bad(f"the {section} key {key!r} may hold letters, digits, '_', '-' and '.' only")
         if isinstance(node.value, (dict, list)):
             raise node.bad(f"the {section} value of {key!r} must be text")
-        assert place.bundle is not None
-        found[key] = place.bundle.partly(node)
+        assert project.bundle is not None
+        found[key] = project.bundle.partly(node)
     return found
 
 
-def _property_remarks(place: _Found, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
+def _property_remarks(project: _Project, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
     """Settings `pipelines.*` that have no effect, where they are written. Raises PROPERTY_INVALID for a value that one cannot have."""
-    declared = place.pipeline[1].get("configuration") if place.pipeline else None
+    declared = project.pipeline[1].get("configuration") if project.pipeline else None
     written = declared.entries("configuration") if declared else {}
     remarks = []
     for key, value in parameters.items():
-        settings = place.settings
+        settings = project.settings
         given = settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
-        where = written[key].where if key in written and place.bundle and place.bundle.partly(written[key]) == value else given
+        where = written[key].where if key in written and project.bundle and project.bundle.partly(written[key]) == value else given
         for told in properties.examine({key: value}, of="pipeline", development=bool(development)):
             if told.invalid:
                 raise LakeletError("PROPERTY_INVALID", told.text, where=where)
@@ -451,31 +452,31 @@ def _property_remarks(place: _Found, parameters: Mapping[str, str], development:
     return remarks
 
 
-def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> Place:
+def _storage(flag: str | None, environ: Mapping[str, str], settings: ToolSettings, root: Path, cwd: Path) -> AnyPath:
     given, base = (flag or environ.get("LAKELET_STORAGE"), cwd)
     if not given:
         given, base = (settings.storage or DEFAULT_STORAGE, root)
     text = given.removeprefix("file://") if given.startswith("file:///") else given.removeprefix("file:")
     if is_s3(text):
-        return place(text)
+        return any_path(text)
     if _SCHEME.match(text):
         what = f"the storage {given} is neither a folder nor on S3"
-        raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or a place on S3: --storage s3a://<bucket>/<path>")
+        raise LakeletError("STORAGE_UNSUPPORTED", what, todo="Name a folder or an S3 path: --storage s3a://<bucket>/<path>")
     return Path(os.path.normpath(base / Path(text).expanduser()))
 
 
-def _paths(place: _Found, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
-    settings = place.settings
-    below = PathMap.of(settings.maps, place.root, code="CONFIG_INVALID", where=settings.where)
+def _paths(project: _Project, flags: Sequence[tuple[str, str]], cwd: Path, environ: Mapping[str, str]) -> PathMap:
+    settings = project.settings
+    below = PathMap.of(settings.maps, project.root, code="CONFIG_INVALID", where=settings.where)
     variable = pairs_of(_listed(environ.get("LAKELET_MAP")), "LAKELET_MAP", **MAP_FORM)
     return PathMap.of(flags, cwd).over(PathMap.of(variable, cwd)).over(below)
 
 
 def _tables(
-    place: _Found, flags: Sequence[tuple[str, str]], namespace: Namespace, cwd: Path, environ: Mapping[str, str]
+    project: _Project, flags: Sequence[tuple[str, str]], namespace: Namespace, cwd: Path, environ: Mapping[str, str]
 ) -> dict[str, NamedTable]:
-    settings = place.settings
-    below = named_tables(settings.tables, namespace, place.root, code="CONFIG_INVALID", where=settings.where)
+    settings = project.settings
+    below = named_tables(settings.tables, namespace, project.root, code="CONFIG_INVALID", where=settings.where)
     variable = pairs_of(_listed(environ.get("LAKELET_TABLE")), "LAKELET_TABLE", **TABLE_FORM)
     return {**below, **named_tables(variable, namespace, cwd), **named_tables(flags, namespace, cwd)}
 

@@ -6,24 +6,22 @@ path or a URI. A table in such a folder is opened through links to its files, wh
 
 from __future__ import annotations
 
-import atexit
 import functools
 import itertools
 import os
 import re
-import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.files.remote import delta_options
+from lakelet.files.scratch import scratch_folder
 
 _PLAIN = re.compile(r"[\w /.@+=,:~()-]*")
 _numbers = itertools.count()
 
 
-def open_table(path: Place, **options: Any) -> Any:
+def open_table(path: AnyPath, **options: Any) -> Any:
     """The Delta table at a path, to be read. Raises delta-rs's TableNotFoundError."""
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
@@ -33,7 +31,7 @@ def open_table(path: Place, **options: Any) -> Any:
     return DeltaTable(_readable(path), storage_options=delta_options(path), **options)
 
 
-def _readable(path: Place) -> str:
+def _readable(path: AnyPath) -> str:
     """What delta-rs opens to read the table at `path`."""
     if not isinstance(path, Path) or _PLAIN.fullmatch(str(path.resolve())):
         return str(path)
@@ -49,6 +47,4 @@ def _readable(path: Place) -> str:
 @functools.lru_cache(maxsize=1)
 def _links() -> str:
     """The folder of this process for its links."""
-    folder = tempfile.mkdtemp(prefix="lakelet-links-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return os.path.realpath(folder)
+    return os.path.realpath(scratch_folder("links"))

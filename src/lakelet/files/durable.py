@@ -11,14 +11,14 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.sentences import DISK_FULL, READ_ONLY
-from lakelet.files.paths import Place, RemotePath
+from lakelet.files.paths import AnyPath, RemotePath
 
 _FULL_NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM)
 _AWAY = (errno.EIO, errno.ESTALE, errno.ENOTCONN, errno.ENODEV, errno.ENXIO, errno.EHOSTDOWN, errno.ETIMEDOUT)
 
 
-def write_atomically(file: Place, text: str, *, keep: bool = False) -> None:
+def write_atomically(file: AnyPath, text: str, *, keep: bool = False) -> None:
     """Replace `file` as a whole; parents are made. When this returns, the content survives a loss of power.
 
     `keep`: the file as it was stays as `before(file)`. Raises STORAGE_FAILED.
@@ -34,14 +34,47 @@ def write_atomically(file: Place, text: str, *, keep: bool = False) -> None:
             if keep:
                 _keep(file)
             os.replace(temporary, file)
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no temporary file is left
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
         sync_folder(file.parent)
 
 
-def before(file: Place) -> Place:
+def create_atomically(file: AnyPath, text: str, *, alone: bool = False) -> bool:
+    """Create `file` as a whole, or return False if it exists; parents are made. Raises OSError.
+
+    `alone`: nobody else writes there, so a file system without links will do too.
+    """
+    if isinstance(file, RemotePath):
+        return file.write_new(text)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        _write_through(temporary, text)
+        return _linked(temporary, file, alone=alone)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        sync_folder(file.parent)
+
+
+def _linked(temporary: Path, file: Path, *, alone: bool) -> bool:
+    """Give a complete file its name; False if that is taken."""
+    try:
+        os.link(temporary, file)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without links
+        if not alone:
+            raise
+        if file.exists():
+            return False
+        os.replace(temporary, file)
+    return True
+
+
+def before(file: AnyPath) -> AnyPath:
     """Where the former content of a file is kept."""
     name, dot, suffix = file.name.rpartition(".")
     return file.parent / f"{name}-before{dot}{suffix}"
@@ -86,20 +119,20 @@ def _keep(file: Path) -> None:
 
 
 @contextmanager
-def writing(file: Place | str) -> Iterator[None]:
+def writing(file: AnyPath | str) -> Iterator[None]:
     """Raise STORAGE_FAILED instead of what the system or a library says when `file` cannot be written."""
     try:
         yield
     except LakeletError:
         raise
-    except Exception as problem:
+    except Exception as problem:  # pyarrow and delta-rs raise classes of their own for a full disk
         refused = storage_failure(problem, file)
         if refused is None:
             raise
         raise refused from problem
 
 
-def storage_failure(problem: BaseException, file: Place | str | None = None) -> LakeletError | None:
+def storage_failure(problem: BaseException, file: AnyPath | str | None = None) -> LakeletError | None:
     """The error for a write that failed because the disk is full, read-only, refused or gone; None for any other problem."""
     number, text = getattr(problem, "errno", None), str(problem)
     if number in _FULL_NUMBERS or DISK_FULL.said_in(text):

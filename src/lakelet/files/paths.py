@@ -9,7 +9,6 @@ from __future__ import annotations
 import fnmatch
 import os
 import shutil
-import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -108,10 +107,10 @@ class RemotePath:
                 store.remove(info.path)
 
 
-Place: TypeAlias = Path | RemotePath
+AnyPath: TypeAlias = Path | RemotePath
 
 
-def names_in(folder: Place) -> list[str]:
+def names_in(folder: AnyPath) -> list[str]:
     """Names of what lies in a folder, in no order; none when it is not there. One request where there is a server to ask."""
     if isinstance(folder, RemotePath):
         return [found.name for found in folder.iterdir()]
@@ -121,23 +120,7 @@ def names_in(folder: Place) -> list[str]:
         return []
 
 
-def write_new(file: Place, text: str) -> bool:
-    """Write a whole file so that readers see all of it or nothing, never over another one; False when there is one."""
-    if isinstance(file, RemotePath):
-        return file.write_new(text)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
-    temporary.write_text(text)
-    try:
-        os.link(temporary, file)
-    except FileExistsError:
-        return False
-    finally:
-        temporary.unlink(missing_ok=True)
-    return True
-
-
-def remove_tree(folder: Place) -> None:
+def remove_tree(folder: AnyPath) -> None:
     """Remove a folder and all that is in it; one that is not there is no error."""
     if isinstance(folder, RemotePath):
         folder.remove_tree()
@@ -146,8 +129,8 @@ def remove_tree(folder: Place) -> None:
         shutil.rmtree(folder)
 
 
-def place(location: str | Place) -> Place:
-    """The place that a path or URI means; `s3://` and `s3n://` become `s3a://`, the name that Spark knows."""
+def any_path(location: str | AnyPath) -> AnyPath:
+    """Return the path that a text stands for; `s3://` and `s3n://` become `s3a://`, the name that Spark knows."""
     if isinstance(location, RemotePath):
         return location
     scheme = scheme_of(str(location)) if isinstance(location, str) else None

@@ -172,7 +172,7 @@ def _hdfs(authority: str) -> Any:
 
 @contextmanager
 def _told(uri: str) -> Iterator[None]:
-    """What a store answers instead of doing its work, as an error of ours. A missing file stays a FileNotFoundError."""
+    """What a store answers instead of doing its work, as a LakeletError. A missing file stays a FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """The one runner of streaming flows: `availableNow`, one Delta commit per micro-batch.
 
-One micro-batch: judge the rows, write them, and commit files, counts and the mark "batch n is done" together (`tables`). A replayed batch
-that was committed before is recognised by its mark. A flow that meets new columns is built again and goes on with the same checkpoint.
+One micro-batch: judge the rows, write them, and commit files, counts and txn together (`tables`). A replayed batch
+that was committed before is recognised by its txn. A flow that meets new columns is built again and goes on with the same checkpoint.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
+from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
-from lakelet.cdc.state import State
 from lakelet.flows.attempts import changed_files, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
-from lakelet.flows.counted import of_views
-from lakelet.flows.mapping_notice import emit_mapping
+from lakelet.flows.counted import batch_metrics
+from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
     Checkpoint,
@@ -41,24 +41,27 @@ from lakelet.flows.positions import (
 )
 from lakelet.flows.remedies import mode_of, stream_failure
 from lakelet.flows.source_cleanup import clean_sources
-from lakelet.language.model import ChangeSpec
+from lakelet.language.model import ChangeSpec, Expectation
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.spark.callbacks import release
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
-from lakelet.spark.expectations.measure import Counts, counts, data_quality, judged, violation_error
+from lakelet.spark.expectations.measure import Counts, counts, judged, with_hidden_results
 from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
+from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
+from lakelet.storage.delta.transaction import Txn
+from lakelet.storage.eventlog.states import EventType, OperationState
 
 _MAX_RESTARTS = 10
 _MAX_SLOW_STARTS = 5
 _SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION")
 
 
-def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
+def decide_stream(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
     """Whether the flow has something to do now.
 
     `remember`: the flow's turn has come, so its listings become events, and versions that hold nothing for it are noted in the registry.
@@ -95,7 +98,7 @@ def _positions(
             found.append(_file_position(run, number, spec, offset, looked))
             continue
         dataset = run.environment.catalog.datasets[key]
-        log = run.environment.log(run.environment.storage.table_path(dataset.name))
+        log = run.environment.memory.log(run.environment.storage.table_path(dataset.name))
         stored = run.environment.storage.registry().datasets.get(key)
         allowed = physical_filter(allowed, stored.columns if stored else None)
         position, upto = table_position(str(dataset.name), log, offset, allowed, usable.get(key, -1))
@@ -107,7 +110,7 @@ def _positions(
 
 def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | None, looked: list[Pending]) -> SourcePosition:
     try:
-        pending = run.environment.open_source(run.flow.flow, number, spec, dry=True).pending(offset)
+        pending = run.environment.sources.open(run.flow.flow, number, spec, dry=True).pending(offset)
     except LakeletError as problem:
         return unreadable_position(spec.path, problem)
     looked.append(pending)
@@ -122,12 +125,12 @@ def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list
         details = {"source_path": spec.path, "num_files_listed": pending.listed, "num_files_new": pending.files}
         body = {
             "type": "AUTO_LOADER_LISTING",
-            "status": "COMPLETED",
+            "status": OperationState.COMPLETED,
             "duration_ms": round(pending.seconds * 1000),
             "auto_loader_details": details,
         }
         text = f"Flow '{run.name}' listed {pending.listed} file(s) of {spec.path}, {pending.files} of them new."
-        run.environment.emit("operation_progress", text, body, dataset=str(run.dataset.name), flow=run.name)
+        run.environment.reporter.emit(EventType.OPERATION_PROGRESS, text, body, dataset=str(run.dataset.name), flow=run.name)
 
 
 def _filter_text(run: FlowRun) -> str:
@@ -152,6 +155,7 @@ class _Batches:
     reader: RunReader
     replay: int  # number of a batch that was planned but perhaps not completed, or -1
     totals: Totals
+    rules: tuple[Expectation, ...]
     shape: Layout | None = None  # of a change table
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
@@ -160,7 +164,7 @@ class _Batches:
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
             self._write(batch, number)
-        except BaseException as failure:
+        except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
             raise
 
@@ -168,77 +172,50 @@ class _Batches:
         reached("batch.started")
         run = self.run
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-        rules = run.dataset.expectations
-        facts: dict[str, Any] = {}
 
-        def measure() -> tuple[Mapping[str, Any], bool]:
-            found = counts(rules, observation.get)
-            facts.update(self._facts(found, number))
-            return {"lakelet": facts}, _worth_keeping(facts)
+        def measure() -> BatchMetrics:
+            return self._measured(counts(self.rules, observation.get), number)
 
-        rows = judged(batch, rules, observation)
-        app = (f"{run.name}/{run.generation()}", number)
+        rows = judged(batch, self.rules, observation)
+        txn = Txn(f"{run.name}/{run.generation()}", number)
         if run.flow.flow.changes is not None:
-            self._apply(run.flow.flow.changes, rows, app, measure, facts)
+            self._apply(run.flow.flow.changes, rows, txn, measure)
             return
-        spec = run.table_spec(batch.schema)
+        spec = run.table_spec(rows.schema)
         session = batch.sparkSession
         whole, replayed = run.flow.complete, number == self.replay
-        written = tables.append(session, run.path(), rows, spec, app=app, measure=measure, replayed=replayed, whole=whole)
+        written = tables.append(session, run.path(), rows, spec, txn=txn, measure=measure, replayed=replayed, whole=whole)
         if written is not None and written.mapped:
             emit_mapping(run, spec.schema)
-        if written is not None and (written.version is not None or facts.get("anything")):
-            self.totals.add(facts)
-            emit_batch(run.environment.emit, facts)
+        if written is not None and (written.version is not None or written.metrics.anything):
+            self._report(written.metrics)
         if written is None and (run.checkpoint() / "state").is_dir():
             # Committed before the process ended. Its rows are not needed again, but state and watermark move only when they pass by.
             batch.write.format("noop").mode("overwrite").save()
 
-    def _apply(self, spec: ChangeSpec, rows: DataFrame, app: tuple[str, int], measure: tables.Measure, facts: dict[str, Any]) -> None:
+    def _apply(self, spec: ChangeSpec, rows: DataFrame, txn: Txn, measure: tables.Measure) -> None:
         """The micro-batch of a change flow."""
         run = self.run
         shape = layout(spec, rows)
-        wanted = run.table_spec(shape.visible)
-        replayed, streamed, flows = app[1] == self.replay, run.is_streamed(), run.change_specs
-        applied = writing.apply(
-            spec, flows, run.path(), rows, shape, wanted, app=app, measure=measure, replayed=replayed, streamed=streamed
-        )
-        if applied is not None and (applied.rewritten or facts.get("anything")):
-            facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
-            self.totals.add(facts)
-            emit_batch(run.environment.emit, facts)
+        table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed())
+        applied = writing.apply(spec, table, rows, shape, txn=txn, measure=measure, replayed=txn.version == self.replay)
+        if applied is not None and ((applied.changed and applied.changed.rewritten) or applied.anything):
+            self._report(applied)
 
-    def _facts(self, found: Counts, number: int) -> dict[str, Any]:
-        """Everything measured in this micro-batch, as it is kept in the commit and shown in the event. Raises for broken fail rules."""
+    def _report(self, metrics: BatchMetrics) -> None:
+        self.totals.add(metrics)
+        emit_batch(self.run.environment.reporter, metrics)
+
+    def _measured(self, found: Counts, number: int) -> BatchMetrics:
+        """Everything found out about this micro-batch. Raises for broken fail rules."""
         run = self.run
-        if found.violation:
-            raise violation_error(run.name, str(run.dataset.name), found, run.dataset.where)
         self.started.wait()
         execution = self.query._jsq.streamingQuery().lastExecution()
         observed = _observed(execution)
-        of_view, dropped = of_views(run, self.reader.watches, observed.get)
-        quality = [*data_quality(str(run.dataset.name), run.dataset.expectations, found), *of_view]
+        id = event_id(run.path(), run.name, run.generation(), number)
+        metrics = batch_metrics(run, found, self.reader.watches, observed.get, batch_id=number, event_id=id)
         late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
-        return {
-            "event_id": event_id(run.path(), run.name, run.generation(), number),
-            "update_id": run.environment.update_id,
-            "dataset": str(run.dataset.name),
-            "flow": run.name,
-            "batch_id": number,
-            "rows": found.kept,
-            "dropped": found.dropped + dropped,
-            "expectations": quality,
-            "late": late,
-            "sources": seen_of_sources(self.reader, observed),
-        }
-
-
-def _worth_keeping(facts: dict[str, Any]) -> bool:
-    """Whether anything came in that counts: rows, also those dropped, late or only judged, and records that did not fit."""
-    seen = any(e["passed_records"] + e["failed_records"] for e in facts["expectations"])
-    unfit = any(source["rescued"] or source["corrupt"] for source in facts["sources"])
-    facts["anything"] = bool(facts["rows"] or facts["dropped"] or facts["late"] or seen or unfit)
-    return bool(facts["anything"])
+        return replace(metrics, late=late, sources=seen_of_sources(self.reader, observed)).weighed()
 
 
 class Running(Protocol):
@@ -306,17 +283,22 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
             frame = rows_of(run.flow.flow)
     except (LakeletError, AnalysisException):
         raise
-    except Exception as problem:
+    except Exception as problem:  # raised by the flow's function
         raise user_error(problem, run.dataset, run.flow.flow) from problem
     spec = run.flow.flow.changes
     shape = layout(spec, frame) if spec is not None else None
     run.table_spec(shape.visible if shape is not None else frame.schema)  # refuses new columns before a batch is planned
     if spec is not None:
         writing.catch_up(run.path())
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, shape)
+    frame, rules = with_hidden_results(frame, run.dataset.expectations)
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape)
     mode = mode_of(run, checkpoint, started=state.planned >= 0)
     writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches).trigger(availableNow=True)
-    batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
+    try:
+        batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
+    except BaseException:  # also Ctrl-C: no function is left behind without its query
+        release(spark, batches)
+        raise
     batches.started.set()
     return batches
 
@@ -326,7 +308,7 @@ def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
         batches.query.awaitTermination()
     except PySparkException as failure:
         return batches.failure or failure
-    except BaseException:
+    except BaseException:  # also Ctrl-C: no query goes on without its flow
         with suppress(Exception):
             batches.query.stop()
         raise
@@ -343,7 +325,7 @@ def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
         if change is not None:
             changed = True
             id = run.change_id(number, change.version_after)
-            emit_change(run.environment.emit, change, dataset=str(run.dataset.name), flow=run.name, id=id)
+            emit_change(run.environment.reporter, change, dataset=str(run.dataset.name), flow=run.name, id=id)
     return changed or any(condition.startswith(_SCHEMA_CHANGED) for condition in conditions(failure))
 
 
@@ -352,16 +334,18 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
     environment, path = run.environment, run.path()
     wanted = run.table_spec(run.analyzed.schema)
     if shape is not None and run.flow.flow.changes is not None:
-        writing.create_if_absent(environment.spark, path, writing.internal_spec(shape, wanted, State.of(run.change_specs)))
+        writing.create_if_absent(environment.spark, ChangeTable(path, run.change_specs, wanted, run.is_streamed()), shape)
     elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):
         emit_mapping(run, wanted.schema)
     with tables.lock_of(path).alone():  # another flow may be adding columns
         found = tables.stored_schema(environment.spark, path)
         columns, stored = found.json(), run.stored()
+        if shape is not None:
+            emit_first_odd_names(run, found)
         if stored.columns != columns or run.dataset.name.key not in environment.storage.registry().datasets:
             environment.storage.remember(replace(stored, columns=columns))
-    environment.widened |= found.simpleString() != run.analyzed.schema.simpleString()
-    emit_warnings(environment.emit, totals, update_id=environment.update_id, dataset=str(run.dataset.name), flow=run.name)
+    environment.memory.widened |= found.simpleString() != run.analyzed.schema.simpleString()
+    emit_warnings(environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
 
 
 # ------------------------------------------------------------------------------------------- metrics of the running query
@@ -377,11 +361,11 @@ def _observed(execution: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
-def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """What the cloudFiles sources of a query told about the records of one micro-batch, in the metrics that it observed."""
+def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> tuple[SourceRecords, ...]:
+    """Return what the cloudFiles sources of a query reported about the records of one micro-batch, from its observed metrics."""
     told = ("records", "rescued", "corrupt", "first_file", "first_line")
     named = [(source.path, observed.get(f"lakelet_source_{number}")) for number, source in enumerate(reader.sources)]
-    return [{"source": path, **{key: seen.get(key) for key in told}} for path, seen in named if seen is not None]
+    return tuple(SourceRecords(path, *(seen.get(key) for key in told)) for path, seen in named if seen is not None)
 
 
 def _late_rows(execution: Any) -> int:
@@ -397,4 +381,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide", "drained", "finish", "run_append", "seen_of_sources"]
+__all__ = ["decide_stream", "drained", "finish", "run_append", "seen_of_sources"]

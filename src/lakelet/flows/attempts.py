@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -21,8 +20,7 @@ from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.file_sources import check_sources
 from lakelet.flows.positions import Checkpoint
 from lakelet.storage.delta import tables
-from lakelet.storage.delta.transaction import Transaction
-from lakelet.storage.eventlog.events import WARN
+from lakelet.storage.delta.transaction import Transaction, Txn
 
 _STEADY_TRIES = 2  # starts that wait for the files of a batch to stop changing
 
@@ -32,10 +30,10 @@ def prepare(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpo
 
     Raises STREAM_SOURCES_CHANGED.
     """
-    if run.environment.sources.get(run.name):
+    if run.environment.sources.of(run.name):
         check_sources(run)
-        reader.settled = _settled(run, spark, state)
-        batch, failures = run.environment.unsteady.get(run.name, (-1, 0))
+        reader.committed = _committed_offsets(run, spark, state)
+        batch, failures = run.environment.memory.unsteady.get(run.name, (-1, 0))
         reader.changing = batch == state.planned and failures >= _STEADY_TRIES
 
 
@@ -44,18 +42,18 @@ def changed_files(run: FlowRun, failure: BaseException, state: Checkpoint) -> bo
     found = next((text for text in texts_of(failure) if is_change(text)), None)
     if found is None:
         return False
-    batch, failures = run.environment.unsteady.get(run.name, (-1, 0))
+    batch, failures = run.environment.memory.unsteady.get(run.name, (-1, 0))
     failures = failures + 1 if batch == state.planned else 1
-    run.environment.unsteady[run.name] = state.planned, failures
+    run.environment.memory.unsteady[run.name] = state.planned, failures
     if failures == _STEADY_TRIES:
         text = "its files keep changing while they are read: they are read as they are; what is added to them later is not, unless "
         text += "cloudFiles.allowOverwrites is true"
         dataset = str(run.dataset.name)
-        run.environment.emit("notice", f"Flow '{run.name}': {text}.", {"text": text}, dataset=dataset, flow=run.name, level=WARN)
+        run.environment.reporter.notice(f"Flow '{run.name}': {text}.", text=text, dataset=dataset, flow=run.name)
     return failures <= _STEADY_TRIES
 
 
-def _settled(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
+def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
     """The offsets of the file sources, in the order of their numbers, in the newest planned batch, if the table has it."""
     if not state.unfinished or not _has(run, spark, state.planned):
         return ()
@@ -64,13 +62,13 @@ def _settled(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[s
 
 def _has(run: FlowRun, spark: SparkSession, number: int) -> bool:
     """Whether the target has a batch; no for a target that cannot say so."""
-    app: Any = f"{run.name}/{run.generation()}"
+    app_id: str | None = f"{run.name}/{run.generation()}"
     path = run.path() / INTERNAL if run.flow.flow.changes is not None else run.path()
     if run.dataset.sink is not None:
-        app = _query_id(run) if run.dataset.sink.is_delta else None
-    if app is None or tables.TableLog(path).version() < 0:
+        app_id = _query_id(run) if run.dataset.sink.is_delta else None
+    if app_id is None or tables.TableLog(path).version() < 0:
         return False
-    return Transaction(spark, path).done(app, number)
+    return Transaction(spark, path).done(Txn(app_id, number))
 
 
 def _query_id(run: FlowRun) -> str | None:

@@ -1,138 +1,40 @@
-"""What every flow of an update is given, and the reader that opens stored tables."""
+"""One flow with everything that was found out about it, and the reader that opens stored tables for it."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzer import AnalyzedDataset, AnalyzedFlow
-from lakelet.analysis.sink_paths import sink_path
+from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.alone import SOURCE_CONFS
-from lakelet.autoloader.spec import Columns, SourceSpec
-from lakelet.base.errors import LakeletError
+from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config import delta_properties
 from lakelet.config.properties import TOMBSTONES, look_up
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
+from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
 from lakelet.language.model import ChangeSpec, Dataset, Flow
-from lakelet.language.registry import Notice
-from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.sql_queries import QueryReader
-from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
-from lakelet.storage.delta.tables import TableLog, streams_from_log
-from lakelet.storage.root import Storage, StoredDataset, new_table_path
+from lakelet.storage.delta.tables import streams_from_log
+from lakelet.storage.root import StoredDataset
 
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
-
-class Emit(Protocol):
-    """Writes an event about a flow."""
-
-    def __call__(
-        self,
-        event_type: str,
-        message: str,
-        body: Mapping[str, Any],
-        *,
-        dataset: str | None = None,
-        flow: str | None = None,
-        level: str = "INFO",
-        error: BaseException | None = None,
-        id: str | None = None,
-        batch_id: int | None = None,
-    ) -> None: ...
-
-
-def _not_analysed(key: str) -> AnalyzedDataset:
-    raise LakeletError("FLOW_FAILED", "a dataset it reads could not be analysed", dataset=key)
-
-
-@dataclass
-class Environment:
-    """One update's surroundings, shared by its flows: sessions, storage, names, events."""
-
-    spark: UpdateSession
-    storage: Storage
-    catalog: Catalog
-    update_id: str
-    emit: Emit
-    sources: dict[str, tuple[SourceSpec, ...]] = field(default_factory=dict)
-    inferred: dict[tuple[str, str], Columns] = field(default_factory=dict)
-    notices: dict[str, dict[Notice, None]] = field(default_factory=dict)
-    logs: dict[str, TableLog] = field(default_factory=dict)
-    fingerprint: Callable[[str], str | None] = lambda key: None
-    """Analyses a materialized view again, on the columns that its inputs have now; None if that fails."""
-    analyze: Callable[[str], AnalyzedDataset] = _not_analysed
-    """Analyses a dataset again, on what is stored now. Raises LakeletError."""
-    unsteady: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """By flow: a batch whose files changed while they were read, and how often (`attempts`)."""
-    mapped: list[str] = field(default_factory=list)
-    """Tables that got column mapping by themselves during this update."""
-    widened: bool = False
-    """Whether a table got columns during this update that its analysis did not know of."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def note(self, flow: str, notices: Iterable[Notice]) -> None:
-        """Keep what is to be told about a flow, each sentence once; its query is looked at several times."""
-        self.notices.setdefault(flow, {}).update(dict.fromkeys(notices))
-
-    def note_source(self, flow: str, number: int, spec: SourceSpec) -> None:
-        """Keep what analysis saw of a flow's cloudFiles sources, in the order of their numbers."""
-        self.sources[flow] = (*self.sources.get(flow, ())[:number], spec)
-
-    def open_rows(self, dataset: Dataset, jreader: Any = None) -> DataFrame | None:
-        """The rows that a dataset has now, read with the options of `jreader`; None where it has no table yet."""
-        path = self.storage.table_path(dataset.name)
-        if TableLog(path).version() < 0:
-            return None
-        reader = jreader or self.spark._jsparkSession.read()
-        return DataFrame(reader.format("delta").load(str(path)), self.spark)
-
-    def log(self, path: Place) -> TableLog:
-        """The log of a table, read once for all flows of the update."""
-        with self._lock:
-            return self.logs.setdefault(str(path), TableLog(path))
-
-    def stored(self, dataset: Dataset, kind: str) -> StoredDataset:
-        """What is stored about a dataset, or a fresh entry."""
-        found = self.storage.registry().datasets.get(dataset.name.key)
-        path = sink_path(dataset, self.catalog) if dataset.sink is not None else None
-        if found is not None:
-            return replace(found, private=dataset.private, active=True, path=found.path if path is None else path)
-        path, owner = new_table_path(dataset.name) if path is None else path, self.storage.registry().owner
-        return StoredDataset(name=str(dataset.name), kind=kind, path=path, private=dataset.private, owner=owner)
-
-    def open_source(self, flow: Flow, number: int, spec: SourceSpec, *, dry: bool) -> AutoLoaderSource:
-        """A cloudFiles source of a flow with its state; with `dry` nothing is written.
-
-        What a dry analysis inferred is kept and used for the first schema version, so that the files are sampled once.
-        """
-        state = self.storage.source_state(flow.target, flow.name, number)
-        confs = {k: v for k in SOURCE_CONFS if (v := self.spark.conf.get(k, None)) is not None}
-        key = (str(state), repr((spec.path, sorted(spec.options.items()))))
-        if dry and not (state / "_schemas").exists() and not (state / "ledger").exists():
-            source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self.inferred.get(key))
-            self.inferred[key] = source.columns()
-            return source
-        return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self.inferred.get(key))
 
 
 @dataclass(frozen=True)
@@ -166,14 +68,14 @@ class FlowRun:
         return {**rocks, **self.flow.of_views, **self.dataset.spark_conf, **self.flow.flow.spark_conf}
 
     def stored(self) -> StoredDataset:
-        return self.environment.stored(self.dataset, self.analyzed.kind.value)
+        return self.environment.stored(self.dataset, self.analyzed.kind)
 
-    def path(self) -> Place:
+    def path(self) -> AnyPath:
         return self.environment.storage.at(self.stored().path)
 
     def is_streamed(self) -> bool:
         """Whether a stream of the pipeline reads the rows of this change table or materialized view."""
-        return self.dataset.name.key in self.environment.catalog.streamed
+        return self.dataset.name.key in self.environment.catalog.reads.streamed
 
     def generation(self) -> str:
         """Names the flow's checkpoint: when it began again and, once a table it streams from was reset, their epochs too.
@@ -186,11 +88,11 @@ class FlowRun:
         own = self.environment.storage.beginning(self.flow.flow.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
-    def checkpoint(self) -> Place:
+    def checkpoint(self) -> AnyPath:
         return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
 
     def change_id(self, number: int, version: int) -> str:
-        """Id of the event that tells of a schema version of source `number`."""
+        """Id of the event that reports a schema version of source `number`."""
         return event_id(self.path(), self.name, self.environment.storage.beginning(self.flow.flow.target.key, self.name), number, version)
 
     def _retention(self) -> Mapping[str, str]:
@@ -219,10 +121,10 @@ class FlowRun:
         if outgrown is not None:
             raise outgrown
         epoch = self.stored().epoch
-        feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.feeds else {}
+        feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.reads.feeds else {}
         declared_ones = delta_properties.stored(self.dataset.table_properties)
         properties = {**self._retention(), **declared_ones, **feed, **({EPOCH: str(epoch)} if epoch else {})}
-        if column_mapping.automatic(self.dataset, [self.flow.flow]):
+        if column_mapping.automatic(self.dataset):
             properties = column_mapping.completed(schema, properties)
         name, where = str(self.dataset.name), self.dataset.where
         refused = column_mapping.refused(declared or schema, properties, code="SCHEMA_OUTGROWN", dataset=name, where=where)
@@ -243,7 +145,7 @@ class FlowRun:
 
     def description(self) -> str:
         """A digest of everything that the definition says about its table, with what Lakelet adds to that."""
-        dataset, feeds = self.dataset, self.dataset.name.key in self.environment.catalog.feeds
+        dataset, feeds = self.dataset, self.dataset.name.key in self.environment.catalog.reads.feeds
         said = [delta_properties.stored(dataset.table_properties), dataset.comment, str(dataset.schema), dataset.partition_cols]
         nullable = [f.jsonValue() for f in self.analyzed.schema.fields] if dataset.schema is not None else []
         return hashlib.sha256(json.dumps([*said, nullable, self._clustered_by(), self._retention(), feeds]).encode()).hexdigest()[:16]
@@ -253,16 +155,16 @@ class FlowRun:
 class RunReader(QueryReader):
     """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
 
-    `settled`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
+    `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
     `judged`: the views with rules, as the query reads them.
     """
 
-    environment: Any = None
-    flow: Flow | None = None
+    environment: Environment = field(kw_only=True)
+    flow: Flow = field(kw_only=True)
     batch_query: bool = False
     opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
-    settled: Sequence[str] = ()
+    committed: Sequence[str] = ()
     changing: bool = False
     judged: list[DataFrame] = field(default_factory=list)
 
@@ -270,15 +172,15 @@ class RunReader(QueryReader):
         path = self.environment.storage.table_path(dataset.name)
         if feed:
             change_feed.keep_feed(self.spark, path)
-        if streaming and jreader is None and streams_from_log(self.environment.log(path)):
+        if streaming and jreader is None and streams_from_log(self.environment.memory.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
         return self.stored(str(path), streaming, jreader)
 
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        source = self.environment.open_source(self.flow, number, spec, dry=False)
+        source = self.environment.sources.open(self.flow, number, spec, dry=False)
         self.opened.append(source)
-        settled = self.settled[number] if number < len(self.settled) else None
-        rows: DataFrame = source.read_stream(self.spark, name=f"lakelet_source_{number}", settled=settled, changing=self.changing)
+        committed = self.committed[number] if number < len(self.committed) else None
+        rows: DataFrame = source.read_stream(self.spark, name=f"lakelet_source_{number}", committed=committed, changing=self.changing)
         return rows
 
     def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:

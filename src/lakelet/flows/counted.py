@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.analysis.plan_facts import spreads_by_range
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.expectations.measure import Counts, counts, data_quality, violation_error
+from lakelet.spark.expectations.observed import reported
 from lakelet.spark.names.reader import Watch, rows_of
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
 
 
 @contextmanager
@@ -42,8 +44,8 @@ def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader
 
 def of_views(
     run: FlowRun, watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]
-) -> tuple[list[dict[str, Any]], int]:
-    """What the views' rules counted while a query ran, for its event, and how many rows they dropped. Raises for broken fail rules.
+) -> tuple[tuple[RuleCounts, ...], int]:
+    """What the views' rules counted while a query ran, and how many rows they dropped. Raises for broken fail rules.
 
     `observed`: the metrics of a watch; None where Spark found that it need not read the view. Several reads of a view see the same rows,
     or the first of them where a limit ends one early: the fullest count is taken.
@@ -58,8 +60,46 @@ def of_views(
             raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
         if key not in found or found[key][1].rows < seen.rows:
             found[key] = watch, seen
-    quality = [line for watch, seen in found.values() for line in data_quality(str(watch.dataset), watch.rules, seen)]
+    quality = tuple(line for watch, seen in found.values() for line in data_quality(str(watch.dataset), watch.rules, seen))
     return quality, sum(seen.dropped for _, seen in found.values())
 
 
-__all__ = ["counted_query", "of_views"]
+def batch_metrics(
+    run: FlowRun,
+    found: Counts,
+    watches: Iterable[Watch],
+    observed: Callable[[str], Mapping[str, Any] | None],
+    *,
+    batch_id: int | None,
+    event_id: str,
+) -> BatchMetrics:
+    """What was counted while the rows of one batch were written: `found` by the rules of the target, `observed` by the
+    `watches` of the views that were read.
+
+    Raises for broken fail rules.
+    """
+    dataset = str(run.dataset.name)
+    if found.violation:
+        raise violation_error(run.name, dataset, found, run.dataset.where)
+    of_view, dropped = of_views(run, watches, observed)
+    return BatchMetrics(
+        event_id=event_id,
+        update_id=run.environment.reporter.update_id,
+        dataset=dataset,
+        flow=run.name,
+        batch_id=batch_id,
+        rows=found.kept,
+        dropped=found.dropped + dropped,
+        expectations=(*data_quality(dataset, run.dataset.expectations, found), *of_view),
+    )
+
+
+def query_metrics(run: FlowRun, reader: RunReader, observation: Observation, *, batch_id: int | None, event_id: str) -> BatchMetrics:
+    """`batch_metrics` of a batch query, whose rows `observation` watched."""
+    found = counts(run.dataset.expectations, reported(reader.spark, observation))
+    return batch_metrics(
+        run, found, reader.watches, lambda name: reported(reader.spark, reader.observations[name]), batch_id=batch_id, event_id=event_id
+    )
+
+
+__all__ = ["batch_metrics", "counted_query", "query_metrics"]

@@ -13,7 +13,7 @@ from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.autoloader.state.ledger import Ledger
 from lakelet.files.durable import write_atomically
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.flows.remedies import other_sources
 
@@ -26,7 +26,7 @@ def check_sources(run: FlowRun) -> None:
 
     A source that reads something else altogether goes on: its files are new ones.
     """
-    specs = run.environment.sources.get(run.name, ())
+    specs = run.environment.sources.of(run.name)
     states = [run.environment.storage.source_state(run.flow.flow.target, run.name, number) for number in range(len(specs))]
     now = [_reads(spec) for spec in specs]
     noted = [_note(state) for state in states]
@@ -45,14 +45,14 @@ def _reads(spec: SourceSpec) -> tuple[str, str]:
     return path, next((value for key, value in sorted(spec.options.items()) if key.lower() in _PATTERNS), "")
 
 
-def _note(state: Place) -> tuple[str, str] | None:
+def _note(state: AnyPath) -> tuple[str, str] | None:
     with suppress(FileNotFoundError, ValueError):
         path, pattern = json.loads((state / _NOTE).read_text())
         return path, pattern
     return None
 
 
-def _by_files(state: Place, own: tuple[str, str], sources: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+def _by_files(state: AnyPath, own: tuple[str, str], sources: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
     """Which of the sources read the first file that a state without a note knows (an older Lakelet wrote it); its own if it can be."""
     first = next(_files(state), None)
     if first is None:
@@ -60,7 +60,7 @@ def _by_files(state: Place, own: tuple[str, str], sources: Sequence[tuple[str, s
     return next((source for source in (own, *sources) if first.startswith(fixed_folder(source[0]).rstrip("/") + "/")), None)
 
 
-def _files(state: Place) -> Iterator[str]:
+def _files(state: AnyPath) -> Iterator[str]:
     if (state / "ledger").is_dir():
         for piece in Ledger(str(state)).entries(1 << 62):
             if len(piece):

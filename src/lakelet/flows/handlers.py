@@ -17,18 +17,17 @@ from pyspark.sql import DataFrame
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.base.names import TableName, split_name
-from lakelet.base.user_code import called, original
+from lakelet.base.names import TableName, quoted, split_name
+from lakelet.base.user_code import call_user_code, original_error
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.language.loader import innermost_location
 from lakelet.language.model import SinkHandler
 from lakelet.language.registry import reading
-from lakelet.language.sql_text.table_names import quoted
 from lakelet.spark.errors.diagnosis import essence
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations
-from lakelet.spark.patches.made_tables import place_to_write, with_target
+from lakelet.spark.patches.made_tables import path_to_write, with_target
 from lakelet.spark.session_clones import within
 from lakelet.storage.root import new_table_path
 
@@ -41,12 +40,12 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
     reader = _Reader(session, catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=True)
     try:
         with within(environment.spark, jsession), reading(reader):
-            called(handler, batch, number)
+            call_user_code(handler, batch, number)
     except LakeletError as problem:
         problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
         raise
-    except Exception as raised:
-        cause = original(raised)
+    except Exception as raised:  # raised by the user's handler
+        cause = original_error(raised)
         text = essence(str(cause)) if isinstance(cause, PySparkException) else str(cause)
         raise LakeletError(
             "SINK_HANDLER_FAILED",
@@ -96,7 +95,7 @@ class _Reader(RunReader):
             )
         table = named_tables.named().by_key(full.key)
         if table is not None:
-            return f"delta.{quoted(place_to_write(table))}"
+            return f"delta.{quoted(path_to_write(table))}"
         made = named_tables.named().made.get(full.key)
         path = self.catalog.other_tables.get(full.key) or str(self.environment.storage.at(new_table_path(full)))
         return made or f"delta.{quoted(path)}"

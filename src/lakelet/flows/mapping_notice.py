@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import StructType
+
 from lakelet.storage.delta import column_mapping
-from lakelet.storage.eventlog.events import INFO, WARN
+from lakelet.storage.eventlog.states import Level
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
-
     from lakelet.flows.context import FlowRun
 
 
 def emit_mapping(run: FlowRun, schema: StructType) -> None:
     """Report that the flow's table has just got column mapping. One warning per update; the other tables follow from the first one."""
     environment, name = run.environment, str(run.dataset.name)
-    if not column_mapping.automatic(run.dataset, [run.flow.flow]):
+    if not column_mapping.automatic(run.dataset):
         return
     names = list(column_mapping.odd_names(schema))
-    level = INFO if environment.mapped else WARN
-    environment.mapped.append(name)
-    body = {"text": "column mapping by name was switched on", "columns": names}
-    environment.emit("notice", column_mapping.switched_on(names, name), body, dataset=name, flow=run.name, level=level)
+    level = Level.INFO if environment.memory.mapped else Level.WARN
+    environment.memory.mapped.append(name)
+    message, text = column_mapping.switched_on(names, name), "column mapping by name was switched on"
+    environment.reporter.notice(message, text=text, columns=names, dataset=name, flow=run.name, level=level)
+
+
+def emit_first_odd_names(run: FlowRun, columns: StructType) -> None:
+    """Report that a change table has got column mapping since the registry was told its columns; `columns`: those that it has now."""
+    noted = run.stored().columns
+    before = StructType.fromJson(json.loads(noted)) if noted else StructType()
+    odd_now, odd_before = (next(column_mapping.odd_names(schema), None) for schema in (columns, before))
+    if odd_now is not None and odd_before is None and str(run.dataset.name) not in run.environment.memory.mapped:
+        emit_mapping(run, columns)

@@ -1,18 +1,19 @@
 """What a flow measured, and how the event log reports it. No Spark calls.
 
-`facts` are the counts of one commit, kept in its user metadata. The ids of the events follow from what they tell, so an event that the
+`BatchMetrics` are kept in the commit of the batch. The ids of the events follow from what they report, so an event that the
 update did not get to write is written by the next one (`repair`), and one that it did write is recognised.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from lakelet.autoloader.spec import SchemaChange
-from lakelet.storage.eventlog.events import WARN
+from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
+from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.eventlog.states import EventType, FlowState, Level
 
 
 @dataclass
@@ -22,19 +23,14 @@ class Totals:
     rows: int = 0
     dropped: int = 0
     late: int = 0
-    sources: dict[str, dict[str, Any]] = field(default_factory=dict)
+    sources: dict[str, SourceRecords] = field(default_factory=dict)
 
-    def add(self, facts: Mapping[str, Any]) -> None:
-        self.rows += facts["rows"]
-        self.dropped += facts["dropped"]
-        self.late += facts["late"]
-        for found in facts["sources"]:
-            empty = {"records": 0, "rescued": 0, "corrupt": 0, "first_file": None, "first_line": None}
-            total = self.sources.setdefault(found["source"], empty)
-            for key in ("records", "rescued", "corrupt"):
-                total[key] += int(found.get(key) or 0)
-            if total["first_file"] is None:
-                total["first_file"], total["first_line"] = found.get("first_file"), found.get("first_line")
+    def add(self, metrics: BatchMetrics) -> None:
+        self.rows += metrics.rows
+        self.dropped += metrics.dropped
+        self.late += metrics.late
+        for found in metrics.sources:
+            self.sources[found.source] = self.sources.get(found.source, SourceRecords(found.source)).plus(found)
 
 
 def event_id(*parts: object) -> str:
@@ -42,62 +38,62 @@ def event_id(*parts: object) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(str(p) for p in parts)))
 
 
-def emit_batch(emit: Any, facts: Mapping[str, Any]) -> None:
+def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
     """The RUNNING event of one commit. Change flows report upserted and deleted rows, never num_output_rows (EL-7)."""
-    metrics: dict[str, Any] = {"num_output_rows": facts["rows"]}
-    if "upserted" in facts:
-        changed = facts["upserted"] + facts["deleted"]
-        metrics = {"num_upserted_rows": facts["upserted"], "num_deleted_rows": facts["deleted"]}
-        metrics["rewritten_rows_per_changed_row"] = round(facts["rewritten"] / changed, 3) if changed else 0.0
-    body: dict[str, Any] = {"status": "RUNNING", "metrics": metrics}
-    if facts["expectations"]:
-        body["data_quality"] = {"dropped_records": facts["dropped"], "expectations": facts["expectations"]}
-    if facts["late"]:
-        body["metrics"]["num_rows_dropped_by_watermark"] = facts["late"]
-    emit(
-        "flow_progress",
-        f"Flow '{facts['flow']}' is RUNNING: {facts['rows']} row(s) written.",
+    metrics: dict[str, Any] = {"num_output_rows": found.rows}
+    if found.changed is not None:
+        changed = found.changed.upserted + found.changed.deleted
+        metrics = {"num_upserted_rows": found.changed.upserted, "num_deleted_rows": found.changed.deleted}
+        metrics["rewritten_rows_per_changed_row"] = round(found.changed.rewritten / changed, 3) if changed else 0.0
+    body: dict[str, Any] = {"status": FlowState.RUNNING, "metrics": metrics}
+    if found.expectations:
+        body["data_quality"] = {"dropped_records": found.dropped, "expectations": [asdict(rule) for rule in found.expectations]}
+    if found.late:
+        body["metrics"]["num_rows_dropped_by_watermark"] = found.late
+    reporter.emit(
+        EventType.FLOW_PROGRESS,
+        f"Flow '{found.flow}' is RUNNING: {found.rows} row(s) written.",
         body,
-        dataset=facts["dataset"],
-        flow=facts["flow"],
-        id=facts["event_id"],
-        batch_id=facts["batch_id"],
+        dataset=found.dataset,
+        flow=found.flow,
+        id=found.event_id,
+        batch_id=found.batch_id,
     )
 
 
-def emit_warnings(emit: Any, totals: Totals, *, update_id: str, dataset: str, flow: str) -> None:
+def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str) -> None:
     """Report records that did not fit and rows that came too late."""
     for source, found in totals.sources.items():
-        if found["rescued"] or found["corrupt"]:
-            emit(
-                "source_records",
-                f"Flow '{flow}': {found['corrupt']} broken and {found['rescued']} partly rescued record(s) of {source}; "
-                f"the first in {found['first_file']}, line {found['first_line']}.",
-                {"flow_name": flow, "source": source, **found},
+        if found.rescued or found.corrupt:
+            reporter.emit(
+                EventType.SOURCE_RECORDS,
+                f"Flow '{flow}': {found.corrupt} broken and {found.rescued} partly rescued record(s) of {source}; "
+                f"the first in {found.first_file}, line {found.first_line}.",
+                {"flow_name": flow, **asdict(found)},
                 dataset=dataset,
                 flow=flow,
-                level=WARN,
-                id=event_id(update_id, flow, "source_records", source),
+                level=Level.WARN,
+                id=event_id(reporter.update_id, flow, EventType.SOURCE_RECORDS, source),
             )
     if totals.late:
-        emit(
-            "late_records",
+        reporter.emit(
+            EventType.LATE_RECORDS,
             f"Flow '{flow}': {totals.late} row(s) came later than the watermark allows and were left out.",
             {"flow_name": flow, "dropped_by_watermark": totals.late},
             dataset=dataset,
             flow=flow,
-            level=WARN,
-            id=event_id(update_id, flow, "late_records"),
+            level=Level.WARN,
+            id=event_id(reporter.update_id, flow, EventType.LATE_RECORDS),
         )
 
 
-def emit_change(emit: Any, change: SchemaChange, *, dataset: str, flow: str, id: str) -> None:
+def emit_change(reporter: Reporter, change: SchemaChange, *, dataset: str, flow: str, id: str) -> None:
     """Tell about a new version of a source's schema."""
     added = ", ".join(f"{name} {kind}" for name, kind in change.added)
     wider = ", ".join(f"{name} {after} (was {before})" for name, before, after in change.widened)
     told = [f"new columns: {added}"] * bool(added) + [f"wider types: {wider}"] * bool(wider)
-    emit(
-        "schema_change",
+    reporter.emit(
+        EventType.SCHEMA_CHANGE,
         f"Flow '{flow}' has, from {change.first_file}, {'; '.join(told)}.",
         {
             "flow_name": flow,
@@ -110,6 +106,6 @@ def emit_change(emit: Any, change: SchemaChange, *, dataset: str, flow: str, id:
         },
         dataset=dataset,
         flow=flow,
-        level=WARN,
+        level=Level.WARN,
         id=id,
     )

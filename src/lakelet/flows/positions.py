@@ -1,4 +1,4 @@
-"""Where a streaming flow stands, read from its checkpoint and its sources' logs without starting a query. No Spark calls."""
+"""Progress of a streaming flow, read from its checkpoint and its sources' logs without starting a query. No Spark calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.base.errors import LakeletError
-from lakelet.files.paths import Place, names_in
+from lakelet.files.paths import AnyPath, names_in
 from lakelet.plan.decisions import SourcePosition
 from lakelet.storage.delta.tables import TableLog
 
@@ -25,7 +25,7 @@ class Checkpoint:
         return self.planned > self.completed
 
 
-def read_checkpoint(folder: Place) -> Checkpoint:
+def read_checkpoint(folder: AnyPath) -> Checkpoint:
     """The state of Spark's offset and commit logs."""
     planned, completed = _newest(folder / "offsets"), _newest(folder / "commits")
     if planned < 0:
@@ -34,7 +34,7 @@ def read_checkpoint(folder: Place) -> Checkpoint:
     return Checkpoint(tuple(None if line.strip() == "-" else line for line in lines), planned, completed)
 
 
-def _newest(folder: Place) -> int:
+def _newest(folder: AnyPath) -> int:
     return max((int(name) for name in names_in(folder) if name.isdigit()), default=-1)
 
 

@@ -13,7 +13,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.files.durable import write_atomically
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import essence
@@ -54,10 +54,12 @@ def stream_failure(run: FlowRun, failure: BaseException) -> LakeletError | None:
 
 def _of_other_sources(text: str) -> bool:
     """Whether a source found the offset of another one, or none."""
-    return sentences.SOURCES_COUNTED.said_in(text) or sentences.OFFSET_OF_DELTA.said_in(text) or NO_OFFSET in text
+    counted = sentences.SOURCES_COUNTED
+    offsets = (sentences.OFFSET_OF_DELTA, sentences.OFFSET_BEFORE_FILES)
+    return NO_OFFSET in text or any(sentence.said_in(text) for sentence in (counted, *offsets))
 
 
-def mode_of(run: FlowRun, checkpoint: Place, *, started: bool) -> str:
+def mode_of(run: FlowRun, checkpoint: AnyPath, *, started: bool) -> str:
     """The output mode of the flow's query, "append" or "complete", noted with the checkpoint of a query that aggregates.
 
     State that appends has forgotten the groups that are finished, and state that replaces has not; Spark takes one for the other.
@@ -146,7 +148,7 @@ def _sources_changed(run: FlowRun, text: str) -> LakeletError:
     if counts:
         why = f"it read {counts[1]} source(s) so far, and now it has {counts[2]}"
     elif "DIFFERENT_DELTA_TABLE" in text:
-        why = "in the place of one of its sources there is another table, or one that was made anew"
+        why = "one of its sources was replaced by another table, or created again"
     else:
         why = "one of its sources is of another kind now (table, files, …), or they come in another order"
     return other_sources(run, why)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +24,27 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.flows import append, once
 from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
-from lakelet.flows.once_marks import has_run, noted, put_note
+from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.flows.positions import read_checkpoint
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.language.model import Dataset, Sink
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision
+from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import first_line, run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import enforced
 from lakelet.spark.expectations.observed import reported
 from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import tables
+from lakelet.storage.delta import column_mapping, tables
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 
 _PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
 _NOT_WRITTEN = frozenset({"path", "tablename"})
@@ -55,11 +57,11 @@ class _Reader(RunReader):
         return enforced(frame, dataset.expectations, self.label)
 
 
-def decide(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
-    """Whether the flow has something to send now; see `append.decide`."""
+def decide_sink(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
+    """Whether the flow has something to send now; see `append.decide_stream`."""
     if run.flow.flow.once:
         return once.DONE if has_run(run.environment.storage, run.flow.flow) else once.NOT_YET
-    return append.decide(run, sources, remember=remember)
+    return append.decide_stream(run, sources, remember=remember)
 
 
 def run_sink(run: FlowRun) -> None:
@@ -74,7 +76,7 @@ def run_sink(run: FlowRun) -> None:
     try:
         append.drained(run, lambda spark: _start(run, spark, started))
     finally:
-        _tell_progress(run, started)
+        _report_progress(run, started)
     reached("flow.drained")
     clean_sources(run)
     reached("flow.finished")
@@ -91,7 +93,7 @@ def _frame(run: FlowRun, reader: RunReader) -> DataFrame:
             return rows_of(run.flow.flow)
     except (LakeletError, PySparkException):
         raise
-    except Exception as problem:
+    except Exception as problem:  # raised by the flow's function
         raise user_error(problem, run.dataset, run.flow.flow) from problem
 
 
@@ -112,17 +114,17 @@ class _Sending:
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
-    told: bool = False  # whether the batches report their counts themselves
+    reported: bool = False  # whether the batches report their counts themselves
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
             reached("batch.started")
             self.started.wait()
-            rows = _hand_over(self.run, batch, number, app=str(self.query.id))
+            rows = _hand_over(self.run, batch, number, app_id=str(self.query.id))
             if rows is not None:
-                self.told = True
-                _tell(self.run, number, rows)
-        except BaseException as failure:
+                self.reported = True
+                emit_batch(self.run.environment.reporter, _metrics(self.run, number, rows))
+        except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
             raise
 
@@ -148,19 +150,19 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
     return sending
 
 
-def _tell_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
+def _report_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
     """Rows of sinks that count for themselves, and warnings about records that did not fit or came too late."""
     totals = Totals()
     for sending in started:
         for progress in sending.query.recentProgress if sending.query is not None else ():
-            rows = progress.sink.numOutputRows
-            if rows > 0 and not sending.told:
-                _tell(run, progress.batchId, rows)
+            sent = _metrics(run, progress.batchId, progress.sink.numOutputRows)
+            if sent.rows > 0 and not sending.reported:
+                emit_batch(run.environment.reporter, sent)
             observed = {name: row.asDict() for name, row in progress.observedMetrics.items()}
             late = sum(operator.numRowsDroppedByWatermark for operator in progress.stateOperators)
-            totals.add({"rows": rows, "dropped": 0, "late": late, "sources": append.seen_of_sources(sending.reader, observed)})
+            totals.add(replace(sent, late=late, sources=append.seen_of_sources(sending.reader, observed)))
     environment = run.environment
-    emit_warnings(environment.emit, totals, update_id=environment.update_id, dataset=str(run.dataset.name), flow=run.name)
+    emit_warnings(environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
 
 
 def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
@@ -180,7 +182,7 @@ def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
     )
 
 
-def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int | None:
+def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app_id: str) -> int | None:
     """Give one batch to the user's handler, a Delta table, or any other format that can be written; the number of rows, where it is known.
 
     Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
@@ -195,9 +197,29 @@ def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app: str) -> int 
             return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
     path = run.path()
     with tables.lock_of(path).alone():  # two flows may be about to make the table
-        rows = _append_to(path, sink.options, batch, app, number)
+        try:
+            rows = _append_to(path, sink.options, batch, app_id, number)
+        except PySparkException as problem:
+            raise _names_refused(run, batch, problem) or problem from None
     reached("batch.committed")
     return rows
+
+
+def _names_refused(run: FlowRun, batch: DataFrame, problem: PySparkException) -> LakeletError | None:
+    """The error for names of columns that a Delta sink's table does not take (SK-11); None for any other problem."""
+    if "DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES" not in conditions(problem):
+        return None
+    names = column_mapping.shown(list(column_mapping.odd_names(batch.schema)))
+    return LakeletError(
+        "SINK_COLUMNS_REFUSED",
+        f"the table of the sink {run.dataset.name} has no column mapping, which it needs for {names}",
+        dataset=str(run.dataset.name),
+        where=run.flow.flow.where,
+        why=f"the table at {run.path()} is not the pipeline's, so nothing about it is changed",
+        todo=f"Rename them in the flow {run.name}. Or give the table column mapping: a new one with the flow's "
+        f'spark_conf={{"spark.databricks.delta.properties.defaults.columnMapping.mode": "name"}}, one that is there with ALTER TABLE '
+        f"delta.`{run.path()}` SET TBLPROPERTIES ('{column_mapping.MODE}' = 'name').",
+    )
 
 
 def _folder(run: FlowRun, sink: Sink) -> Path:
@@ -205,7 +227,7 @@ def _folder(run: FlowRun, sink: Sink) -> Path:
     return Path((located_folder(run.dataset, sink) if sink.is_files else "") or str(run.dataset.name))
 
 
-def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: str, number: int) -> int | None:
+def _append_to(path: AnyPath, options: Mapping[str, str], batch: DataFrame, app_id: str, number: int) -> int | None:
     """Append a batch to a Delta table unless it has it; the number of rows, None if it had it."""
 
     def write(rows: DataFrame) -> None:
@@ -213,7 +235,7 @@ def _append_to(path: Place, options: Mapping[str, str], batch: DataFrame, app: s
         for key, value in options.items():
             if key.lower() not in _NOT_WRITTEN:
                 writer = writer.option(key, value)
-        writer.option("txnAppId", app).option("txnVersion", str(number))._jwrite.save(str(path))  # `save` would map the path again
+        writer.option("txnAppId", app_id).option("txnVersion", str(number))._jwrite.save(str(path))  # `save` would map the path again
 
     return _counted(batch, write)
 
@@ -226,20 +248,11 @@ def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None
     return None if seen is None else int(seen["rows"])
 
 
-def _tell(run: FlowRun, number: int, rows: int) -> None:
-    emit_batch(
-        run.environment.emit,
-        {
-            "event_id": event_id(run.environment.update_id, run.name, run.generation(), number),
-            "dataset": str(run.dataset.name),
-            "flow": run.name,
-            "batch_id": number,
-            "rows": rows,
-            "dropped": 0,
-            "expectations": [],
-            "late": 0,
-        },
-    )
+def _metrics(run: FlowRun, number: int, rows: int) -> BatchMetrics:
+    """What is known of a batch that was sent."""
+    update_id = run.environment.reporter.update_id
+    id = event_id(update_id, run.name, run.generation(), number)
+    return BatchMetrics(id, update_id, str(run.dataset.name), run.name, number, rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------- once
@@ -248,20 +261,20 @@ def _tell(run: FlowRun, number: int, rows: int) -> None:
 def _send_once(run: FlowRun) -> None:
     """Send a batch query's rows, and note that it was done; the note names the batch before it is sent, so that Delta knows it again."""
     storage, flow = run.environment.storage, run.flow.flow
-    id = noted(storage, flow).get("id")
+    id = read_marker(storage, flow).get("id")
     if id is None:
         id = str(uuid.uuid4())
-        put_note(storage, flow, id=id, done=False)
+        write_marker(storage, flow, id=id, done=False)
     reached("batch.started")
     with flow_session(run.environment.spark, run.conf) as spark:
         try:
-            rows = _hand_over(run, _frame(run, _reader(run, spark, batch_query=True)), 0, app=str(id))
+            rows = _hand_over(run, _frame(run, _reader(run, spark, batch_query=True)), 0, app_id=str(id))
         except PySparkException as problem:
             missing = _missing_format(run, problem)
             where, dataset = run.flow.flow.where, str(run.dataset.name)
             raise missing or run_failure(problem, dataset=dataset, where=where, what="the flow failed while it ran") from None
     if rows is not None:
-        _tell(run, 0, rows)
+        emit_batch(run.environment.reporter, _metrics(run, 0, rows))
     reached("flow.drained")
-    put_note(storage, flow, id=id, done=True)
+    write_marker(storage, flow, id=id, done=True)
     reached("flow.finished")

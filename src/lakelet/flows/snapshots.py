@@ -6,8 +6,8 @@ What was applied last is kept in the commit that applied it: its number, and the
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -17,32 +17,36 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.user_code import called
+from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing
+from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
 from lakelet.flows.context import FlowRun, run_reader
+from lakelet.flows.counted import batch_metrics
+from lakelet.flows.mapping_notice import emit_first_odd_names
 from lakelet.flows.metrics import Totals, emit_batch, event_id
-from lakelet.flows.once_marks import has_run, noted, put_note
+from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, Strategy
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
-from lakelet.spark.expectations.measure import counts, data_quality, judged, violation_error
+from lakelet.spark.expectations.measure import counts, judged
 from lakelet.spark.expectations.observed import reported
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas
+from lakelet.storage.delta.batch_metrics import BatchMetrics, SnapshotBatch
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.delta.transaction import Transaction, Txn
 
 _GONE = "__lakelet_gone"
 
 
-def decide(run: FlowRun) -> Decision:
+def decide_snapshots(run: FlowRun) -> Decision:
     """Whether the flow has something to do: `once` only until it was done, snapshots in every update."""
     spec = run.flow.flow.changes
     if spec is not None and spec.once:
@@ -67,16 +71,17 @@ def run_batches(run: FlowRun) -> Totals:
                 else:
                     for snapshot, version in _snapshots(run, spec):
                         _apply_snapshot(run, spec, snapshot, version, totals)
-                    if spec.once and (last := noted(run.environment.storage, run.flow.flow)):
-                        put_note(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
+                    if spec.once and (last := read_marker(run.environment.storage, run.flow.flow)):
+                        write_marker(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
             where = run.flow.flow.where
             raise run_failure(problem, dataset=str(run.dataset.name), where=where, what="the changes could not be applied") from None
-        except Exception as problem:
+        except Exception as problem:  # raised by the flow's function, or by the one that gives snapshots
             raise user_error(problem, run.dataset, run.flow.flow) from problem
     environment = run.environment
-    columns = environment.spark.read.format("delta").load(str(run.path())).schema.json()
-    environment.storage.remember(replace(run.stored(), columns=columns))
+    columns = environment.spark.read.format("delta").load(str(run.path())).schema
+    emit_first_odd_names(run, columns)
+    environment.storage.remember(replace(run.stored(), columns=columns.json()))
     return totals
 
 
@@ -88,7 +93,7 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
     assert callable(spec.snapshots)
     last = _last_version(run)
     while True:
-        given = copy_of(called(spec.snapshots, last))
+        given = copy_of(call_user_code(spec.snapshots, last))
         if given is None:
             return
         frame, version = given
@@ -140,60 +145,52 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
 def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any) -> None:
     """One batch, in one commit with its counts and the snapshot's version."""
     before = _newest(run)
-    number = 0 if before is None else before["batch_id"] + 1
+    number = 0 if before is None else before.batch_id + 1
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
     rules = run.dataset.expectations
-    facts: dict[str, Any] = {}
+    batch = SnapshotBatch(run.generation(), None if version is None else to_stored(version))
 
-    def measure() -> tuple[Mapping[str, Any], bool]:
+    def measure() -> BatchMetrics:
         found = counts(rules, reported(frame.sparkSession, observation))
-        if found.violation:
-            raise violation_error(run.name, str(run.dataset.name), found, run.dataset.where)
-        facts.update(
-            event_id=event_id(run.path(), run.name, run.generation(), number),
-            update_id=run.environment.update_id,
-            dataset=str(run.dataset.name),
-            flow=run.name,
-            batch_id=number,
-            rows=found.kept,
-            dropped=found.dropped,
-            expectations=data_quality(str(run.dataset.name), rules, found),
-            late=0,
-            sources=[],
-            generation=run.generation(),
-            snapshot=None if version is None else to_stored(version),
-        )
-        return {"lakelet": facts}, True
+        id = event_id(run.path(), run.name, run.generation(), number)
+        return replace(batch_metrics(run, found, (), lambda name: None, batch_id=number, event_id=id), batch=batch)
 
     rows = judged(frame, rules, observation)
-    wanted, flows, streamed = run.table_spec(shape.visible), run.change_specs, run.is_streamed()
-    writing.settle(frame.sparkSession, flows, run.path(), shape, wanted)  # what is compared with the snapshot must be the table
+    table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed())
+    writing.reconcile(frame.sparkSession, table, shape)  # what is compared with the snapshot must be the table
     events = rows if version is None else _differences(run, rows, shape)
-    app = (f"{run.name}/{run.generation()}", number)
-    applied = writing.apply(spec, flows, run.path(), events, shape, wanted, app=app, measure=measure, replayed=False, streamed=streamed)
-    kept = {"batch_id": number, "snapshot": facts.get("snapshot")}
+    txn = Txn(f"{run.name}/{run.generation()}", number)
+    applied = writing.apply(spec, table, events, shape, txn=txn, measure=measure, replayed=False)
+    assert applied is not None  # nothing is looked up without `replayed`
     all_of_it = run.flow.flow.changes is None or not callable(run.flow.flow.changes.snapshots)
-    put_note(run.environment.storage, run.flow.flow, done=all_of_it, facts=kept)  # Delta cleans its log up after a month
-    if applied is not None:
-        facts.update(rows=applied.upserted, upserted=applied.upserted, deleted=applied.deleted, rewritten=applied.rewritten)
-        totals.add(facts)
-        emit_batch(run.environment.emit, facts)
+    kept = _Applied(number, batch.snapshot)
+    write_marker(run.environment.storage, run.flow.flow, done=all_of_it, facts=asdict(kept))  # Delta cleans its log up after a month
+    totals.add(applied)
+    emit_batch(run.environment.reporter, applied)
 
 
-def _newest(run: FlowRun) -> Mapping[str, Any] | None:
-    """What the flow kept in its newest commit since the last reset; of a commit whose log file is gone, in its note. None for no commit."""
+@dataclass(frozen=True)
+class _Applied:
+    """A batch that the flow applied: its number, and the version of the snapshot in its stored form; None for a batch that is none."""
+
+    batch_id: int
+    snapshot: Any
+
+
+def _newest(run: FlowRun) -> _Applied | None:
+    """What the flow applied in its newest commit since the last reset; of a commit whose log file is gone, by its note. None for none."""
     log = TableLog(run.path() / INTERNAL)
     for number in range(log.version(), -1, -1):
         commit = log.commit(number)
         if commit is None:
-            found: Mapping[str, Any] | None = noted(run.environment.storage, run.flow.flow).get("facts")
-            return found
-        facts: Mapping[str, Any] | None = (commit.user_metadata or {}).get("lakelet")
-        if facts and facts.get("flow") == run.name and facts.get("generation") == run.generation():
-            return facts
+            known = read_marker(run.environment.storage, run.flow.flow).get("facts")
+            return _Applied(known["batch_id"], known.get("snapshot")) if known else None
+        found = BatchMetrics.of_commit(commit.user_metadata)
+        if found is not None and found.batch is not None and (found.flow, found.batch.generation) == (run.name, run.generation()):
+            return _Applied(found.batch_id or 0, found.batch.snapshot)
     return None
 
 
 def _last_version(run: FlowRun) -> Any:
-    facts = _newest(run)
-    return from_stored(facts["snapshot"]) if facts and facts.get("snapshot") else None
+    found = _newest(run)
+    return from_stored(found.snapshot) if found and found.snapshot else None

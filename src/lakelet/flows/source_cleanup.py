@@ -10,12 +10,12 @@ from typing import Any
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.flows.context import FlowRun
 from lakelet.flows.positions import read_checkpoint
-from lakelet.storage.eventlog.events import INFO, WARN
+from lakelet.storage.eventlog.states import EventType, Level
 
 
 def clean_sources(run: FlowRun) -> None:
     """Let every file source of a drained flow move or delete what it has read long enough ago."""
-    sources = run.environment.sources.get(run.name, ())
+    sources = run.environment.sources.of(run.name)
     leaves = run.flow.stream.leaves if run.flow.stream else ()
     if not sources or not leaves:
         return
@@ -27,9 +27,9 @@ def clean_sources(run: FlowRun) -> None:
         return
     for number, (spec, offset) in enumerate(zip(sources, offsets, strict=True)):
         try:
-            done = run.environment.open_source(run.flow.flow, number, spec, dry=False).clean(offset)
-        except Exception as problem:
-            _emit(run, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, WARN)
+            done = run.environment.sources.open(run.flow.flow, number, spec, dry=False).clean(offset)
+        except Exception as problem:  # the rows are committed: cleaning is tried again in the next update
+            _emit(run, spec, f"could not clean {spec.path}: {problem}", {"failed": 1, "problems": [str(problem)]}, Level.WARN)
             continue
         if done is None or not (done.files or done.changed or done.failed):
             continue
@@ -37,12 +37,14 @@ def clean_sources(run: FlowRun) -> None:
         parts = [f"{'moved' if done.mode == 'MOVE' else 'deleted'} {done.files} file(s) of {spec.path}"]
         parts += [f"{done.changed} file(s) changed since they were read and stay"] if done.changed else []
         parts += [f"{done.failed} file(s) could not be cleaned, the first: {done.problems[0]}"] if done.failed else []
-        _emit(run, spec, "; ".join(parts), body, WARN if done.changed or done.failed else INFO)
+        _emit(run, spec, "; ".join(parts), body, Level.WARN if done.changed or done.failed else Level.INFO)
 
 
-def _emit(run: FlowRun, spec: SourceSpec, text: str, body: dict[str, Any], level: str) -> None:
+def _emit(run: FlowRun, spec: SourceSpec, text: str, body: dict[str, Any], level: Level) -> None:
     details = {"flow_name": run.name, "source": spec.path, **body}
-    run.environment.emit("clean_source", f"Flow '{run.name}' {text}.", details, dataset=str(run.dataset.name), flow=run.name, level=level)
+    run.environment.reporter.emit(
+        EventType.CLEAN_SOURCE, f"Flow '{run.name}' {text}.", details, dataset=str(run.dataset.name), flow=run.name, level=level
+    )
 
 
 __all__ = ["clean_sources"]

@@ -10,10 +10,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from itertools import count
 
-from lakelet.analysis.analyzer import AnalyzedDataset
+from lakelet.analysis.analyzed import AnalyzedDataset
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.mirror import INTERNAL
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.language.model import Kind
 from lakelet.storage.delta.tables import TableLog
@@ -36,19 +36,19 @@ def check_role(run: FlowRun) -> None:
     )
 
 
-def remade(root: Place, stored: StoredDataset, analyzed: AnalyzedDataset | None, *, taken: Collection[str]) -> StoredDataset:
+def remade(root: AnyPath, stored: StoredDataset, analyzed: AnalyzedDataset | None, *, taken: Collection[str]) -> StoredDataset:
     """The entry of a dataset that is reset, with the kind it now has, and another folder where it needs one (none of `taken`)."""
     if analyzed is None:
         return stored
-    found = replace(stored, kind=analyzed.kind.value)
-    if Kind.SINK.value in (stored.kind, found.kind):  # what a sink wrote lies where it says, and stays
-        return found if stored.kind == found.kind else replace(found, path=new_table_path(analyzed.dataset.name))
+    found = replace(stored, kind=analyzed.kind)
+    if Kind.SINK in (stored.kind, found.kind):  # what a sink wrote lies where it says, and stays
+        return found if stored.kind is found.kind else replace(found, path=new_table_path(analyzed.dataset.name))
     if not _changes_role(root / stored.path, analyzed):
         return found
     return replace(found, path=next(path for n in count(1) if (path := f"{stored.path}~{stored.epoch + n}") not in taken))
 
 
-def _changes_role(path: Place, analyzed: AnalyzedDataset) -> bool:
+def _changes_role(path: AnyPath, analyzed: AnalyzedDataset) -> bool:
     is_change_table = TableLog(path / INTERNAL).version() >= 0
     if is_change_table == _applies_changes(analyzed):
         return False

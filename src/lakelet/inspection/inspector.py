@@ -15,9 +15,11 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace, TableName, split_name
 from lakelet.files.delta_rs_paths import open_table
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import json_rows, spark_type_text
+from lakelet.language.model import Kind
+from lakelet.storage.eventlog.failures import coded
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
 
@@ -41,7 +43,7 @@ class TableInfo:
     """
 
     name: str
-    kind: str
+    kind: Kind
     path: str
     rows: int | None
     version: int | None
@@ -53,14 +55,14 @@ class TableInfo:
         return {**asdict(self), "columns": [dict(column) for column in self.columns]}
 
 
-def list_tables(storage: Place, *, private: bool = False) -> list[TableInfo]:
+def list_tables(storage: AnyPath, *, private: bool = False) -> list[TableInfo]:
     """All stored datasets by name, private ones only on demand. Row counts come from the tables' logs, no data is read."""
     registry = Storage(storage).registry()
     chosen = [d for d in registry.datasets.values() if private or not d.private]
     return [_info(storage, dataset) for dataset in sorted(chosen, key=lambda d: d.name)]
 
 
-def _info(storage: Place, dataset: StoredDataset) -> TableInfo:
+def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
     path = _path(storage, dataset)
     rows = version = None
     columns: tuple[Mapping[str, str], ...] = ()
@@ -74,11 +76,11 @@ def _info(storage: Place, dataset: StoredDataset) -> TableInfo:
     return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active)
 
 
-def _path(storage: Place, dataset: StoredDataset) -> Place:
+def _path(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
     return Storage(storage).at(dataset.path)
 
 
-def _open(path: Place) -> Any:
+def _open(path: AnyPath) -> Any:
     """The Delta table, None where there is none."""
     from deltalake.exceptions import TableNotFoundError
 
@@ -136,7 +138,7 @@ def _stored(registry: Registry, name: TableName) -> StoredDataset | None:
     found = registry.datasets.get(name.key)
     if found is None:
         path = new_table_path(name)
-        found = next((d for d in registry.datasets.values() if d.kind == "sink" and d.path == path), None)
+        found = next((d for d in registry.datasets.values() if d.kind is Kind.SINK and d.path == path), None)
     if found is not None and not found.path:
         todo = "Look where its options point, or at the table that is written to it."
         raise LakeletError("UNKNOWN_TABLE", f"{found.name} is a sink, whose rows are outside of the storage", todo=todo)
@@ -157,7 +159,7 @@ class Rows:
     rows: Iterator[dict[str, Any]]
 
 
-def read_rows(storage: Place, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
+def read_rows(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
     """The rows of one stored dataset, in no particular order.
 
     `note` gets a word when Spark has to be started for it. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
@@ -168,7 +170,7 @@ def read_rows(storage: Place, name: str, *, limit: int | None = None, note: Note
     return Rows(tuple(reader.schema.names), islice((row for batch in reader for row in json_rows(batch)), limit))
 
 
-def read_arrow(storage: Place, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
+def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
     """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
     from pyarrow.dataset import ParquetReadOptions
 
@@ -183,7 +185,7 @@ def read_arrow(storage: Place, name: str, *, note: Note = lambda text: None) -> 
     return _reader(path, dataset, None, note)
 
 
-def _reader(path: Place, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
+def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
     table = _open(path)
     if table is None:
         raise LakeletError("UNKNOWN_TABLE", f"{dataset.name} is known but was not written yet", todo="lakelet run")
@@ -230,7 +232,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 # --- SQL ------------------------------------------------------------------------------------------------------------------------------
 
 
-def run_sql(storage: Place, sql: str, *, spark: SparkSession | None = None) -> Rows:
+def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None) -> Rows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Starts a Spark session unless one is given. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED.
@@ -245,7 +247,7 @@ def run_sql(storage: Place, sql: str, *, spark: SparkSession | None = None) -> R
     return Rows(tuple(table.schema.names), json_rows(table))
 
 
-def _result(spark: SparkSession, storage: Place, sql: str) -> pa.Table:
+def _result(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
     from pyspark.errors import AnalysisException, ParseException, PySparkException
 
     from lakelet.language.sql_text import table_names as sqltext
@@ -274,7 +276,7 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: Place, within: tuple[PublishedView, ...] = ()) -> None:
+    def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
@@ -353,7 +355,7 @@ class _Views:
         on_text_too(text, self._spark.sql).createOrReplaceTempView(_plain(key))
         return _plain(key)
 
-    def _view(self, key: str, path: Place, shown: str, options: Mapping[str, str] | None = None) -> str:
+    def _view(self, key: str, path: AnyPath, shown: str, options: Mapping[str, str] | None = None) -> str:
         if _open(path) is None:
             raise LakeletError("UNKNOWN_TABLE", f"{shown} is known but was not written yet", todo="lakelet run")
         asked = options or {}
@@ -370,11 +372,17 @@ def _plain(key: str) -> str:
 # --- events ---------------------------------------------------------------------------------------------------------------------------
 
 
-def read_events(storage: Place, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
+def read_events(storage: AnyPath, *, update: str | None = None, every: bool = False, event_type: str | None = None) -> list[dict[str, Any]]:
     """Rows of the event log in sequence order, in the form of `Event.as_json`.
 
-    Of the latest update, of the one whose id begins with `update`, or of `every` one. Raises USAGE if no update has that id.
+    Of the latest update, of the one whose id begins with `update`, or of `every` one. Raises USAGE if no update has that id, and
+    EVENT_LOG_FAILED if the log is damaged.
     """
+    with coded(Storage(storage).events):
+        return _events(storage, update, every, event_type)
+
+
+def _events(storage: AnyPath, update: str | None, every: bool, event_type: str | None) -> list[dict[str, Any]]:
     table = _open(Storage(storage).events)
     if table is None:
         return []

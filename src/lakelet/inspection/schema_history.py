@@ -23,7 +23,7 @@ from lakelet.storage.root import Storage
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-    from lakelet.files.paths import Place
+    from lakelet.files.paths import AnyPath
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class SourceHistory:
         return {"source": self.source, "location": self.location, "versions": [version.as_json() for version in self.versions]}
 
 
-def read_history(storage: Place, name: str) -> list[SourceHistory]:
+def read_history(storage: AnyPath, name: str) -> list[SourceHistory]:
     """The schema logs of all sources of a dataset that read files with inferred columns.
 
     Raises UNKNOWN_TABLE for a name that is not stored, CF_STATE_DAMAGED for a log that cannot be read.
@@ -75,7 +75,7 @@ def read_history(storage: Place, name: str) -> list[SourceHistory]:
     return [_history(source, location) for source, location in _logs(Storage(storage), name)]
 
 
-def differences(storage: Place, name: str, first: int, second: int, *, source: str | None = None) -> tuple[Change, ...]:
+def differences(storage: AnyPath, name: str, first: int, second: int, *, source: str | None = None) -> tuple[Change, ...]:
     """What changed from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
     _, location = _one(Storage(storage), name, source)
     versions = _versions(location)
@@ -91,7 +91,7 @@ class RolledBack:
     changes: tuple[Change, ...]
 
 
-def roll_back(storage: Place, name: str, to: int, *, source: str | None = None) -> RolledBack:
+def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None) -> RolledBack:
     """Store a new version that equals version `to` of one source; the next update starts with it.
 
     Raises LAKELET_STORAGE_BUSY while an update runs, USAGE where the source or version does not exist or is the newest one already.

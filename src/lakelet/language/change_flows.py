@@ -13,7 +13,8 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import split_name
-from lakelet.base.user_code import called
+from lakelet.base.user_code import call_user_code, is_library
+from lakelet.language.arguments import invalid
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
 from lakelet.language.sql_text.spark_words import in_words_of_spark
@@ -190,13 +191,20 @@ def _add(spec: ChangeSpec, target: Any, name: Any, where: Location, **of_flow: A
 
 
 def _rows(spec: ChangeSpec, where: Location) -> Any:
-    """What the flow reads: a stream of events; a batch for `once` and for a snapshot. The first snapshot, where a function gives them."""
+    """What the flow reads: events as a stream, or for `once` as either; a snapshot as a batch, the first where a function gives them."""
     reader = active_reader()
     if reader is None:
         raise LakeletError("OUTSIDE_PIPELINE", "the source of a change flow was read outside of an update", where=where)
     if callable(spec.snapshots):
-        return _first_snapshot(called(spec.snapshots, None), where)
-    return reader.table(str(spec.source), streaming=spec.snapshots is None and not spec.once)
+        return _first_snapshot(call_user_code(spec.snapshots, None), where)
+    try:
+        if spec.once and spec.snapshots is None:
+            return reader.batch_or_stream(str(spec.source))
+        return reader.table(str(spec.source), streaming=spec.snapshots is None)
+    except LakeletError as error:
+        if error.where is None or is_library(error.where.file):  # no code of the user's asked for the source
+            error.where = where
+        raise
 
 
 def _first_snapshot(given: Any, where: Location) -> Any:
@@ -243,7 +251,7 @@ def _null_updates(given: Mapping[str, Any], where: Location) -> tuple[NullUpdate
     """The three forms of ignore_null_updates: all leaves, the listed ones, all but the listed ones; False and None mean none."""
     everything = given["ignore_null_updates"]
     if not (everything is None or isinstance(everything, bool)):
-        raise _invalid(f"ignore_null_updates must be True or False, got {everything!r}", where, "Name columns in its lists.")
+        raise invalid(f"ignore_null_updates must be True or False, got {everything!r}", where, "Name columns in its lists.")
     names = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
     listed, left_out = (_columns(name, given[name], where, nested=True) for name in names)
     if listed is not None and left_out is not None:
@@ -260,10 +268,6 @@ def _null_updates(given: Mapping[str, Any], where: Location) -> tuple[NullUpdate
 # ---------------------------------------------------------------------------------------------------- argument checks
 
 
-def _invalid(what: str, where: Location, todo: str | None = None) -> LakeletError:
-    return LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo)
-
-
 def _contradiction(what: str, where: Location, todo: str) -> LakeletError:
     return LakeletError("CDC_CONTRADICTION", what, where=where, todo=todo)
 
@@ -271,13 +275,13 @@ def _contradiction(what: str, where: Location, todo: str) -> LakeletError:
 def _name(argument: str, value: Any, where: Location) -> str:
     if not isinstance(value, str) or not value.strip():
         todo = "Name a view: the query that makes the events belongs into one." if argument == "source" else None
-        raise _invalid(f"{argument} must be a name as text, got {value!r}", where, todo)
+        raise invalid(f"{argument} must be a name as text, got {value!r}", where, todo)
     return value
 
 
 def _switch(argument: str, value: Any, where: Location) -> bool:
     if not isinstance(value, bool):
-        raise _invalid(f"{argument} must be True or False, got {value!r}", where)
+        raise invalid(f"{argument} must be True or False, got {value!r}", where)
     return value
 
 
@@ -290,7 +294,7 @@ def _expression(argument: str, value: Any, where: Location, *, needed: bool = Fa
     if value is None and not needed:
         return None
     if not _is_column(value) and not (isinstance(value, str) and value.strip()):
-        raise _invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
+        raise invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
     return in_words_of_spark(value) if isinstance(value, str) else value
 
 
@@ -298,11 +302,11 @@ def _path(argument: str, value: Any, where: Location) -> ColumnPath:
     """The parts of a column's name, given as text or as `col("name")`."""
     text = _COLUMN.fullmatch(str(value))[1] if _is_column(value) else value  # type: ignore[index]
     if not isinstance(text, str):
-        raise _invalid(f'{argument} takes column names as text or col("name"), got {value!r}', where)
+        raise invalid(f'{argument} takes column names as text or col("name"), got {value!r}', where)
     try:
         return split_name(text)
     except ValueError:
-        raise _invalid(f"{argument}: {text!r} is no column name", where) from None
+        raise invalid(f"{argument}: {text!r} is no column name", where) from None
 
 
 def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:
@@ -311,7 +315,7 @@ def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:
     path = _path(argument, value, where)
     if len(path) > 1:
         todo = "Leave the table's name out; put back quotes around a name that has a dot."
-        raise _invalid(f"{argument}: {'.'.join(path)!r} is a qualified name", where, todo)
+        raise invalid(f"{argument}: {'.'.join(path)!r} is a qualified name", where, todo)
     return path
 
 
@@ -320,7 +324,7 @@ def _columns(argument: str, value: Any, where: Location, *, nested: bool = False
     if value is None:
         return None
     if isinstance(value, str) or _is_column(value) or not isinstance(value, Sequence):
-        raise _invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')
+        raise invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')
     found = [_path(argument, v, where) if nested else _plain(argument, v, where) for v in value]
     return tuple({tuple(part.lower() for part in path): path for path in found if path}.values())
 
@@ -328,7 +332,7 @@ def _columns(argument: str, value: Any, where: Location, *, nested: bool = False
 def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
     found = _columns("keys", value, where)
     if not found:
-        raise _invalid("keys names no column", where, 'Write keys=["id"]: the columns that identify a row.')
+        raise invalid("keys names no column", where, 'Write keys=["id"]: the columns that identify a row.')
     return found
 
 
@@ -353,5 +357,5 @@ def _scd_type(value: Any, where: Location) -> int:
         return 1
     if isinstance(value, bool) or not isinstance(value, str | int) or value not in _SCD_TYPES:
         todo = 'Write "1" to keep current rows, "2" to keep history, "bitemporal" to keep what was known when, too.'
-        raise _invalid(f'stored_as_scd_type must be 1, 2 or "bitemporal", got {value!r}', where, todo)
+        raise invalid(f'stored_as_scd_type must be 1, 2 or "bitemporal", got {value!r}', where, todo)
     return _SCD_TYPES[value]

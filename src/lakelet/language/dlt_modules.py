@@ -1,6 +1,6 @@
 """The import names `dlt`, `pyspark.pipelines` and `databricks.pipelines`, put in place for a while and taken away again.
 
-No distribution of ours owns the name `dlt`: another project does, and Databricks ships a stub under it.
+Lakelet does not own the name `dlt`: another project does, and Databricks ships a stub under it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def dlt_modules() -> Iterator[None]:
 
 
 def _module(name: str, names: Mapping[str, Any]) -> ModuleType:
-    module = ModuleType(name, "Lakelet's stand-in; see lakelet.language.api.")
+    module = ModuleType(name, "Lakelet's replacement; see lakelet.language.api.")
     vars(module).update(names)
     vars(module)["__all__"] = list(names)
     return module

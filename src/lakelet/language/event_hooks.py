@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import Location
 from lakelet.base.locations import function_location
+from lakelet.language.arguments import invalid
 from lakelet.language.model import Hook
 from lakelet.language.registry import active_registry
 
@@ -30,7 +31,7 @@ def on_event_hook(user_event_hook_fn: Any = None, max_allowable_consecutive_fail
     allowed = max_allowable_consecutive_failures
     if allowed is not None and (isinstance(allowed, bool) or not isinstance(allowed, int) or allowed < 0):
         todo = "Give a number from 0 on, or None for no limit."
-        raise LakeletError("ARGUMENT_INVALID", f"max_allowable_consecutive_failures is {allowed!r}", where=where, todo=todo)
+        raise invalid(f"max_allowable_consecutive_failures is {allowed!r}", where, todo)
     name = getattr(user_event_hook_fn, "__name__", type(user_event_hook_fn).__name__)
     active_registry().add_hook(Hook(name, user_event_hook_fn, where, allowed))
     return user_event_hook_fn
@@ -40,15 +41,15 @@ def _check(function: Any, where: Location) -> None:
     """Refuse what could not be called with one event."""
     todo = "Write @dp.on_event_hook above: def my_hook(event): ..."
     if not callable(function):
-        raise LakeletError("ARGUMENT_INVALID", f"on_event_hook decorates a function, got {function!r}", where=where, todo=todo)
+        raise invalid(f"on_event_hook decorates a function, got {function!r}", where, todo)
     if inspect.iscoroutinefunction(function):
-        raise LakeletError("ARGUMENT_INVALID", "an event hook cannot be an async function: nobody would await it", where=where, todo=todo)
+        raise invalid("an event hook cannot be an async function: nobody would await it", where, todo)
     try:
         signature = inspect.signature(function)
         signature.bind({})
     except TypeError as problem:
         what = f"an event hook takes exactly one argument, the event: {problem}"
-        raise LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo) from None
+        raise invalid(what, where, todo) from None
     if len(signature.parameters) != 1:
         what = f"an event hook takes exactly one argument, the event; this one has {len(signature.parameters)}"
-        raise LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo)
+        raise invalid(what, where, todo)

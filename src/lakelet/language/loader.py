@@ -19,7 +19,7 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
 from lakelet.base.redaction import redacted
-from lakelet.base.user_code import contained, is_library, original, said
+from lakelet.base.user_code import class_and_text, is_library, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
@@ -132,7 +132,7 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
     shown = display_path(str(file))
     imports.source = file
     try:
-        with contained():
+        with user_code_block():
             return sources.run(file)[1]
     except LakeletError as error:
         registry.errors.append(name_left_out(error, registry.notices))
@@ -146,11 +146,11 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
                 todo="Correct the syntax.",
             )
         )
-    except Exception as raised:
-        cause = original(raised)
+    except Exception as raised:  # raised by the user's file
+        cause = original_error(raised)
         failed = LakeletError(
             "SOURCE_FAILED",
-            f"loading the file failed: {said(cause, _first_line(cause))}",
+            f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
             where=innermost_location(cause, [Path(os.sep)]) or Location(shown, 1),
             nearest=_nearest(cause),
             todo=_hint(cause),

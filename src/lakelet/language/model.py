@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
+from lakelet.base.text_enum import TextEnum
 
 QueryFunction = Callable[[], Any]
 """A dataset's function: no arguments in, a Spark DataFrame out."""
 
 
-class Action(Enum):
+class Action(TextEnum):
     """What happens to a row that breaks an expectation (EP-3)."""
 
     WARN = "warn"
@@ -25,7 +26,7 @@ class Action(Enum):
     FAIL = "fail"
 
 
-class Kind(Enum):
+class Kind(TextEnum):
     """Kinds of datasets. TABLE is `dlt.table`: streaming table or materialized view, known once the query is analysed (DS-3).
 
     A SINK is only written to; it has a place in the graph and in the event log like a dataset, and no rows of its own.

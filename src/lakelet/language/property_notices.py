@@ -1,4 +1,4 @@
-"""What is to be said about the settings and table properties that datasets and flows carry (RE-20, TP-10 ff)."""
+"""Return the findings about the settings and table properties that datasets and flows carry (RE-20, TP-10 ff)."""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ pytest plugin and the tests each make one active for the time of a `with` block.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -17,11 +16,10 @@ from lakelet.base import active
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, TableName
+from lakelet.base.redaction import remember_secrets
 from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
-from lakelet.language.sql_text.table_names import without_strings
+from lakelet.language.sql_text.tokens import adjacent
 from lakelet.language.targets import idle_sinks, target_problems
-
-_SUBQUERY = re.compile(r"\(\s*(SELECT|WITH)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,8 @@ class Reader(Protocol):
 
     def table(self, name: str, *, streaming: bool) -> Any: ...
 
+    def batch_or_stream(self, name: str) -> Any: ...
+
 
 class Registry:
     """Collects datasets and flows; remembers every contradiction instead of stopping at the first."""
@@ -65,6 +65,9 @@ class Registry:
             raise LakeletError("ARGUMENT_INVALID", str(problem), where=where) from None
 
     def add_dataset(self, dataset: Dataset) -> None:
+        """Record a dataset. Secrets among its settings are not shown from now on (ST-13)."""
+        for settings in (dataset.table_properties, dataset.spark_conf, dataset.sink.options if dataset.sink is not None else {}):
+            remember_secrets(settings)
         first = self._datasets.get(dataset.name.key)
         if first is not None:
             self.errors.append(
@@ -86,7 +89,7 @@ class Registry:
         dataset = self._datasets[name.key]
         known = {e.name: e for e in dataset.expectations}
         for expectation in expectations:
-            if isinstance(expectation.constraint, str) and _SUBQUERY.search(without_strings(expectation.constraint)):
+            if isinstance(expectation.constraint, str) and adjacent(expectation.constraint, "(", ("SELECT", "WITH")):
                 text = f"the rule {expectation.name!r} holds a subquery, which Databricks refuses in expectations"
                 self.note(text, expectation.where)
             first = known.get(expectation.name)
@@ -106,6 +109,8 @@ class Registry:
         self._datasets[name.key] = replace(dataset, expectations=tuple(known.values()))
 
     def add_flow(self, flow: Flow) -> None:
+        """Record a flow. Secrets among its settings are not shown from now on (ST-13)."""
+        remember_secrets(flow.spark_conf)
         key = flow.name.lower()
         first = self._flows.get(key)
         if first is None:

@@ -6,24 +6,20 @@ A sink is a target outside of the pipeline; append flows and update flows write 
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName
+from lakelet.base.text import option_text
+from lakelet.language.arguments import invalid
+from lakelet.language.decorated import NO_RULES, NO_RULES_TODO, PENDING, RULELESS, check_signature, function_name
 from lakelet.language.model import Dataset, Kind, Sink
 from lakelet.language.registry import active_registry
 
 HANDLER = "foreach_batch"
 """The format of a sink whose rows go to a function of the user's."""
-
-RULELESS = "__lakelet_ruleless__"
-"""Marks a function to which expectations cannot be attached: that of a flow or sink."""
-
-NO_RULES = "expectations belong to tables and views, not to flows and sinks"
-NO_RULES_TODO = "Give them to create_streaming_table(expect_all=...), or to the view that the flow reads."
 
 _OURS = ("checkpointlocation", "txnappid", "txnversion")
 _KAFKA_SERVERS = "kafka.bootstrap.servers"
@@ -36,11 +32,11 @@ def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None
     """
     where = caller_location()
     if not isinstance(format, str) or not format.strip():
-        raise _invalid(f"format must be the name of a data source as text, got {format!r}", where)
+        raise invalid(f"format must be the name of a data source as text, got {format!r}", where)
     given = _options(options, where)
     table = _table(given, where) if format.lower() == "delta" else None
     if format.lower() == "kafka" and _KAFKA_SERVERS not in {key.lower() for key in given}:
-        raise _invalid(f"a kafka sink needs the option {_KAFKA_SERVERS}", where, f'Write options={{"{_KAFKA_SERVERS}": "host:9092", ...}}.')
+        raise invalid(f"a kafka sink needs the option {_KAFKA_SERVERS}", where, f'Write options={{"{_KAFKA_SERVERS}": "host:9092", ...}}.')
     for key in given:
         if key.lower().startswith("databricks."):
             active_registry().note(f"the option {key} of sink {name!r} has no effect here: it belongs to Databricks", where)
@@ -56,28 +52,19 @@ def foreach_batch_sink(name: Any = None) -> Any:
         return _handler(name, None)
     where = caller_location()
     if name is not None and not isinstance(name, str):
-        raise _invalid(f"name must be text, got {type(name).__name__}", where)
+        raise invalid(f"name must be text, got {type(name).__name__}", where)
     return lambda function: _handler(function, name)
 
 
 def _handler(function: Callable[[Any, int], Any], name: str | None) -> Callable[[Any, int], Any]:
     if not callable(function):
-        raise _invalid(f"foreach_batch_sink decorates a function, got {function!r}", caller_location())
+        raise invalid(f"foreach_batch_sink decorates a function, got {function!r}", caller_location())
     where = function_location(function)
-    if getattr(function, "__lakelet_expectations__", None):
-        raise _invalid(NO_RULES, where, NO_RULES_TODO)
-    try:
-        inspect.signature(function).bind(None, 0)
-    except TypeError as problem:
-        raise _invalid(
-            f"a sink's function is called with a DataFrame and a batch id: {problem}", where, "def handler(df, batch_id):"
-        ) from None
-    except ValueError:  # a callable without a readable signature
-        pass
-    label = name if name is not None else getattr(function, "__name__", "<lambda>")
-    if label == "<lambda>":
-        raise _invalid("the sink has no name, and its function has none either", where, 'Give it one: name="...".')
-    _add(label, Sink(HANDLER, handler=function), where)
+    if getattr(function, PENDING, None):
+        raise invalid(NO_RULES, where, NO_RULES_TODO)
+    what = "a sink's function is called with a DataFrame and a batch id"
+    check_signature(function, where, (None, 0), what, "def handler(df, batch_id):")
+    _add(name if name is not None else function_name(function, "sink", where), Sink(HANDLER, handler=function), where)
 
     @functools.wraps(function)
     def call(df: Any, batch_id: int) -> Any:
@@ -89,7 +76,7 @@ def _handler(function: Callable[[Any, int], Any], name: str | None) -> Callable[
 
 def _add(name: Any, sink: Sink, where: Location) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise _invalid(f"a sink's name must be text, got {name!r}", where)
+        raise invalid(f"a sink's name must be text, got {name!r}", where)
     registry = active_registry()
     registry.add_dataset(Dataset(registry.resolve(name, where), Kind.SINK, where, sink=sink))
 
@@ -98,15 +85,15 @@ def _options(options: Any, where: Location) -> dict[str, str]:
     if options is None:
         return {}
     if not isinstance(options, Mapping) or not all(isinstance(key, str) for key in options):
-        raise _invalid(f"options must be a dictionary with text keys, got {type(options).__name__}", where)
+        raise invalid(f"options must be a dictionary with text keys, got {type(options).__name__}", where)
     missing = [key for key, value in options.items() if value is None]
     if missing:
-        raise _invalid(f"the option {missing[0]} has no value", where, "Leave it out, or give it one.")
+        raise invalid(f"the option {missing[0]} has no value", where, "Leave it out, or give it one.")
     ours = [key for key in options if key.lower() in _OURS]
     if ours:
         todo = "Leave it out: the flow's checkpoint and marks are kept in the storage."
-        raise _invalid(f"the option {ours[0]} of a sink is not the user's to set", where, todo)
-    return {key: ("true" if value else "false") if isinstance(value, bool) else str(value) for key, value in options.items()}
+        raise invalid(f"the option {ours[0]} of a sink is not the user's to set", where, todo)
+    return {key: option_text(value) for key, value in options.items()}
 
 
 def _table(options: Mapping[str, str], where: Location) -> TableName | None:
@@ -115,9 +102,5 @@ def _table(options: Mapping[str, str], where: Location) -> TableName | None:
     path, table = told.get("path"), told.get("tablename")
     if (path is None) == (table is None):
         what = "neither path nor tableName" if path is None else "both path and tableName"
-        raise _invalid(f"a delta sink has {what}", where, 'Write options={"path": "..."} or options={"tableName": "catalog.schema.table"}.')
+        raise invalid(f"a delta sink has {what}", where, 'Write options={"path": "..."} or options={"tableName": "catalog.schema.table"}.')
     return active_registry().resolve(table, where) if table is not None else None
-
-
-def _invalid(what: str, where: Location, todo: str | None = None) -> LakeletError:
-    return LakeletError("ARGUMENT_INVALID", what, where=where, todo=todo)

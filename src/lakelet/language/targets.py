@@ -78,21 +78,24 @@ def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
     other = next((f for f in flows if first and _state_of(f) != _state_of(first)), None)
     if first is None or other is None:
         return None
-    why = "one appends rows and the other applies changes"
+    why, todo = "one appends rows and the other applies changes", "Give each of them its own table."
     if other.changes is not None:
         differing = [name for name, a, b in zip(_STATE, _state_of(first), _state_of(other), strict=True) if a != b]
         why = f"they differ in {', '.join(differing)}"
+        if differing == [_FEED] and any(flow.changes and flow.changes.snapshots and flow.changes.once for flow in flows):
+            todo += " A first copy goes into the table of the events with create_auto_cdc_flow(once=True), which takes its sequence_by."
     return LakeletError(
         "CDC_FLOWS_DIFFER",
         f"flows {first.name!r} and {other.name!r} cannot share a target",
         where=other.where,
         dataset=str(first.target),
         why=f"{why}; {first.name!r} is in {first.where}",
-        todo="Give each of them its own table.",
+        todo=todo,
     )
 
 
-_STATE = ("keys", "SCD type", "bitemporal or not", "tracked columns", "events or snapshots")
+_FEED = "events or snapshots"
+_STATE = ("keys", "SCD type", "bitemporal or not", "tracked columns", _FEED)
 
 
 def _state_of(flow: Flow) -> tuple[object, ...]:

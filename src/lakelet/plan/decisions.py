@@ -52,7 +52,7 @@ class Plan:
 class SourcePosition:
     """What lies between a flow's checkpoint and one of its streaming sources.
 
-    `pending`: True there is something, False there is nothing, None cannot be told. `text` says it in words.
+    `pending`: True there is something, False there is nothing, None is unknown. `text` says it in words.
     """
 
     source: str
@@ -86,6 +86,8 @@ class ViewState:
     fingerprint: str
     inputs: Mapping[str, int]
     always: str | None = None
+    earlier_fingerprint: str | None = None
+    """The same in the form that an earlier engine stored; None where there was none."""
 
 
 def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, int], found: ViewState) -> Decision:
@@ -94,7 +96,7 @@ def view_decision(stored_fingerprint: str | None, stored_inputs: Mapping[str, in
         return Decision(Strategy.FULL, "it has not been computed yet")
     if found.always:
         return Decision(Strategy.FULL, found.always)
-    if stored_fingerprint != found.fingerprint:
+    if stored_fingerprint not in (found.fingerprint, found.earlier_fingerprint):
         return Decision(Strategy.FULL, "its query, rules, settings or the engine changed")
     changed = sorted(name.partition("\n")[0] for name, version in found.inputs.items() if stored_inputs.get(name) != version)
     if changed:

@@ -20,9 +20,9 @@ _STRATEGY_ORDER = ("stream", "full", "skip", "excluded")
 _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '[/"{}"/]'}
 
 
-def kind_text(kind: Kind | str) -> str:
+def kind_text(kind: Kind) -> str:
     """The kind in words: `streaming table`."""
-    return (kind.value if isinstance(kind, Kind) else kind).replace("_", " ")
+    return kind.replace("_", " ")
 
 
 def plan_text(plan: Plan) -> str:

@@ -64,7 +64,7 @@ def refused(registry: Registry, owner: Owner, datasets: Iterable[Dataset]) -> li
     errors = []
     for dataset in datasets:
         stored = registry.datasets.get(dataset.name.key)
-        stays = dataset.kind in (Kind.SINK, Kind.VIEW) or stored is None or stored.kind == Kind.SINK.value
+        stays = dataset.kind in (Kind.SINK, Kind.VIEW) or stored is None or stored.kind is Kind.SINK
         if not stays and stored is not None and not owner.owns(stored):
             errors.append(_owned(stored, registry.pipelines.get(stored.owner or ""), owner.identity, dataset))
     return errors

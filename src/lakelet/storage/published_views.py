@@ -29,7 +29,7 @@ class PublishedView:
 
 
 def published(flows: Iterable[Flow]) -> list[PublishedView]:
-    """The views among the flows' datasets that are published; `lakelet.language.sql.declaring` tells which."""
+    """The views among the flows' datasets that are published; `lakelet.language.sql.declaring` says which."""
     told = (vars(flow.query).get("published") for flow in flows if hasattr(flow.query, "__dict__"))
     return [PublishedView(**view) for view in told if view is not None]
 

@@ -31,8 +31,9 @@ from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
 from lakelet.files.durable import before, write_atomically
-from lakelet.files.paths import Place, names_in, place
+from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
+from lakelet.language.model import Kind
 
 FORMAT = 3
 """2: pipelines are recorded, and which of them owns a table. 3: which description a table has."""
@@ -51,7 +52,7 @@ class StoredDataset:
     """
 
     name: str
-    kind: str
+    kind: Kind
     path: str
     epoch: int = 0
     private: bool = False
@@ -62,6 +63,9 @@ class StoredDataset:
     version: int | None = None
     owner: str | None = None
     described: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kind", Kind(self.kind))  # as stored, it is a text
 
 
 @dataclass(frozen=True)
@@ -134,7 +138,7 @@ class Registry:
     def from_json(cls, text: str, *, source: str) -> Registry:
         """Raises FORMAT_NEWER if a newer Lakelet wrote it, STORAGE_DAMAGED if it is empty or cut off.
 
-        Unknown keys of a known format are an error of ours and raise TypeError.
+        Unknown keys of a known format are Lakelet's error and raise TypeError.
         """
         data = _parsed(text, source)
         if data["format"] > FORMAT:
@@ -161,8 +165,8 @@ def _flow_key(target: str, flow: str) -> str:
 class Storage:
     """Paths below one root, the registry in it, and the lease on it. Thread-safe."""
 
-    def __init__(self, root: Place) -> None:
-        self.root = place(root)
+    def __init__(self, root: AnyPath) -> None:
+        self.root = any_path(root)
         self._lock = threading.Lock()
         self._registry: Registry | None = None
         self.recovered: str | None = None
@@ -171,37 +175,37 @@ class Storage:
     # ------------------------------------------------------------------------------------------------------ paths
 
     @property
-    def system(self) -> Place:
+    def system(self) -> AnyPath:
         return self.root / "system"
 
     @property
-    def events(self) -> Place:
+    def events(self) -> AnyPath:
         return self.system / "events"
 
     @property
-    def registry_file(self) -> Place:
+    def registry_file(self) -> AnyPath:
         return self.system / "registry.json"
 
-    def table_path(self, name: TableName) -> Place:
+    def table_path(self, name: TableName) -> AnyPath:
         """Where a table lies: where the registry says, else where a new one will be made."""
         stored = self.registry().datasets.get(name.key)
         return self.at(stored.path if stored else new_table_path(name))
 
-    def at(self, path: str) -> Place:
+    def at(self, path: str) -> AnyPath:
         """Where a stored path lies, which is relative to the root unless it is one of a sink elsewhere."""
         scheme = scheme_of(path)
         if scheme == "file":
-            return place("/" + path.split(":", 1)[1].lstrip("/"))
-        return place(path) if scheme is not None or path.startswith("/") else self.root / path
+            return any_path("/" + path.split(":", 1)[1].lstrip("/"))
+        return any_path(path) if scheme is not None or path.startswith("/") else self.root / path
 
-    def checkpoint(self, target: TableName, flow: str, generation: str) -> Place:
+    def checkpoint(self, target: TableName, flow: str, generation: str) -> AnyPath:
         return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
 
-    def belongings(self, target: TableName) -> tuple[Place, Place]:
+    def belongings(self, target: TableName) -> tuple[AnyPath, AnyPath]:
         """Folders with all checkpoints and source states of a table's flows."""
         return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
 
-    def source_state(self, target: TableName, flow: str, number: int) -> Place:
+    def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
         """Where a flow keeps what it knows of its source `number` since it began again."""
         return self.root / "autoloader" / _folder(target) / _segment(flow) / self.beginning(target.key, flow) / str(number)
 
@@ -283,10 +287,10 @@ class Storage:
             with suppress(OSError):  # where nothing can be written any more, the lease of a process that ended counts for nothing
                 mine.unlink(missing_ok=True)
 
-    def _lease_files(self) -> list[Place]:
+    def _lease_files(self) -> list[AnyPath]:
         return [self.system / name for name in sorted(names_in(self.system)) if _LEASE.fullmatch(name)]
 
-    def _wait_until_alone(self, mine: Place) -> None:
+    def _wait_until_alone(self, mine: AnyPath) -> None:
         """Return when no other living process has a lease, else raise LAKELET_STORAGE_BUSY.
 
         Everybody puts a file first and looks at the others' afterwards, so of two at once at least one sees the other. Whoever sees an
@@ -333,7 +337,7 @@ class HeldTables(Mapping[str, str]):
     def __init__(self, storage: Storage, without: Collection[str] = ()) -> None:
         self._storage, self._without = storage, frozenset(without)
         datasets = storage.registry().datasets.items()
-        self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind != "sink" and k not in self._without}
+        self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind is not Kind.SINK and k not in self._without}
 
     def apart_from(self, without: Collection[str]) -> HeldTables:
         """These tables without some of them."""
@@ -353,7 +357,7 @@ class HeldTables(Mapping[str, str]):
         return len(self._known)
 
 
-def _read_registry(file: Place) -> Registry:
+def _read_registry(file: AnyPath) -> Registry:
     """The registry in a file, an empty one where there is no file. Raises STORAGE_DAMAGED, FORMAT_NEWER."""
     try:
         text = file.read_text()
@@ -377,13 +381,13 @@ def _parsed(text: str, source: str) -> dict[str, Any]:
     raise LakeletError("STORAGE_DAMAGED", what, why="It was written in part, or changed by another program.", todo=todo)
 
 
-def with_epochs_of_tables(registry: Registry, at: Callable[[str], Place]) -> Registry:
+def with_epochs_of_tables(registry: Registry, at: Callable[[str], AnyPath]) -> Registry:
     """An older registry with the reset epochs that its tables have by now: one that was reset since must not use older checkpoints."""
     datasets = {key: replace(d, epoch=max(d.epoch, _epoch_of(at(d.path)))) if d.path else d for key, d in registry.datasets.items()}
     return replace(registry, datasets=datasets)
 
 
-def _epoch_of(table: Place) -> int:
+def _epoch_of(table: AnyPath) -> int:
     """The reset epoch that the newest description in a table's log names; 0 without one."""
     log = table / "_delta_log"
     for name in sorted((n for n in names_in(log) if n.endswith(".json") and n[:20].isdigit()), reverse=True):
@@ -421,7 +425,7 @@ def _lease_text(update_id: str) -> str:
     )
 
 
-def _holder(lease: Place) -> Mapping[str, Any] | None:
+def _holder(lease: AnyPath) -> Mapping[str, Any] | None:
     """Who holds a lease; None if there is none, if it is no lease, or if its process is gone."""
     try:
         holder = json.loads(lease.read_text())

@@ -7,9 +7,8 @@ loads and while one of its functions runs.
 from __future__ import annotations
 
 import functools
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.locations import caller_location
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
 from lakelet.language.dbutils import Injected
 from lakelet.language.dlt_modules import dlt_modules
@@ -26,12 +25,12 @@ from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Expectation
 from lakelet.language.notebook import Sources
 from lakelet.language.registry import Registry, reading, recording
-from lakelet.language.sql_text.table_names import RelationRef, quoted, rewrite
+from lakelet.language.sql_text.table_names import RelationRef, rewrite
+from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STREAMED = re.compile(r"\bSTREAM\s*(?:\(\s*(?P<inner>__lakelet_input_\d+)\s*\)|(?P<bare>__lakelet_input_\d+))", re.IGNORECASE)
 _ROOT_MARKS = ("databricks.yml", "databricks.yaml", "pyproject.toml", ".git")
 
 
@@ -137,24 +136,40 @@ class Inputs:
     def table(self, name: str, *, streaming: bool) -> DataFrame:
         return self.batch(name)
 
+    def batch_or_stream(self, name: str) -> DataFrame:
+        return self.batch(name)
+
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text on the given frames; each is a temporary view while the text is analysed. STREAM means the same small frame."""
         views: dict[str, DataFrame] = {}
 
         def view(ref: RelationRef) -> str:
             name = f"__lakelet_input_{len(views)}"
-            views[name] = self.batch(".".join(quoted(part) for part in ref.parts))
+            views[name] = self.batch(all_quoted(ref.parts))
             views[name].createOrReplaceTempView(name)
             return name
 
         try:
-            return run(_STREAMED.sub(r"\g<inner>\g<bare>", rewrite(spark, text, view)))
+            return run(_without_stream(rewrite(spark, text, view), views))
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)
 
     def folder(self, path: object) -> DataFrame | None:
         return self._frames.get(path) if isinstance(path, str) else None
+
+
+def _without_stream(text: str, views: Collection[str]) -> str:
+    """The text with `STREAM(view)` and `STREAM view` as the view alone."""
+    if not may_have(text, ("STREAM",)):
+        return text
+    found, edits = plain_tokens(text), []
+    for at, word in enumerate(found):
+        enclosed = [token.upper for token in found[at + 1 : at + 4 : 2]] == ["(", ")"]
+        named = found[at + 1 + enclosed : at + 2 + enclosed]
+        if word.upper == "STREAM" and named and named[0].value in views:
+            edits.append((word.start, found[at + 1 + 2 * enclosed].stop, named[0].value))
+    return edited(text, edits)
 
 
 @contextmanager

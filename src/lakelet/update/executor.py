@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
@@ -18,15 +18,15 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Again:
+class RetryAfter:
     """What the work of an item returns that is to be tried again after a pause; no worker waits for it meanwhile."""
 
     seconds: float
 
 
-HURRY_SECONDS = 0.25
+CANCEL_EVERY_SECONDS = 0.25
 
-Work = Callable[[str], "bool | Again"]
+Work = Callable[[str], "bool | RetryAfter"]
 
 
 def execute(
@@ -37,7 +37,7 @@ def execute(
     skipped: Callable[[str, tuple[str, ...]], None],
     workers: int,
     stopping: Callable[[BaseException], None] = lambda stop: None,
-    hurry: Callable[[], None] = lambda: None,
+    cancel_running: Callable[[], None] = lambda: None,
 ) -> dict[str, Outcome]:
     """Call `work(item)` for every item after its inputs; independent items run at the same time.
 
@@ -48,44 +48,83 @@ def execute(
         skipped: called instead of `work` for items below a failed one, with the failed ones.
         workers: how many at once.
         stopping: called with what interrupts this thread, before the items at work are waited for; no other one is started.
-        hurry: called again and again meanwhile: an item may be between two of its jobs when the first ones are cancelled.
+        cancel_running: called again and again meanwhile: an item may be between two of its jobs when the first ones are cancelled.
 
     Returns:
         The outcome of every item.
     """
-    outcomes: dict[str, Outcome] = {}
-    waiting = list(order)
-    running: dict[Future[bool | Again], str] = {}
-    paused: dict[str, float] = {}
     with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="lakelet-flow") as pool:
         at_work = _AtWork(work)
-
-        def start(item: str) -> None:
-            running[pool.submit(at_work.do, item)] = item
-
+        schedule = _Schedule(order, inputs, lambda item: pool.submit(at_work.do, item), skipped)
         try:
-            while waiting or running or paused:
-                for item in [item for item, moment in paused.items() if moment <= time.monotonic()]:
-                    del paused[item]
-                    start(item)
-                waiting = _start_what_may(waiting, inputs, outcomes, {*running.values(), *paused}, start, skipped)
-                pause = max(0.0, min(paused.values()) - time.monotonic()) if paused else None
-                if not running:
-                    time.sleep(pause or 0.0)
-                    continue
-                done, _ = wait(running, timeout=pause, return_when=FIRST_COMPLETED)
-                for future in done:
-                    item, result = running.pop(future), future.result()
-                    if isinstance(result, Again):
-                        paused[item] = time.monotonic() + result.seconds
-                    else:
-                        outcomes[item] = Outcome(result)
+            while schedule.goes_on():
+                schedule.start_what_may()
+                schedule.wait()
         except BaseException as stop:
             stopping(stop)
             pool.shutdown(wait=False, cancel_futures=True)
-            at_work.close(hurry)
+            at_work.close(cancel_running)
             raise
-    return outcomes
+    return schedule.outcomes
+
+
+class _Schedule:
+    """Which items wait, which are at work, which are to be tried again and when, and how the others ended. For one thread."""
+
+    def __init__(
+        self,
+        order: Sequence[str],
+        inputs: Mapping[str, Sequence[str]],
+        submit: Callable[[str], Future[bool | RetryAfter]],
+        skipped: Callable[[str, tuple[str, ...]], None],
+    ) -> None:
+        self._inputs, self._submit, self._skipped = inputs, submit, skipped
+        self._known = frozenset(order)
+        self._waiting = list(order)
+        self._running: dict[Future[bool | RetryAfter], str] = {}
+        self._paused: dict[str, float] = {}
+        self.outcomes: dict[str, Outcome] = {}
+
+    def goes_on(self) -> bool:
+        return bool(self._waiting or self._running or self._paused)
+
+    def start_what_may(self) -> None:
+        """Start the items whose pause is over; start or skip every waiting one whose inputs have ended."""
+        for item in [item for item, moment in self._paused.items() if moment <= time.monotonic()]:
+            del self._paused[item]
+            self._start(item)
+        self._waiting = [item for item in self._waiting if not self._has_left(item)]
+
+    def wait(self) -> None:
+        """Wait until an item at work ends, or a pause is over, and keep the outcomes."""
+        pause = max(0.0, min(self._paused.values()) - time.monotonic()) if self._paused else None
+        if not self._running:
+            time.sleep(pause or 0.0)
+            return
+        done, _ = wait(self._running, timeout=pause, return_when=FIRST_COMPLETED)
+        for future in done:
+            item, result = self._running.pop(future), future.result()
+            if isinstance(result, RetryAfter):
+                self._paused[item] = time.monotonic() + result.seconds
+            else:
+                self.outcomes[item] = Outcome(result)
+
+    def _has_left(self, item: str) -> bool:
+        """Start or skip an item unless one of its inputs has not ended; whether that was done."""
+        above = [name for name in self._inputs[item] if name in self._known]
+        if any(name not in self.outcomes for name in above):
+            return False
+        roots = (root for name in above if not self.outcomes[name].ok for root in self.outcomes[name].failed_because or (name,))
+        failed = tuple(dict.fromkeys(roots))
+        if failed:
+            self.outcomes[item] = Outcome(False, failed)
+            self._skipped(item, failed)
+        else:
+            self._start(item)
+        return True
+
+    def _start(self, item: str) -> None:
+        self._running[self._submit(item)] = item
 
 
 class _AtWork:
@@ -95,7 +134,7 @@ class _AtWork:
         self._work, self._number, self._closed = work, 0, False
         self._changed = threading.Condition()
 
-    def do(self, item: str) -> bool | Again:
+    def do(self, item: str) -> bool | RetryAfter:
         with self._changed:
             if self._closed:
                 return False
@@ -107,38 +146,13 @@ class _AtWork:
                 self._number -= 1
                 self._changed.notify_all()
 
-    def close(self, hurry: Callable[[], None]) -> None:
+    def close(self, cancel_running: Callable[[], None]) -> None:
         """Let nothing begin any more, and wait for what is at work."""
         with self._changed:
             self._closed = True
         while not self._ended():
-            hurry()
+            cancel_running()
 
     def _ended(self) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: self._number == 0, timeout=HURRY_SECONDS)
-
-
-def _start_what_may(
-    waiting: list[str],
-    inputs: Mapping[str, Sequence[str]],
-    outcomes: dict[str, Outcome],
-    ahead: Set[str],
-    start: Callable[[str], None],
-    skipped: Callable[[str, tuple[str, ...]], None],
-) -> list[str]:
-    """Start or skip every waiting item whose inputs have ended; return the rest. `ahead`: items at work, or to be tried again."""
-    rest: list[str] = []
-    known = {*waiting, *ahead, *outcomes}
-    for item in waiting:
-        above = [name for name in inputs[item] if name in known]
-        if any(name not in outcomes for name in above):
-            rest.append(item)
-            continue
-        failed = tuple(dict.fromkeys(root for name in above if not outcomes[name].ok for root in outcomes[name].failed_because or (name,)))
-        if failed:
-            outcomes[item] = Outcome(False, failed)
-            skipped(item, failed)
-        else:
-            start(item)
-    return rest
+            return self._changed.wait_for(lambda: self._number == 0, timeout=CANCEL_EVERY_SECONDS)

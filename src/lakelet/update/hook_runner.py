@@ -14,7 +14,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.language.loader import innermost_location
 from lakelet.language.model import Hook
-from lakelet.storage.eventlog.events import INFO, STABLE, WARN, Event
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import EventType, HookState, Level, Maturity
 from lakelet.storage.eventlog.writer import event_row
 
 PATIENCE = 30.0
@@ -47,7 +48,7 @@ class HookRunner:
 
     def __call__(self, event: Event) -> None:
         """Take an event; returns at once. Events about hooks, and those whose shape may still change, are not for hooks."""
-        if not self._hooks or event.event_type == "hook_progress" or event.maturity != STABLE:
+        if not self._hooks or event.event_type is EventType.HOOK_PROGRESS or event.maturity is not Maturity.STABLE:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._deliver, name="lakelet-hooks", daemon=True)
@@ -64,7 +65,9 @@ class HookRunner:
             self._closing.set()
             left = max(0, self._queue.qsize() - 1)  # without the end mark
             text = f"Event hooks were still at work {self._patience:g} s after the update; {left} event(s) were not delivered."
-            self._emit("hook_progress", text, {"name": None, "status": "STOPPED", "events_not_delivered": left}, level=WARN)
+            self._emit(
+                EventType.HOOK_PROGRESS, text, {"name": None, "status": HookState.STOPPED, "events_not_delivered": left}, level=Level.WARN
+            )
 
     def _deliver(self) -> None:
         while (event := self._queue.get()) is not None:
@@ -79,11 +82,11 @@ class HookRunner:
             hook.function(hook_event(event))
         except BaseException as problem:  # also SystemExit: it would end the thread of all hooks
             self._failures[number] += 1
-            self._tell(number, hook, problem)
+            self._report_failure(number, hook, problem)
         else:
             self._failures[number] = 0
 
-    def _tell(self, number: int, hook: Hook, problem: BaseException) -> None:
+    def _report_failure(self, number: int, hook: Hook, problem: BaseException) -> None:
         """A failed call as an event. A row of failures warns once: a hook that is wrong fails on every event."""
         if self._closing.is_set():  # the log is closed
             return
@@ -93,10 +96,15 @@ class HookRunner:
         what = f"the event hook '{hook.name}' raised {type(problem).__name__}: {first}"
         error = LakeletError("HOOK_FAILED", what, where=where, todo="Hooks do not change what the update does.")
         error.__cause__ = problem
-        level = WARN if count == 1 else INFO
-        body = {"name": hook.name, "status": "FAILED", "consecutive_failures": count}
-        self._emit("hook_progress", f"{where}: {what}", body, level=level, error=error)
+        level = Level.WARN if count == 1 else Level.INFO
+        body = {"name": hook.name, "status": HookState.FAILED, "consecutive_failures": count}
+        self._emit(EventType.HOOK_PROGRESS, f"{where}: {what}", body, level=level, error=error)
         if allowed is not None and count > allowed:
             self._disabled.add(number)
             text = f"{hook.where}: the event hook '{hook.name}' is disabled for the rest of this update: it failed {count} times in a row"
-            self._emit("hook_progress", text, {"name": hook.name, "status": "DISABLED", "consecutive_failures": count}, level=WARN)
+            self._emit(
+                EventType.HOOK_PROGRESS,
+                text,
+                {"name": hook.name, "status": HookState.DISABLED, "consecutive_failures": count},
+                level=Level.WARN,
+            )

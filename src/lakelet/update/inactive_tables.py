@@ -14,12 +14,12 @@ from lakelet.config import properties
 from lakelet.files.paths import remove_tree
 from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph
-from lakelet.storage.eventlog.events import INFO, WARN
+from lakelet.storage.eventlog.states import Level
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 
 @dataclass(frozen=True)
-class Sorted:
+class Activity:
     """Registry entries by activity.
 
     `datasets`: all entries, with `active` as it is now. `ceased`, `back`: full names of those that became inactive or active. `drop`: keys.
@@ -31,9 +31,9 @@ class Sorted:
     drop: tuple[str, ...]
 
 
-def sort_out(
+def compare_activity(
     stored: Mapping[str, StoredDataset], graph: Graph, parameters: Mapping[str, str], *, owner: str | None = None, partial: bool = False
-) -> Sorted:
+) -> Activity:
     """Compare the stored datasets with the defined ones.
 
     A table that a query still reads by its name is not dropped, nor is what a sink wrote. Entries of other pipelines than `owner` do not
@@ -43,28 +43,28 @@ def sort_out(
     read = {name.lower() for node in graph.nodes for name in node.external}
     dropping = properties.switch(properties.look_up(parameters, properties.DROP_INACTIVE) or "false")
     own = {key: d for key, d in stored.items() if d.owner in (owner, None) and (key in defined or not partial)}
-    return Sorted(
+    return Activity(
         {**stored, **{key: replace(d, active=key in defined) for key, d in own.items()}},
         tuple(d.name for key, d in own.items() if d.active and key not in defined),
         tuple(d.name for key, d in own.items() if not d.active and key in defined),
-        tuple(key for key, d in own.items() if dropping and d.owner == owner and d.kind != "sink" and key not in defined | read),
+        tuple(key for key, d in own.items() if dropping and d.owner == owner and d.kind is not Kind.SINK and key not in defined | read),
     )
 
 
-def told(found: Sorted) -> Iterator[tuple[str, str, str]]:
+def activity_notices(found: Activity) -> Iterator[tuple[str, str, Level]]:
     """Yield (dataset, sentence, level) for each table that became inactive or active again, or is dropped."""
     dropped = {found.datasets[key].name for key in found.drop}
     for name in found.ceased:
         if name not in dropped:
             text = "is no longer defined: it keeps its rows and can be read, and is not updated"
-            yield name, f"{name} {text}; {properties.DROP_INACTIVE}=true in the configuration drops it", WARN
+            yield name, f"{name} {text}; {properties.DROP_INACTIVE}=true in the configuration drops it", Level.WARN
     for name in found.back:
-        yield name, f"{name} is defined again and goes on from where it stopped", INFO
+        yield name, f"{name} is defined again and goes on from where it stopped", Level.INFO
     for name in sorted(dropped):
-        yield name, f"{name} is no longer defined and was dropped ({properties.DROP_INACTIVE}=true)", WARN
+        yield name, f"{name} is no longer defined and was dropped ({properties.DROP_INACTIVE}=true)", Level.WARN
 
 
-def drop(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
+def drop_inactive(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
     """Remove tables with their checkpoints and source state; return the registry without them, which is saved."""
     gone = {key: registry.datasets[key] for key in keys}
     if not gone:
@@ -80,4 +80,4 @@ def drop(storage: Storage, registry: Registry, keys: Iterable[str]) -> Registry:
     return kept
 
 
-__all__ = ["Sorted", "drop", "sort_out", "told"]
+__all__ = ["Activity", "activity_notices", "compare_activity", "drop_inactive"]

@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakelet.analysis.analyzer import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
 from lakelet.base.errors import DefinitionErrors, LakeletError
-from lakelet.files.paths import Place
-from lakelet.flows.context import Environment, FlowRun
+from lakelet.files.paths import AnyPath
+from lakelet.flows.context import FlowRun
+from lakelet.flows.environment import Environment
 from lakelet.flows.positions import read_checkpoint
 from lakelet.flows.target_kind import remade
 from lakelet.plan.selection import Selection
 from lakelet.storage.root import Registry
 
 
-def with_resets(registry: Registry, selection: Selection, *, root: Place, analyzed: Mapping[str, AnalyzedDataset]) -> Registry:
+def with_resets(registry: Registry, selection: Selection, *, root: AnyPath, analyzed: Mapping[str, AnalyzedDataset]) -> Registry:
     """The registry after the resets that were asked for. `analyzed`: the datasets as they are defined now; `root`: of the storage."""
     datasets, flows = dict(registry.datasets), dict(registry.flows)
     for key in sorted(selection.reset & datasets.keys()):

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lakelet.analysis.analyzer import Analysis, AnalyzedDataset, AnalyzedFlow
-from lakelet.flows import append, complete, once, sinks, snapshots
-from lakelet.flows.context import Environment, FlowRun
+from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow
+from lakelet.flows import append, complete, once, once_streams, sinks, snapshots
+from lakelet.flows.context import FlowRun
+from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Plan, Step, Strategy
 from lakelet.plan.selection import Selection
@@ -41,24 +42,26 @@ def works(analysis: Analysis) -> list[Work]:
     return found
 
 
-def decide(environment: Environment, work: Work, *, remember: bool) -> Decision:
+def decide_flow(environment: Environment, work: Work, *, remember: bool) -> Decision:
     """What is to be done for one flow on the facts of this moment."""
     if work.analyzed is None or work.flow is None:
         return Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
     run = FlowRun(environment, work.analyzed, work.flow)
     if work.kind is Kind.MATERIALIZED_VIEW:
-        return complete.decide(run, work.inputs)
+        return complete.decide_view(run, work.inputs)
     if work.kind is Kind.SINK:
-        return sinks.decide(run, environment.sources.get(run.name, ()), remember=remember)
+        return sinks.decide_sink(run, environment.sources.of(run.name), remember=remember)
     if work.flow.flow.once:
-        return once.decide(run)
+        return once.decide_once(run)
     if not work.flow.streaming:
-        return snapshots.decide(run)
-    return append.decide(run, environment.sources.get(run.name, ()), remember=remember)
+        return snapshots.decide_snapshots(run)
+    if work.flow.flow.changes is not None and work.flow.flow.changes.once:
+        return once_streams.decide_once_stream(run)
+    return append.decide_stream(run, environment.sources.of(run.name), remember=remember)
 
 
 def planned(environment: Environment, everything: Sequence[Work], selection: Selection) -> Plan:
-    """The plan as far as it can be told before anything runs: what changes above a flow gives it something to do."""
+    """The plan as far as it is known before anything runs: what changes above a flow gives it something to do."""
     busy: set[str] = set()
     names = {w.target: str(environment.catalog.datasets[w.target].name) for w in everything}
     steps = []
@@ -70,7 +73,7 @@ def planned(environment: Environment, everything: Sequence[Work], selection: Sel
         elif work.target in selection.reset:
             decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
         else:
-            decision = decide(environment, work, remember=False)
+            decision = decide_flow(environment, work, remember=False)
             above = [names[i] for i in work.inputs if i in busy]
             if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
                 strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
@@ -92,5 +95,7 @@ def bring_up_to_date(run: FlowRun, work: Work) -> None:
         once.run_once(run)
     elif not run.flow.streaming:
         snapshots.run_batches(run)
+    elif run.flow.flow.changes is not None and run.flow.flow.changes.once:
+        once_streams.run_once_stream(run)
     else:
         append.run_append(run)

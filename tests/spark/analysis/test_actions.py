@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 FILES = """
     import dlt
     from pyspark.sql import functions as F
@@ -50,6 +52,7 @@ def notices(p):
     return [e.message for e in p.events if e.event_type == "notice"]
 
 
+@pytest.mark.long
 def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_line(project):
     p = project(LOOKING)
     p.arrive("1.json", {"column": "a", "value": 1})
@@ -83,6 +86,7 @@ def test_a_function_sees_the_rows_there_are_and_each_action_is_told_with_its_lin
     assert p.statuses()["newest"] == "IDLE"
 
 
+@pytest.mark.long
 def test_a_first_update_computes_what_cannot_do_without_rows_and_what_is_below_it_when_its_turn_comes(project):
     p = project(
         FILES

@@ -2,60 +2,19 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from lakelet.base.errors import CODES, ExitCode, LakeletError
+from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.language import api
-
-HEAD = """
-    import dlt
-    from pyspark import pipelines as dp
-    from pyspark.sql import functions as F
-"""
-
-
-NUMBERS = (
-    HEAD
-    + """
-    @dlt.table
-    def numbers():
-        return spark.range(3)
-"""
-)
-
-
-def marks(p):
-    """(file, line, code) of every mark in the project's files."""
-    found = []
-    for file in sorted(p.folder.rglob("*.py")):
-        for number, line in enumerate(file.read_text().splitlines(), 1):
-            found += [(file.name, number, code) for code in re.findall(r"#! (\w+)", line)]
-    return sorted(found)
-
-
-def check(p):
-    """Refuse the project's update; its errors are exactly the marks. Returns them by line."""
-    errors = p.refused()
-    assert sorted((Path(e.where.file).name, e.where.line, e.code) for e in errors) == marks(p), "\n".join(map(str, errors))
-    assert {CODES[e.code].exit_code for e in errors} == {ExitCode.INVALID}
-    assert [str(e) for e in errors if not (e.todo or e.nearest)] == []
-    return {(Path(e.where.file).name, e.where.line): e for e in errors}
+from tests.spark.analysis.marked_mistakes import HEAD, NUMBERS, at, check, marks
 
 
 def by_code(errors):
     return {e.code: e for e in errors}
-
-
-def at(errors, p, mark, file="pipeline.py"):
-    """The error at the line that holds the text `mark`."""
-    lines = (p.folder / file).read_text().splitlines()
-    (number,) = [i for i, line in enumerate(lines, 1) if mark in line]
-    return errors[file, number]
 
 
 def test_broken_files_are_reported_together_and_cause_no_errors_elsewhere(project):
@@ -256,6 +215,7 @@ def test_options_of_cloud_files_are_checked(project):
     assert by_code(found)["CF_INVALID_SCHEMA_EVOLUTION_MODE"].nearest[0] == "addNewColumns"
 
 
+@pytest.mark.long
 def test_a_stored_table_keeps_its_kind_and_its_types(project):
     p = project(
         NUMBERS

@@ -30,6 +30,7 @@ LATE = """
 """
 
 
+@pytest.mark.long
 def test_temporary_makes_a_private_table_wherever_it_is_written_and_delta_tables_are_read_by_name(project):
     p = project(LATE)
     p.arrive("1.json", {"id": 1}, {"id": 2})
@@ -62,6 +63,7 @@ def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_
     assert codes(p.refused()) == ["ACTION_IN_FUNCTION", "NOT_SUPPORTED_YET"]
 
 
+@pytest.mark.long
 def test_a_table_of_snapshots_that_runs_once_is_not_compared_again_until_a_full_refresh(project):
     p = project("""
         import dlt

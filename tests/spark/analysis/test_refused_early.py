@@ -15,6 +15,7 @@ FEED = """
 """
 
 
+@pytest.mark.long
 def test_other_keys_or_another_type_of_a_stored_change_table_are_refused_before_anything_runs(project):
     p = project(FEED)
     p.arrive("1.json", {"id": 1, "name": "a", "at": 1})
@@ -29,6 +30,7 @@ def test_other_keys_or_another_type_of_a_stored_change_table_are_refused_before_
     assert p.rows("current", "id", "name", "at") == [(1, "a", 1)]
 
 
+@pytest.mark.long
 def test_all_events_of_a_full_refresh_carry_the_new_flow_id(project):
     p = project(FEED)
     p.arrive("1.json", {"id": 1, "name": "a", "at": 1})
@@ -55,6 +57,7 @@ CONNECTORS = """
 """
 
 
+@pytest.mark.long
 def test_a_missing_connector_is_one_coded_error_of_analysis(project):
     errors = project(CONNECTORS).refused()
 

@@ -119,6 +119,7 @@ def test_a_table_of_another_kind_takes_its_place_by_a_full_refresh(project, befo
     assert p.rows("t", "kind", "amount") == [("x", 1), ("y", 2), ("z", 3)]
 
 
+@pytest.mark.long
 def test_a_type_that_the_table_cannot_take_is_refused_and_a_full_refresh_takes_it(project):
     source = (
         FILES

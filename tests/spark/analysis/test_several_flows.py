@@ -56,6 +56,7 @@ def test_flows_with_int_and_bigint_feed_one_table_whichever_comes_first(project,
     assert str(p.table("fed").schema.field("id").type) == "int64"
 
 
+@pytest.mark.long
 def test_a_flow_that_a_stored_column_cannot_take_is_refused_before_the_update(project):
     p = project(pipeline(("one", "id INT")))
     p.arrive("1.json", {"id": 1})

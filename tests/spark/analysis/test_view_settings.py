@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.spark.conftest import codes
 
 VIEWS = """
@@ -45,6 +47,7 @@ def beside():
 """
 
 
+@pytest.mark.long
 def test_a_view_brings_its_settings_to_the_flows_that_read_it_and_to_no_other(project):
     p = project(VIEWS.format(more=""))
     p.parameters["spark.sql.session.timeZone"] = "UTC"
@@ -58,6 +61,7 @@ def test_a_view_brings_its_settings_to_the_flows_that_read_it_and_to_no_other(pr
     assert set(p.rows("near", "zone")) == {"Asia/Seoul"}
 
 
+@pytest.mark.long
 def test_two_views_that_differ_are_refused_unless_the_reader_decides(project):
     both = "def both():\n    return spark.read.table('inner').join(spark.read.table('other'), 'id')"
     p = project(VIEWS.format(more="@dlt.table\n" + both))

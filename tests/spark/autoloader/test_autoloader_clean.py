@@ -7,7 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.long
 def test_d12_files_move_away_in_an_update_without_news_and_trouble_is_a_warning(project: Callable[..., Any], tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     one = project(

@@ -49,6 +49,7 @@ def types(one: Any) -> dict[str, str]:
     return dict(one.spark.read.format("delta").load(str(one.path("bronze"))).dtypes)
 
 
+@pytest.mark.long
 def test_E16_in_a_pipeline_the_column_of_the_table_becomes_wider(project: Callable[..., Any]) -> None:
     one = project(PIPELINE.replace("{properties}", WIDENING))
     land(one.landing, "p1.parquet", {"a": pa.array([1, 2], pa.int32()), "d": pa.array([1.5], pa.float32()).take([0, 0])}, 1)
@@ -73,6 +74,7 @@ def test_E16_in_a_pipeline_the_column_of_the_table_becomes_wider(project: Callab
     assert one.version("bronze") == version
 
 
+@pytest.mark.long
 def test_a_table_without_the_property_stays_as_it_is_and_the_error_names_it(project: Callable[..., Any]) -> None:
     one = project(PIPELINE.replace("{properties}", ""))
     land(one.landing, "p1.parquet", {"a": pa.array([1], pa.int32())}, 1)
@@ -114,6 +116,7 @@ def test_values_arrive_in_spark_as_they_are_in_the_file(spark: Any, tmp_path: Pa
     assert (one.seen["records"], one.seen["rescued"], one.seen["first_line"]) == (1, 1, 1)
 
 
+@pytest.mark.long
 def test_files_that_spark_wrote_give_what_spark_reads(spark: Any, tmp_path: Path) -> None:
     query = """
         SELECT timestamp'2024-07-01 12:00:00.123456' t, timestamp_ntz'2024-07-01 12:00:00' n, date'1000-01-06' d, 1.25 x, array(1, NULL) l,

@@ -28,6 +28,7 @@ def lines(count: int, first: str) -> str:
     return "".join(json.dumps({"id": i, "x": "y" * 75 if i else first}) + "\n" for i in range(count))
 
 
+@pytest.mark.long
 def test_a_file_that_was_corrected_after_a_rule_refused_it_is_read_whole(project: Callable[..., Project]) -> None:
     made = project(PIPELINE)
     file = made.landing / "a.json"
@@ -42,6 +43,7 @@ def test_a_file_that_was_corrected_after_a_rule_refused_it_is_read_whole(project
     assert made.statuses() == {"raw": "IDLE"}
 
 
+@pytest.mark.long
 def test_a_log_that_grows_all_the_time_is_read_as_it_is_with_a_warning(project: Callable[..., Project]) -> None:
     made = project(PIPELINE)
     file = made.landing / "a.json"
@@ -61,6 +63,7 @@ def test_a_log_that_grows_all_the_time_is_read_as_it_is_with_a_warning(project: 
     assert "cloudFiles.allowOverwrites" in notice
 
 
+@pytest.mark.long
 def test_a_batch_that_was_committed_is_not_written_again_and_a_later_version_of_its_file_is_found(
     project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:

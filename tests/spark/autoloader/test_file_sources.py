@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -21,6 +23,7 @@ PIPELINE = """
 ONE, OTHER, LETTERS = ("one", "*"), ("other", "*"), ("one", "letters*")
 
 
+@pytest.mark.long
 def test_sources_that_change_places_are_refused_and_one_that_moves_is_not(project: Callable[..., Project]) -> None:
     made = project(PIPELINE.format([ONE, OTHER]))
     made.arrive("a.json", {"id": 1}, folder="one")
@@ -46,6 +49,7 @@ def test_sources_that_change_places_are_refused_and_one_that_moves_is_not(projec
     assert made.rows("both") == [2, 3]
 
 
+@pytest.mark.long
 def test_sources_of_one_folder_are_known_by_their_patterns(project: Callable[..., Project]) -> None:
     numbers = ("one", "numbers*")
     made = project(PIPELINE.format([LETTERS, numbers]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from lakelet.inspection.schema_history import read_history, roll_back
 
 SOURCE = """
@@ -19,6 +21,7 @@ def t():
 """
 
 
+@pytest.mark.long
 def test_after_going_back_updates_work_and_the_column_comes_again_with_its_next_file(project: Callable[..., Any]) -> None:
     made = project(SOURCE)
     made.arrive("a.json", {"id": 1})

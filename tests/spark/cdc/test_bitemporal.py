@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from lakelet.cdc import writing
+from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import layout
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
+from lakelet.storage.delta.transaction import Txn
 from tests import bitemporal_feeds as feeds
 from tests.bitemporal_feeds import OPTIONS, Record, expected, spec
 from tests.spark.cdc.test_changes import metrics
@@ -85,6 +88,7 @@ def sql(project: Any) -> Any:
     return project(FEED).write(SQL, "tables.sql")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("language", ["python", "sql"])
 def test_the_documented_life_of_a_company_gives_the_documented_rows_after_each_change(language, request):
     p = request.getfixturevalue(language)
@@ -95,12 +99,14 @@ def test_the_documented_life_of_a_company_gives_the_documented_rows_after_each_c
         assert p.rows("beliefs") == ordered(wanted)
 
 
+@pytest.mark.long
 def test_the_changes_of_a_company_in_one_update_and_backwards_give_the_same_rows(python):
     python.arrive("a.json", *reversed(LIFE))
     python.run()
     assert python.rows("beliefs") == ordered(LAST)
 
 
+@pytest.mark.long
 def test_the_state_that_was_measured_on_databricks(project):
     """Three events, each known a minute after it took effect; the times stay among the columns, and are times."""
     p = project(
@@ -131,12 +137,14 @@ def test_the_state_that_was_measured_on_databricks(project):
     ]
 
 
+@pytest.mark.long
 def test_an_early_delete_ends_the_version_as_soon_as_it_is_known(python):
     python.arrive("a.json", event(1, 5, 1), event(1, 2, 3, "ann"), event(2, 2, 3, "bob"), event(2, 5, 4))
     python.run()
     assert python.rows("beliefs") == [(1, "ann", 2, 5, 3, None), (2, "bob", 2, 5, 4, None), (2, "bob", 2, None, 3, 4)]
 
 
+@pytest.mark.long
 def test_an_event_with_the_same_sequence_that_becomes_known_later_is_a_correction(python):
     python.arrive("a.json", event(1, 2, 7, "anna"), event(2, 2, 3, "bob"), event(3, 2, 3))
     python.run()
@@ -150,6 +158,7 @@ def test_an_event_with_the_same_sequence_that_becomes_known_later_is_a_correctio
     ]
 
 
+@pytest.mark.long
 def test_equal_events_and_ties_do_not_depend_on_the_order_of_arrival(python):
     tied = [event(1, 2, 3, "ann"), event(1, 2, 3, "bob"), event(2, 2, 3, "cy"), event(2, 2, 3)]
     for number, arriving in enumerate(([tied[0], tied[3]], tied[1:], tied[::-1])):
@@ -163,6 +172,7 @@ def test_equal_events_and_ties_do_not_depend_on_the_order_of_arrival(python):
     assert python.versions()["beliefs"] == versions["beliefs"] + 1
 
 
+@pytest.mark.long
 def test_counts_restart_and_full_refresh(project):
     """BT-15: each update is a new pipeline on the same storage; a declared schema holds the four times."""
     times = ", ".join(f"{name} INT" for name in TIMES)
@@ -199,6 +209,7 @@ def test_counts_restart_and_full_refresh(project):
     assert (p.rows("beliefs"), counts()) == (ordered(wanted), (6, 0))
 
 
+@pytest.mark.long
 def test_rows_changed_by_hand_are_refused_until_the_table_is_restored(python):
     """BT-14."""
     p = python
@@ -234,6 +245,7 @@ def test_events_without_a_system_sequence_are_refused_before_anything_is_written
     assert (refused.code, "system_sequence_by" in refused.what, refused.where.line) == ("CDC_SEQUENCE_TYPE", True, 11)
 
 
+@pytest.mark.long
 def test_a_table_does_not_become_bitemporal_without_a_full_refresh(project):
     """BT-13."""
     type_2 = PYTHON.replace(' system_sequence_by=col("known"),', "").replace('"bitemporal"', '"2"')
@@ -249,6 +261,7 @@ def test_a_table_does_not_become_bitemporal_without_a_full_refresh(project):
     assert [e.code for e in p.refused()] == ["CDC_STATE_CHANGED"]
 
 
+@pytest.mark.long
 def test_a_stream_over_a_bitemporal_table_goes_on_until_a_belief_is_closed(project):
     """CT-12."""
     p = project(
@@ -277,7 +290,9 @@ def apply(
     frame = spark.createDataFrame([dict(e) for e in batch], ddl)
     shape = layout(flow, frame)
     wanted = TableSpec(shape.visible, properties=properties)
-    writing.apply(flow, (flow,), folder, frame, shape, wanted, app=("random", number), measure=lambda: ({}, True), replayed=False)
+    measured = BatchMetrics("event", "update", "table", "random", number, 0)
+    table = ChangeTable(folder, (flow,), wanted)
+    writing.apply(flow, table, frame, shape, txn=Txn("random", number), measure=lambda: measured, replayed=False)
 
 
 @pytest.mark.long
@@ -293,6 +308,7 @@ def test_random_feeds_give_the_same_table_as_the_algebra(tmp_path, spark, seed, 
     assert sorted(found, key=feeds.sorting) == expected(flow, events)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("properties", [{}, MERGED], ids=["rewritten", "merged"])
 def test_columns_that_come_later_change_no_belief(tmp_path, spark, properties):
     """BT-16."""
@@ -318,6 +334,7 @@ def test_columns_that_come_later_change_no_belief(tmp_path, spark, properties):
     ]
 
 
+@pytest.mark.long
 def test_other_tracked_columns_count_for_all_beliefs_from_the_next_batch_on(tmp_path, spark):
     """CO-5 for bitemporal tables: what was believed before the batch is computed again too."""
     first = [event(1, 1, 1, "ann"), event(1, 3, 2, "anna"), event(2, 1, 1, "bob")]

@@ -124,12 +124,13 @@ def _case_test(case: Case) -> Callable[[Mapping[str, Any]], None]:
 
 
 for _case in CASES:
-    globals()[f"test_{_case.id}_in_one_batch_in_many_and_in_any_order"] = _case_test(_case)
+    globals()[f"test_{_case.id}_in_one_batch_in_many_and_in_any_order"] = pytest.mark.long(_case_test(_case))
 
 
 # ------------------------------------------------------------------------------------------------------- refused batches
 
 
+@pytest.mark.long
 def test_C15_C16_a_batch_without_sequences_or_keys_fails_its_flow_and_leaves_the_target_untouched(project):
     p = project(HEAD + "".join(f"declare({c.id!r}, {c.feed.ddl!r}, {dict(c.feed.arguments)!r})\n" for c in BAD_CASES))
     for case in BAD_CASES:
@@ -158,6 +159,7 @@ def both_orders(p: Project, first: str, second: str, one: Record, other: Record)
     return found
 
 
+@pytest.mark.long
 def test_C63_two_flows_into_one_table_are_ordered_by_the_sequence(project):
     feed, lines = PAIRS, []
     for table in ("t1", "t2"):
@@ -171,6 +173,7 @@ def test_C63_two_flows_into_one_table_are_ordered_by_the_sequence(project):
     assert both_orders(p, "a", "b", one, other) == [[(1, "b", None)]] * 2
 
 
+@pytest.mark.long
 def test_C62_a_snapshot_applied_once_beside_changes_gives_way_to_them_in_either_order(project):
     hydrating = """
     @dlt.view
@@ -194,6 +197,7 @@ def test_C62_a_snapshot_applied_once_beside_changes_gives_way_to_them_in_either_
     assert p.rows("people") == [(1, "n"), (2, "t")]
 
 
+@pytest.mark.long
 def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     p = project()
     for columns in ("id INT, seq INT, v STRING", "id INT, seq INT, v STRING, z STRING"):
@@ -213,6 +217,7 @@ def test_C64_a_column_that_comes_later_is_null_in_the_rows_before_it(project):
     ]
 
 
+@pytest.mark.long
 def test_values_that_differ_by_a_microsecond_or_inside_a_map_are_different(project):
     columns = "id INT, at TIMESTAMP, seen TIMESTAMP_NTZ, tags MAP<STRING, STRING>"
     arguments = {"keys": ["id"], "sequence_by": "at", "except_column_list": [], "stored_as_scd_type": 2}
@@ -259,6 +264,7 @@ def copies(table: str, case: SnapshotCase, *, until: int | None = None) -> str:
     return f"declare_copies({table!r}, {columns!r}, {dict(case.arguments)!r}, {found!r})\n"
 
 
+@pytest.mark.long
 @pytest.mark.adaptive_too
 def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_per_update(project):
     p = project()
@@ -273,6 +279,7 @@ def test_D5_D6_C59_C60_C61_snapshots_from_a_function_all_in_one_update_or_one_pe
     assert p.versions() == versions
 
 
+@pytest.mark.long
 def test_D5_periodic_snapshots_carry_the_time_of_their_update(project):
     (case,) = (case for case in SNAPSHOT_CASES if case.id == "D5")
     call = f"dp.create_auto_cdc_from_snapshot_flow('people', 'whole', ['Key'], **{dict(case.arguments)!r})\n"
@@ -287,6 +294,7 @@ def test_D5_periodic_snapshots_carry_the_time_of_their_update(project):
     assert sorted([(*row[:2], name[row[2]], name[row[3]]) for row in p.rows("people")], key=repr) == sorted(case.rows, key=repr)
 
 
+@pytest.mark.long
 def test_snapshots_that_cannot_be_applied_leave_the_target_as_the_last_good_one_did(project):
     gives = {
         "repeated": "(spark.createDataFrame([(1, 'b'), (1, 'c')], 'id INT, value STRING'), 2)",
@@ -316,6 +324,7 @@ def declare_nothing():
     assert {name: p.rows(name) for name in gives} == {name: [(1, "a")] for name in gives}
 
 
+@pytest.mark.long
 def test_a_table_keeps_its_columns_when_its_snapshots_are_gone_and_functions_read_tables_of_the_pipeline(project):
     source = """
 @dlt.table
@@ -336,6 +345,7 @@ dlt.create_streaming_table("copied")
 # -------------------------------------------------------------------------------------------------------- convergence
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))])
 def test_random_feeds_converge_to_the_stated_tables(project, seed):
     rng = random.Random(seed)

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from lakelet.cdc import writing
+from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import layout
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
+from lakelet.storage.delta.transaction import Txn
 from tests.cdc_scenarios import LEAVES, Batch, expected, scenario
 
 WIDENING = {"delta.enableTypeWidening": "true"}
@@ -23,8 +26,9 @@ def apply(spark: Any, folder: Path, batch: Batch, number: int, properties: Mappi
     frame = spark.createDataFrame([dict(event) for event in batch.events], batch.ddl)
     shape = layout(batch.spec, frame)
     wanted = TableSpec(shape.visible, properties=properties)
-    flows = (batch.spec, batch.other)
-    writing.apply(batch.spec, flows, folder, frame, shape, wanted, app=("random", number), measure=lambda: ({}, True), replayed=False)
+    table = ChangeTable(folder, (batch.spec, batch.other), wanted)
+    measured = BatchMetrics("event", "update", "table", "random", number, 0)
+    writing.apply(batch.spec, table, frame, shape, txn=Txn("random", number), measure=lambda: measured, replayed=False)
 
 
 def found(spark: Any, folder: Path, *, history: bool) -> list[tuple[Any, ...]]:

@@ -32,6 +32,7 @@ def event(id: int, seq: int, name: str | None = None, gone: bool = False) -> dic
     return {"id": id, "seq": seq, "name": name, "gone": gone}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("from_the_start", [True, False])
 def test_a_stream_reads_inserts_updates_and_deletes_of_a_change_table(project, from_the_start):
     p = project(PEOPLE + (FEED if from_the_start else ""))
@@ -67,6 +68,7 @@ def test_a_view_and_a_table_that_keeps_none_have_no_change_feed(project):
         assert [(e.code, why in e.what) for e in caught.value.errors] == [("QUERY_KIND", True)]
 
 
+@pytest.mark.long
 def test_the_commit_of_a_merge_tells_what_it_did_for_an_update_that_died_before_it_could(project):
     p = project(PEOPLE + FEED)
     p.arrive("a.json", event(1, 1, "ann"), event(2, 1, "bob"), event(3, 1, gone=True))

@@ -34,6 +34,7 @@ def event(id: int, seq: int, name: str | None = None, gone: bool = False) -> dic
     return {"id": id, "seq": seq, "name": name, "gone": gone}
 
 
+@pytest.mark.long
 def test_a_late_upsert_loses_against_a_delete_that_is_remembered_and_wins_when_it_is_not(project):
     short, long = {PROPERTY: "1"}, {PROPERTY: "3600"}
     p = project(pipeline(short=short, short_merged={**short, **FEED}, long=long, long_merged={**long, **FEED}, ever={}))

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+
+from lakelet.cdc import hint
+from lakelet.language.model import ChangeSpec
 
 PEOPLE = """
 import dlt
@@ -29,6 +34,7 @@ def event(region: str, id: int, seq: int, name: str | None = None, gone: bool = 
     return {"region": region, "id": id, "seq": seq, "name": name, "gone": gone}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", ["'seq < 10'", "F.col('seq') < 10"])
 def test_an_event_that_does_not_meet_where_fails_the_flow_and_nothing_is_written(project, where):
     p = project(pipeline(where))
@@ -41,6 +47,7 @@ def test_an_event_that_does_not_meet_where_fails_the_flow_and_nothing_is_written
     assert p.rows("people", "id", "name") == [(1, "ann")]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scd", [1, 2])
 def test_conditions_on_keys_keep_the_files_of_other_rows_from_being_read(project, scd):
     promised = "\"region IN ('eu', 'us') AND seq >= 0\""
@@ -60,3 +67,30 @@ def test_conditions_on_keys_keep_the_files_of_other_rows_from_being_read(project
     table = p.spark.read.format("delta").load(str(p.path("people")))
     rows = (table.where("__END_AT IS NULL") if scd == 2 else table).select("region", "id", "name").collect()
     assert sorted(map(tuple, rows)) == [("eu", 2, "bob"), ("jp", 1, "jun"), ("us", 1, "uschi")]
+
+
+@pytest.mark.parametrize(
+    ("where", "found"),
+    [
+        ("key.a = 1 AND seq > 0", [1]),
+        ("key.b LIKE 'x%' OR `odd.name` = 'us'", [1, 3]),
+        ("`ODD.name` IN ('eu', 'jp')", [1, 2]),
+        ("exists(array('us', 'jp'), one -> one = `odd.name`)", [2, 3]),
+        ("CAST(`odd.name` AS BINARY) = X'7573' AND key.a > 1L", [3]),
+        ("key.a BETWEEN 2L AND 3 AND nullif(key.b, 'y') IS NOT NULL", [3]),
+        ("seq > 0", None),
+        ("key.a > seq", None),
+        ("key.a > 10 * rand()", None),
+        ("key.a IN (SELECT 1)", None),
+        ("struct(key.a) = struct(1) AND key.a < 3", [1, 2]),  # the target's column is a BIGINT: the first part cannot be asked
+    ],
+)
+def test_conditions_on_keys_mean_the_columns_of_the_target_by_their_names(spark, where, found):
+    source = spark.createDataFrame([], "key STRUCT<a: INT, b: STRING>, `odd.name` STRING, seq INT")
+    rows = [(1, ("x", 1), "eu"), (2, ("y", 2), "jp"), (3, ("z", 3), "us")]
+    target = spark.createDataFrame(rows, "row INT, key STRUCT<b: STRING, a: BIGINT>, `odd.name` STRING")
+    spec = ChangeSpec(source="events", keys=(("key",), ("odd.name",)), where=where)
+    condition = hint.of_keys(spec, source, SimpleNamespace(keys=["key", "odd.name"], columns=target.schema), "t")
+    assert (condition is None) == (found is None)
+    if condition is not None:
+        assert [row[0] for row in target.alias("t").where(condition).select("row").orderBy("row").collect()] == found

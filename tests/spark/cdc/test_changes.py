@@ -51,6 +51,7 @@ def _of(row: dict[str, Any], name: str) -> bool:
     return row["origin"]["flow_name"].endswith(f".{name}") and "metrics" in row["details"]["flow_progress"]
 
 
+@pytest.mark.long
 def test_late_repeated_and_early_events_give_the_same_tables_as_the_feed_in_order(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1, "ann"), event(2, 5, op="DELETE"), event(3, 1, "cy"), event(9, 1))
@@ -85,6 +86,7 @@ def test_late_repeated_and_early_events_give_the_same_tables_as_the_feed_in_orde
     assert p.rows("current", "id", "name", "town") == [(3, "cyd", None), (4, "dee", "Oslo")]
 
 
+@pytest.mark.long
 def test_a_batch_without_sequence_or_key_fails_and_leaves_the_table(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1, "ann"))
@@ -95,6 +97,7 @@ def test_a_batch_without_sequence_or_key_fails_and_leaves_the_table(project):
     assert p.rows("current", "id", "name") == [(1, "ann")]
 
 
+@pytest.mark.long
 def test_another_key_set_is_refused_until_a_full_refresh(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1, "ann"))
@@ -109,6 +112,7 @@ def test_another_key_set_is_refused_until_a_full_refresh(project):
     assert p.rows("current", "id", "name") == [(1, "ann"), (1, "anna")]
 
 
+@pytest.mark.long
 def test_snapshots_one_per_update_and_one_by_one_from_a_function(project):
     p = project("""
     import dlt
@@ -145,6 +149,7 @@ def test_snapshots_one_per_update_and_one_by_one_from_a_function(project):
     assert p.rows("history", "id", "name", "age", "__START_AT", "__END_AT") == history
 
 
+@pytest.mark.long
 def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
     p = project("""
     import dlt
@@ -172,6 +177,7 @@ def test_rows_loaded_once_and_a_feed_make_one_table_in_either_order(project):
     assert p.versions() == versions
 
 
+@pytest.mark.long
 def test_a_first_batch_whose_rows_are_all_dropped_is_counted_in_the_table_s_log(project):
     p = project(PIPELINE)
     p.arrive("a.json", event(1, 1), event(2, 2))

@@ -101,6 +101,7 @@ def test_C65_C66_maintenance_and_properties_between_updates_change_no_answer(pro
     assert t.p.versions() == versions
 
 
+@pytest.mark.long
 def test_files_that_a_light_vacuum_deleted_after_optimize_are_missed_by_name(project, unguarded):
     t = Tables(project, "merged").update((1, 10, "a")).update((2, 10, "b"))
     t.sql("OPTIMIZE {t}").sql("VACUUM {t} LITE RETAIN 0 HOURS")
@@ -112,6 +113,7 @@ def test_files_that_a_light_vacuum_deleted_after_optimize_are_missed_by_name(pro
     assert t.rows("merged") == [(1, "a"), (2, "b"), (5, "e")]
 
 
+@pytest.mark.long
 def test_C67_a_row_inserted_by_hand_stays_until_an_event_of_its_key_and_gives_way_to_a_row_that_is_there(project):
     t = Tables(project, "latest", "nulls").update((1, 10, "a"), (9, 10))
     t.sql("INSERT INTO {t} VALUES (1, 'again'), (2, 'hand'), (9, 'back')")
@@ -123,6 +125,7 @@ def test_C67_a_row_inserted_by_hand_stays_until_an_event_of_its_key_and_gives_wa
     assert t.rows() == t.rows("nulls") == [(1, "a"), (8, "h"), (9, "new")]
 
 
+@pytest.mark.long
 def test_C67_a_row_inserted_by_hand_into_a_history_is_an_event_at_its_start(project):
     t = Tables(project, "history").update((1, 10, "a"), (2, 10, "b"))
     t.sql("INSERT INTO {t} VALUES (123, 'John Doe', 5, NULL), (1, 'before', 5, NULL), (2, 'after', 15, 18), (2, 'z', 1, 12)")
@@ -134,6 +137,7 @@ def test_C67_a_row_inserted_by_hand_into_a_history_is_an_event_at_its_start(proj
     assert t.rows("history") == sorted([*[r for r in held if r[1] != "after"], (2, "after", 15, 16), *told], key=repr)
 
 
+@pytest.mark.long
 def test_C68_C69_rows_deleted_updated_and_merged_by_hand_count_at_the_sequence_they_had(project):
     t = Tables(project, "latest", "nulls").update(*((n, 10, "abcdefg"[n]) for n in range(7)))
     t.sql("DELETE FROM {t} WHERE id IN (0, 1, 2)").sql("UPDATE {t} SET name = upper(name) WHERE id = 3").sql(
@@ -150,6 +154,7 @@ def test_C68_C69_rows_deleted_updated_and_merged_by_hand_count_at_the_sequence_t
     assert t.rows() == t.rows("nulls") == [(1, "new"), (3, "D"), (4, "M"), (50, "old"), (6, None), (70, "z")]
 
 
+@pytest.mark.long
 def test_C68_C69_rows_of_a_history_that_were_deleted_or_changed_by_hand_stay_so(project):
     t = Tables(project, "history").update(
         (1, 1, "a"), (1, 5, "b"), (1, 7, "b"), (1, 10, "c"), (2, 1, "x"), (2, 5), (3, 1, "k"), (3, 5, "l")
@@ -176,6 +181,7 @@ def test_C68_C69_rows_of_a_history_that_were_deleted_or_changed_by_hand_stay_so(
     )
 
 
+@pytest.mark.long
 def test_C70_a_restored_table_gets_its_rows_back_with_the_next_update_and_changes_after_it_are_kept(project):
     t = Tables(project, "latest", "nulls", "history").update((1, 10, "a"), (2, 10, "b"))
     first = {name: t.p.version(name) for name in t.names}
@@ -194,6 +200,7 @@ def test_C70_a_restored_table_gets_its_rows_back_with_the_next_update_and_change
     assert (1, "A") not in t.rows("nulls")
 
 
+@pytest.mark.long
 def test_rows_written_by_hand_after_a_truncate_stay_and_go_with_the_next_one(project):
     t = Tables(project, "truncated").update((1, 1, "a"), (None, 5))
     t.sql("INSERT INTO {t} VALUES (1, 'hand'), (2, 'hand')").update((3, 6, "c"), (2, 4, "late"))
@@ -202,6 +209,7 @@ def test_rows_written_by_hand_after_a_truncate_stay_and_go_with_the_next_one(pro
     assert t.rows("truncated") == [(3, "c")]
 
 
+@pytest.mark.long
 def test_rows_that_cannot_be_events_are_refused_before_anything_is_written_until_they_are_corrected(project):
     t = Tables(project, "latest", "history").update((1, 10, "a"))
     t.sql("INSERT INTO {t} VALUES (NULL, 'nobody')", "latest").sql("INSERT INTO {t} VALUES (2, 'b', 9, 3)", "history")
@@ -215,6 +223,7 @@ def test_rows_that_cannot_be_events_are_refused_before_anything_is_written_until
     assert (t.rows(), t.rows("history")) == ([(1, "a"), (5, "e")], [(1, "a", 10, None), (2, "b", 9, 13), (5, "e", 1, None)])
 
 
+@pytest.mark.long
 def test_a_column_or_constraint_added_by_hand_is_refused_and_a_full_refresh_begins_again(project):
     t = Tables(project, "latest", "history").update((1, 10, "a"))
     t.sql("ALTER TABLE {t} ADD COLUMN extra STRING", "latest").sql("ALTER TABLE {t} ADD CONSTRAINT named CHECK (name <> '')", "history")
@@ -227,6 +236,7 @@ def test_a_column_or_constraint_added_by_hand_is_refused_and_a_full_refresh_begi
     assert (t.rows(), t.rows("history")) == ([(1, "a"), (5, "e")], [(1, "a", 10, None), (5, "e", 1, None)])
 
 
+@pytest.mark.long
 def test_readers_of_the_change_feed_get_what_was_changed_by_hand_once_and_nothing_of_maintenance(project, unguarded):
     feed = """
 @dlt.table

@@ -117,6 +117,7 @@ def into():
 """
 
 
+@pytest.mark.long
 def test_an_ordinary_streaming_table_gets_not_null_later_and_refuses_what_breaks_it(project):
     p = project(FEED + STREAMED.format(null=""))
     p.arrive("1.json", {"id": 1, "name": "a", "at": 1})
@@ -135,6 +136,7 @@ def test_an_ordinary_streaming_table_gets_not_null_later_and_refuses_what_breaks
     assert p.errors() == {"rows_of_it": "NOT_NULL_VIOLATED"}
 
 
+@pytest.mark.long
 def test_snapshots_and_sql_keep_not_null(project):
     p = project()
     p.write(
@@ -169,3 +171,33 @@ def test_snapshots_and_sql_keep_not_null(project):
     p.run(expect="FAILED")
     assert p.errors()["latest"] == "NOT_NULL_VIOLATED"
     assert p.rows("copied", "id", "name") == [(1, "a")]
+
+
+INSIDE = """
+dlt.create_streaming_table("latest", schema="{columns}")
+dp.create_auto_cdc_flow("latest", "feed", ["id"], "at", column_list=["id", "items", "named"])
+
+@dlt.table(schema="{columns}")
+def appended():
+    return dlt.read_stream("feed").select("id", "items", "named")
+
+@dlt.table(schema="{columns}")
+def computed():
+    return dlt.read("appended")
+"""
+
+
+@pytest.mark.long
+def test_not_null_inside_of_arrays_and_maps_is_refused_by_name_unless_the_configuration_leaves_it_out(project):
+    feed = FEED.replace("place STRUCT<town: STRING>", "items ARRAY<STRUCT<n: INT>>, named MAP<STRING, STRUCT<n: INT>>")
+    columns = "id BIGINT NOT NULL, items ARRAY<STRUCT<n: INT NOT NULL>>, named MAP<STRING, STRUCT<n: INT NOT NULL>>"
+    p = project(feed + INSIDE.format(columns=columns))
+    found = p.refused()
+    assert {str(e.dataset).rsplit(".", 1)[-1]: e.code for e in found} == dict.fromkeys(["latest", "appended"], "SCHEMA_MISMATCH")
+    assert all("items.element.n, named.value.n" in e.what for e in found)
+    p.parameters["spark.databricks.delta.constraints.allowUnenforcedNotNull.enabled"] = "true"
+    p.arrive("1.json", {"id": 1, "at": 1, "items": [{"n": None}], "named": {"a": {"n": None}}})
+    p.run()
+    for name in ("latest", "appended", "computed"):
+        assert p.rows(name, "id", "items") == [(1, [{"n": None}])]
+        assert required(p, name) == ["id"]

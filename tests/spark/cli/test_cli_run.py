@@ -82,6 +82,7 @@ def run(folder, *arguments):
     return lakelet(folder, "run", "pipeline.py", *arguments, "--param", "landing=landing", "--storage", "storage")
 
 
+@pytest.mark.long
 def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is_written(folder):
     (folder / "broken.py").write_text("import dlt\n\n@dlt.table\ndef four(:\n    return 1\n")
     (folder / "other.py").write_text(
@@ -99,6 +100,7 @@ def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is
     assert not (folder / ".lakelet").exists()
 
 
+@pytest.mark.long
 def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
     done = run(folder, "--json")
     assert done.returncode == 1
@@ -126,6 +128,7 @@ def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
     assert [row["id"] for row in json.loads(shown.stdout)] == [7]
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_with_130_and_keeps_what_was_finished(folder):
     (folder / "pipeline.py").write_text(PIPELINE.replace("1 // x", "x") + SLOW)
     (folder / "landing" / "bad" / "a.json.gz").write_bytes(gzip.compress(b'{"id": 7}\n'))

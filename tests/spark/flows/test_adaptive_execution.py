@@ -51,6 +51,7 @@ EMPTY = """
 """
 
 
+@pytest.mark.long
 def test_a_query_without_a_row_gives_an_empty_table_and_a_view_that_drops_every_row_is_counted(project):
     made = project(EMPTY).run()
     names = ("nothing", "limited", "joined", "joined_tables", "joined_views", "counted", "without_it")
@@ -92,6 +93,7 @@ def test_a_fail_rule_of_a_view_refuses_rows_that_its_reader_leaves_out_afterward
     assert made.errors() == {"chosen": "EXPECTATION_VIOLATION", "filtered": "EXPECTATION_VIOLATION"}
 
 
+@pytest.mark.long
 def test_an_empty_snapshot_ends_every_row(project):
     made = project("""
         import dlt

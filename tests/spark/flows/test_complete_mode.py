@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lakelet.storage.delta.tables import TableLog
 
 BRONZE = """
@@ -25,6 +27,7 @@ TOTALS = (
 )
 
 
+@pytest.mark.long
 def test_an_aggregate_over_a_stream_has_one_row_per_group_after_any_number_of_updates(project):
     p = project(TOTALS)
     p.arrive("a.json", {"kind": "x", "amount": 1}, {"kind": "y", "amount": 2})
@@ -46,6 +49,7 @@ def test_an_aggregate_over_a_stream_has_one_row_per_group_after_any_number_of_up
     assert p.versions() == before
 
 
+@pytest.mark.long
 def test_an_update_reads_the_new_rows_only_and_state_remembers_the_rest(project):
     p = project(TOTALS)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -58,6 +62,7 @@ def test_an_update_reads_the_new_rows_only_and_state_remembers_the_rest(project)
     assert p.rows("totals") == [("x", 7, 1)]
 
 
+@pytest.mark.long
 def test_each_batch_replaces_the_table_in_one_commit(project):
     p = project(TOTALS)
     for i in range(3):
@@ -74,6 +79,7 @@ def test_each_batch_replaces_the_table_in_one_commit(project):
     assert seen[0] == (True, False, 1)
 
 
+@pytest.mark.long
 def test_a_broken_fail_rule_leaves_the_table_as_it_was_and_the_batch_for_the_next_update(project):
     p = project(TOTALS.replace('@dlt.expect("small"', '@dlt.expect_or_fail("small"'))
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -87,6 +93,7 @@ def test_a_broken_fail_rule_leaves_the_table_as_it_was_and_the_batch_for_the_nex
     assert p.rows("totals") == [("x", 21, 2)]
 
 
+@pytest.mark.long
 def test_every_kind_of_aggregate_in_python_and_sql(project):
     p = project(
         BRONZE
@@ -126,6 +133,7 @@ def test_every_kind_of_aggregate_in_python_and_sql(project):
     assert p.rows("by_kind") == [("x", 1.0), ("y", 4.0)]
 
 
+@pytest.mark.long
 def test_views_that_aggregate_and_flows_with_a_name_of_their_own_are_maintained_alike(project):
     p = project(
         BRONZE
@@ -190,6 +198,7 @@ def test_a_second_flow_into_a_table_that_is_replaced_is_refused(project):
     assert (error.code, "more" in str(error.why)) == ("STREAM_QUERY_REFUSED", True)
 
 
+@pytest.mark.long
 def test_a_watermark_that_comes_or_goes_needs_a_full_refresh_because_the_state_is_another(project):
     with_one = (
         BRONZE
@@ -217,6 +226,7 @@ def test_a_watermark_that_comes_or_goes_needs_a_full_refresh_because_the_state_i
     assert p.rows("hours") == [(10, 1), (12, 3)]
 
 
+@pytest.mark.long
 def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_own(project):
     source = (
         TOTALS.replace(

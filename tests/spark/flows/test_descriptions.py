@@ -103,6 +103,7 @@ def test_what_was_set_by_hand_stays_until_it_is_declared(project):
         assert described(p, name)[:2] == (None, {"team": "b", "delta.checkpointInterval": "20"})
 
 
+@pytest.mark.long
 def test_clustering_is_declared_changed_and_taken_back_without_new_rows(project):
     def clustering():
         return [list(p.spark.sql(f"DESCRIBE DETAIL delta.`{p.path(name)}`").first().clusteringColumns) for name in ("bronze", "view")]
@@ -125,6 +126,7 @@ def test_clustering_is_declared_changed_and_taken_back_without_new_rows(project)
     assert p.rows("bronze", "id") == p.rows("view", "id") == [1, 2]
 
 
+@pytest.mark.long
 def test_other_partition_columns_are_refused_also_without_new_rows(project):
     p = project(PIPELINE.format(described=""))
     p.arrive("1.json", {"id": 1, "name": "a"})

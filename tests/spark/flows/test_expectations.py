@@ -81,6 +81,7 @@ def test_decorators_work_in_any_order_and_on_the_result_of_a_plain_call(project)
     assert p.rows("called", "id") == [1]
 
 
+@pytest.mark.long
 @pytest.mark.adaptive_too
 def test_a_rule_on_a_view_filters_its_readers_and_is_counted_by_each(project):
     p = project(f"""
@@ -179,6 +180,7 @@ def test_rules_of_a_materialized_view_cover_its_whole_result(project):
     assert p.quality() == {"even": (3, 2), "small": (3, 2)}
 
 
+@pytest.mark.long
 def test_rows_behind_the_watermark_are_counted_and_shown(project):
     p = project("""
     import dlt
@@ -198,3 +200,34 @@ def test_rows_behind_the_watermark_are_counted_and_shown(project):
     (late,) = [e for e in p.events if e.event_type == "late_records"]
     assert late.body["dropped_by_watermark"] == 1
     assert late.level == "WARN"
+
+
+@pytest.mark.long
+def test_a_rule_of_a_streaming_table_may_name_a_column_that_a_join_by_name_hides(project):
+    p = project("""
+    import dlt
+
+    @dlt.table
+    def customers():
+        return spark.createDataFrame([(1, "Rome"), (2, "Oslo")], "customer INT, city STRING")
+
+    @dlt.table
+    def orders():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id INT, customer INT")
+        return reader.load(spark.conf.get("landing"))
+
+    @dlt.table
+    @dlt.expect_or_drop("known", "customers.customer IS NOT NULL")
+    @dlt.expect("early", "orders.id < 3")
+    @dlt.expect_or_fail("named", "id IS NOT NULL")
+    def with_city():
+        return dlt.read_stream("orders").join(dlt.read("customers"), "customer", "left")
+    """)
+    p.arrive("a.json", {"id": 1, "customer": 1}, {"id": 2, "customer": 9}, {"id": 3, "customer": 2})
+    p.run()
+    assert p.table("with_city").column_names == ["customer", "id", "city"]
+    assert p.rows("with_city", "id", "city") == [(1, "Rome"), (3, "Oslo")]
+    assert p.quality("with_city") == {"known": (2, 1), "early": (2, 1), "named": (3, 0)}
+    p.arrive("b.json", {"customer": 9})
+    p.run(expect="FAILED")
+    assert '{"customer": 9, "id": null, "city": null}' in str(p.result.errors[0])

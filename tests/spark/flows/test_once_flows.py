@@ -23,6 +23,7 @@ MIXED = """
 """
 
 
+@pytest.mark.long
 def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and_again_on_full_refresh(project):
     p = project(MIXED)
     p.arrive("a.json", {"who": "cy", "price": 5})
@@ -51,6 +52,7 @@ def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.long
 @pytest.mark.adaptive_too
 def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_anew(project):
     source = """
@@ -74,6 +76,7 @@ def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_anew(project
     assert p.rows("t") == [0, 1]
 
 
+@pytest.mark.long
 def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_it_too(project):
     p = project(
         """
@@ -106,6 +109,7 @@ def test_it_reads_tables_of_the_pipeline_when_they_are_ready_and_the_log_knows_i
     assert p.statuses() == {"numbers": "IDLE", "copy": "IDLE"}
 
 
+@pytest.mark.long
 def test_what_a_flow_read_that_has_run_may_be_gone_until_a_full_refresh(project, tmp_path):
     (tmp_path / "old.json").write_text('{"n": 1}')
     p = project(
@@ -180,6 +184,7 @@ def test_change_flows_know_what_they_applied_when_delta_has_cleaned_its_log_up(p
     assert p.rows("history", "k", "__START_AT", "__END_AT") == [(0, 1, None), (1, 2, None), (2, 3, None)]
 
 
+@pytest.mark.long
 def test_a_row_that_breaks_a_fail_rule_stops_the_flow_which_runs_when_the_data_is_right(project):
     source = """
     import dlt
@@ -230,6 +235,7 @@ def test_a_stream_in_a_flow_that_runs_once_is_refused_before_anything_runs(proje
     assert (stream.where.file.endswith("pipeline.py"), stream.where.line) == (True, 10)
 
 
+@pytest.mark.long
 def test_both_forms_of_sql(project):
     p = project()
     p.write(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.analysis.plan_facts import Stubs, stream_plan
+from lakelet.analysis.plan_facts import Placeholders, stream_plan
 
 COLUMNS = "kind string, n bigint, day date, x double, payload struct<kind: string>, folded string collate UTF8_LCASE"
 
@@ -34,12 +34,13 @@ COLUMNS = "kind string, n bigint, day date, x double, payload struct<kind: strin
     ],
 )
 def test_only_equalities_that_must_hold_narrow_the_partitions(spark, condition, found):
-    stubs = Stubs(spark)
-    stream = stubs.frame("raw", spark.createDataFrame([], COLUMNS).schema, streaming=True).alias("raw")
-    ((_, allowed),) = stream_plan(stream.where(condition), stubs).leaves
+    placeholders = Placeholders(spark)
+    stream = placeholders.frame("raw", spark.createDataFrame([], COLUMNS).schema, streaming=True).alias("raw")
+    ((_, allowed),) = stream_plan(stream.where(condition), placeholders).leaves
     assert {column: set(values) for column, values in allowed.items()} == found
 
 
+@pytest.mark.long
 def test_a_filter_on_a_nested_field_named_as_the_partition_column_loses_no_rows(project):
     p = project("""
     import dlt

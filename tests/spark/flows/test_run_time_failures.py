@@ -4,22 +4,9 @@ from __future__ import annotations
 
 import gzip
 
-HEAD = """
-    import dlt
-    from pyspark import pipelines as dp
-    from pyspark.sql import functions as F
-"""
+import pytest
 
-
-NUMBERS = (
-    HEAD
-    + """
-    @dlt.table
-    def numbers():
-        return spark.range(3)
-"""
-)
-
+from tests.spark.analysis.marked_mistakes import HEAD, NUMBERS
 
 BRANCHES = (
     NUMBERS
@@ -77,6 +64,11 @@ BRANCHES = (
         return dlt.read("numbers").selectExpr(f"CAST({'concat(id, chr(97))' if causes() else 'id'} AS INT) AS id")
 
     @dlt.table
+    def time():
+        text = "'2024-03-01T10:00:00Z'" if causes() else "current_timestamp()"
+        return dlt.read("numbers").selectExpr(f"unix_timestamp({text}) AS id")
+
+    @dlt.table
     @dlt.expect_or_fail("small", f"id < {2 if causes() else 3}")
     def fail_rule():
         return dlt.read_stream("numbers")
@@ -109,10 +101,12 @@ FAILED = {
     "view": "USER_FUNCTION_FAILED",
     "udf": "FLOW_FAILED",
     "cast": "FLOW_FAILED",
+    "time": "FLOW_FAILED",
     "fail_rule": "EXPECTATION_VIOLATION",
 }
 
 
+@pytest.mark.long
 def test_a_failure_at_run_time_stays_in_its_branch_and_the_next_update_repairs_it(project):
     p = project(BRANCHES)
     p.arrive("causes", "{}")
@@ -135,7 +129,7 @@ def test_a_failure_at_run_time_stays_in_its_branch_and_the_next_update_repairs_i
     assert lines[errors["function"].where.line - 1].endswith("# function")
     assert lines[errors["view"].where.line - 1].endswith("# view")
     assert lines[errors["udf"].where.line - 1].endswith("# worker")
-    assert "spark.sql.ansi.enabled" in errors["cast"].todo
+    assert all("spark.sql.ansi.enabled" in errors[name].todo for name in ("cast", "time"))
     assert "a.json.gz" in errors["unreadable"].what
     assert "Violated expectations: 'small'" in errors["fail_rule"].what
 
@@ -152,6 +146,7 @@ def test_a_failure_at_run_time_stays_in_its_branch_and_the_next_update_repairs_i
     assert p.rows("below_good") == [1]
 
 
+@pytest.mark.long
 def test_a_file_that_vanishes_before_it_is_read_fails_its_table_until_it_is_back(project):
     p = project(
         HEAD

@@ -31,6 +31,7 @@ def sink_events(p: Any, kind: str) -> list[Any]:
     return [e for e in p.events if e.event_type == kind and e.origin.sink_name]
 
 
+@pytest.mark.long
 def test_a_delta_sink_gets_new_rows_only_and_keeps_them_when_it_is_refreshed_in_full(project, tmp_path):
     out = tmp_path / "out"
     p = project(
@@ -127,6 +128,7 @@ def test_a_table_name_is_a_table_below_the_storage_that_others_read(project):
     assert sorted(row["n"] for row in read_rows(root, "to_mart").rows) == [0, 0, 1, 1]
 
 
+@pytest.mark.long
 def test_any_format_of_spark_is_written_with_its_options(project, tmp_path):
     p = project(
         SOURCE
@@ -220,6 +222,7 @@ def test_a_function_of_the_user_is_a_sink_and_learns_of_a_new_start_by_batch_0(p
     assert not p.spark.catalog.tableExists("updates")
 
 
+@pytest.mark.long
 def test_a_function_writes_tables_by_name_which_lie_below_the_storage(project):
     p = project(
         SOURCE
@@ -281,6 +284,7 @@ def test_broken_lines_on_the_way_to_a_sink_are_told(project):
     assert (told.origin.sink_name, told.body["corrupt"], told.body["first_line"]) == ("main.default.nothing", 1, 2)
 
 
+@pytest.mark.long
 def test_a_function_that_fails_is_told_with_its_line_and_gets_the_batch_again(project, tmp_path):
     source = (
         SOURCE
@@ -310,6 +314,7 @@ def test_a_function_that_fails_is_told_with_its_line_and_gets_the_batch_again(pr
     assert (tmp_path / "log").read_text() == "0:1;1:1;"
 
 
+@pytest.mark.long
 def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     p = project(
         SOURCE
@@ -332,6 +337,7 @@ def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     assert [e.body["flow_type"] for e in sink_events(p, "flow_definition")] == ["UPDATE"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("once", [False, True])
 def test_rules_of_views_hold_on_the_way_to_a_sink_and_are_not_counted(project, tmp_path, once):
     read = "dlt.read" if once else "dlt.read_stream"
@@ -442,3 +448,37 @@ def test_flows_that_the_target_cannot_take_are_refused_when_files_have_been_read
     errors = p.refused()
     assert codes(errors) == ["TARGET_KIND", "TARGET_KIND", "TARGET_KIND", "UNKNOWN_TARGET"]
     assert "main.default.d" in next(e for e in errors if e.code == "UNKNOWN_TARGET").nearest
+
+
+ODD_COLUMNS = """
+    dlt.create_sink("outside", "delta", {{"path": "{out}/delta"}})
+    for format in ("parquet", "json", "csv", "orc"):
+        dlt.create_sink(format, format, {{"path": "{out}/" + format, **({{"header": "true"}} if format == "csv" else {{}})}})
+
+        @dp.append_flow(name="to_" + format, target=format)
+        def send():
+            return spark.readStream.table("source")
+
+    @dp.append_flow(target="outside"{conf})
+    def send_on():
+        return spark.readStream.table("source")
+"""
+BY_CONF = ', spark_conf={"spark.databricks.delta.properties.defaults.columnMapping.mode": "name"}'
+
+
+@pytest.mark.long
+def test_odd_names_of_columns_are_written_to_files_and_refused_by_name_for_a_delta_sink_without_column_mapping(project, tmp_path):
+    p = project(SOURCE + ODD_COLUMNS.format(out=tmp_path, conf=""))
+    p.arrive("a.json", {"n": 1, "the name, odd": 2})
+    p.run(expect="FAILED")
+    assert p.errors() == {"outside": "SINK_COLUMNS_REFUSED"}
+    (problem,) = p.result.errors
+    assert "main.default.outside" in problem.what
+    assert "'the name, odd'" in problem.what
+    for format in ("parquet", "json", "csv", "orc"):
+        rows = p.spark.read.format(format).option("header", "true").load(str(tmp_path / format)).collect()
+        assert [int(row["the name, odd"]) for row in rows] == [2]
+    p.write(SOURCE + ODD_COLUMNS.format(out=tmp_path, conf=BY_CONF))
+    p.arrive("b.json", {"n": 3, "the name, odd": 4})
+    p.run()
+    assert delta_rows(p.spark, tmp_path / "delta", "n", "`the name, odd`") == [(1, 2), (3, 4)]

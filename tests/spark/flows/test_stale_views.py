@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+import pytest
+
 from tests.spark.conftest import Project
 
 LOADED = """
@@ -33,6 +35,7 @@ COUNTED = """
 """
 
 
+@pytest.mark.long
 def test_a_view_follows_its_input_into_a_new_folder_and_a_table_that_was_deleted_by_hand(project: Callable[..., Project]) -> None:
     made = project(LOADED + COUNTED)
     made.arrive("a.json", {"id": 1}, {"id": 2}, {"id": 2})
@@ -61,6 +64,7 @@ ZONED = """
 """
 
 
+@pytest.mark.long
 def test_a_view_is_computed_again_when_the_settings_of_its_code_change(project: Callable[..., Project]) -> None:
     made = project()
     shown = {
@@ -79,6 +83,7 @@ def test_a_view_is_computed_again_when_the_settings_of_its_code_change(project: 
     assert made.rows("day") == ["1970-01-01 09:00:00"]
 
 
+@pytest.mark.long
 def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes(project: Callable[..., Project]) -> None:
     source = """
         import dlt
@@ -94,6 +99,7 @@ def test_a_view_of_very_many_columns_is_computed_again_when_the_last_one_changes
         assert made.rows("wide", "last") == [value]
 
 
+@pytest.mark.long
 def test_what_an_older_lakelet_noted_of_the_inputs_is_still_good(project: Callable[..., Project]) -> None:
     made = project(LOADED + COUNTED)
     made.arrive("a.json", {"id": 1})

@@ -60,6 +60,7 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
     assert "skipChangeCommits" in str(found["of_changes_skipping"].why)
 
 
+@pytest.mark.long
 def test_a_stream_over_a_change_table_goes_on_until_a_commit_updates_or_deletes_a_row(project):
     p = project(
         CUSTOMERS
@@ -110,6 +111,7 @@ def update(p, name, condition):
     p.spark.sql(f"UPDATE delta.`{p.path(name)}` SET kind = 'changed' WHERE {condition}")
 
 
+@pytest.mark.long
 def test_an_update_of_a_streamed_table_fails_its_readers_unless_they_skip_it_or_read_the_changes(project):
     source = (
         EVENTS
@@ -152,6 +154,7 @@ def test_an_update_of_a_streamed_table_fails_its_readers_unless_they_skip_it_or_
     assert p.rows("plain") == [(1, "changed"), (2, "y"), (3, "z")]
 
 
+@pytest.mark.long
 def test_a_materialized_view_can_be_streamed_until_a_row_of_it_changes(project):
     p = project(
         EVENTS
@@ -183,6 +186,7 @@ def test_a_materialized_view_can_be_streamed_until_a_row_of_it_changes(project):
     assert p.rows("skipping") == [("x", 1)]
 
 
+@pytest.mark.long
 def test_a_stream_gets_what_is_added_to_a_materialized_view_and_nothing_of_an_unchanged_one(project):
     p = project(
         EVENTS
@@ -223,6 +227,7 @@ def test_a_stream_gets_what_is_added_to_a_materialized_view_and_nothing_of_an_un
     assert p.statuses()["of_made"] == "IDLE"
 
 
+@pytest.mark.long
 def test_a_streamed_view_is_replaced_where_rows_go_or_cannot_be_compared_or_its_columns_change(project):
     code = (
         EVENTS

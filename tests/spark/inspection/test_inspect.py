@@ -99,6 +99,7 @@ def test_rows_in_json_form(storage):
     assert list(inspector.read_rows(storage, "main.gold.daily").rows) == [{"day": "2026-01-01", "n": 3}]
 
 
+@pytest.mark.long
 def test_tables_that_need_spark_are_read_by_it_with_a_word(storage):
     notes: list[str] = []
     assert list(inspector.read_rows(storage, "widened", note=notes.append).rows) == [{"id": 1}]
@@ -180,6 +181,7 @@ def written_events(storage, update_id, start, messages):
     return events
 
 
+@pytest.mark.long
 def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path):
     start = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
     newer = written_events(tmp_path, "bb-2", start + timedelta(hours=1), [("create_update", "two"), ("flow_progress", "work")])

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import textwrap
 
+import pytest
+
 TABLES = """
 import dlt
 
@@ -36,6 +38,7 @@ dlt.apply_changes("changed", "plain", ["id"], "id")
 """
 
 
+@pytest.mark.long
 def test_properties_of_the_hosted_service_stop_no_pipeline(project):
     p = project(TABLES.format())
     p.arrive("1.json", {"id": 1})
@@ -56,6 +59,7 @@ def test_properties_of_the_hosted_service_stop_no_pipeline(project):
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.long
 def test_validate_tells_all_wrong_properties_of_python_and_sql_with_file_and_line(tmp_path):
     (tmp_path / "one.py").write_text(
         textwrap.dedent("""

@@ -21,6 +21,7 @@ def test_a_dataset_with_the_name_of_a_function_does_not_hide_the_function(projec
     assert p.rows("halves") == [(0, 7), (1, 7), (3, 7), (4, 7)]
 
 
+@pytest.mark.long
 def test_streams_of_plain_files_have_the_declared_columns_and_read_each_file_once(project):
     p = project(
         """
@@ -63,6 +64,7 @@ def test_streams_of_plain_files_have_the_declared_columns_and_read_each_file_onc
     assert p.versions() == before
 
 
+@pytest.mark.long
 def test_a_broken_rule_that_fails_leaves_a_view_as_it_was(project):
     p = project(
         """
@@ -94,6 +96,7 @@ def test_a_broken_rule_that_fails_leaves_a_view_as_it_was(project):
     assert (len(p.rows("visits")), len(p.rows("clean")), p.rows("top")) == (6, 5, [("a", 6), (None, 3)])
 
 
+@pytest.mark.long
 def test_a_view_with_rules_feeds_a_change_table_made_by_the_older_name(project):
     p = project(
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 
@@ -37,6 +38,7 @@ def test_settings_that_spark_or_only_the_hosted_service_takes_at_its_start_are_t
     ]
 
 
+@pytest.mark.long
 def test_a_snapshot_and_its_version_that_were_read_while_the_file_was_loaded(project):
     p = project(
         """
@@ -61,6 +63,7 @@ def test_a_snapshot_and_its_version_that_were_read_while_the_file_was_loaded(pro
         assert p.rows("orders") == sorted(zip(rows["id"], rows["state"], strict=True))
 
 
+@pytest.mark.long
 def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
     p = project()
     p.write("CREATE MATERIALIZED VIEW keys AS SELECT shop.tools.key_of(id) AS key, tools.`Twice`(id) AS twice FROM range(2)", "keys.sql")
@@ -79,6 +82,7 @@ def test_a_registered_function_answers_for_the_one_of_a_catalog(project):
     assert p.rows("keys") == [("k0", 0), ("k1", 2)]
 
 
+@pytest.mark.long
 def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_them(project):
     p = project().write(
         """
@@ -94,6 +98,7 @@ def test_paths_into_json_may_be_written_as_the_formatter_of_the_service_writes_t
     assert p.rows("told") == [("tolder", 7)]
 
 
+@pytest.mark.long
 def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
     source = """
         CREATE MATERIALIZED VIEW numbers AS SELECT explode(sequence(1, 4)) AS n;
@@ -114,6 +119,7 @@ def test_views_with_named_queries_are_skipped_while_nothing_changed(project):
     assert p.rows("named") == [(1, None), (2, 2), (3, None)]
 
 
+@pytest.mark.long
 def test_a_folder_without_a_delta_table_fails_what_reads_it_until_there_is_one(project):
     p = project(
         """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 
+
+@pytest.mark.long
 def test_input_file_name_names_the_file_of_each_row_of_auto_loader(project):
     p = project(
         """
@@ -16,7 +19,7 @@ def test_input_file_name_names_the_file_of_each_row_of_auto_loader(project):
 
     @dlt.table
     def added():
-        return files().withColumn("file", input_file_name())
+        return files().select("id", *(lit(n).alias(f"c{n}") for n in range(30)), input_file_name().alias("file"))
 
     @dlt.view
     def seen():
@@ -48,6 +51,7 @@ def test_input_file_name_names_the_file_of_each_row_of_auto_loader(project):
     assert p.rows("batch") == [(1, first, "a%20b.json"), (2, second, "B.json")]
 
 
+@pytest.mark.long
 def test_functions_that_only_the_service_has_are_given_by_a_source_file_and_the_error_says_so(project):
     p = project(
         """
@@ -73,6 +77,7 @@ def test_functions_that_only_the_service_has_are_given_by_a_source_file_and_the_
     assert p.rows("rated") == [("bad", "x")]
 
 
+@pytest.mark.long
 def test_a_schema_location_of_the_service_is_left_aside_and_a_mapped_one_is_used(project):
     p = project(
         """
@@ -136,6 +141,7 @@ def test_a_view_that_looks_at_rows_and_that_nobody_reads_is_no_mistake(project):
     assert p.rows("numbers") == [1, 2]
 
 
+@pytest.mark.long
 def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
     p = project(
         """

@@ -29,6 +29,7 @@ CREATE VIEW on_it AS SELECT p.name, d.n FROM published p JOIN digits d ON d.id =
 """
 
 
+@pytest.mark.long
 def test_forms_of_hosted_pipelines_and_published_views(project):
     p = project().write(FORMS, "forms.sql")
     p.arrive(

@@ -41,6 +41,7 @@ PATHS = """
 """
 
 
+@pytest.mark.long
 def test_paths_into_text_are_taken_in_select_filter_expr_and_rules_of_python(project):
     p = project(PATHS)
     p.arrive("1.json", '{"a": "x", "b": {"c": 1}}', '{"a": "y", "b": {"c": 2}}', '{"b": {"c": 9}}')
@@ -73,6 +74,7 @@ def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project):
     assert p.rows("current") == [(1, '{"at": 10}')]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("parameters", ['args={"t": "main.default.source", "low": 1}', 'args=["main.default.source", 1]'])
 def test_a_parameter_names_the_table_of_a_query(project, parameters):
     marks = ("?", "?") if "[" in parameters else (":t", ":low")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import pyspark
+import pytest
 from pyspark.sql import SparkSession
 
 HEAD = """
@@ -13,6 +14,7 @@ HEAD = """
 """
 
 
+@pytest.mark.long
 def test_decorators_work_with_and_without_parentheses_and_as_plain_calls_and_functions_stay_callable(project):
     p = project(
         HEAD
@@ -56,6 +58,7 @@ def test_decorators_work_with_and_without_parentheses_and_as_plain_calls_and_fun
     }
 
 
+@pytest.mark.long
 def test_loops_bind_late_as_on_the_service_and_default_arguments_and_factories_do_not(project):
     p = project(
         HEAD
@@ -87,6 +90,7 @@ def test_loops_bind_late_as_on_the_service_and_default_arguments_and_factories_d
     assert (p.rows("made_a"), p.rows("made_b")) == (["a"], ["b", "b"])
 
 
+@pytest.mark.long
 def test_helper_modules_declare_datasets_and_their_functions_work_on_workers(project):
     p = project(
         HEAD
@@ -159,6 +163,7 @@ def test_helper_modules_declare_datasets_and_their_functions_work_on_workers(pro
     assert not [name for name in sys.modules if name.split(".")[0] in ("helpers", "factory")]
 
 
+@pytest.mark.long
 def test_every_way_to_get_the_session_is_the_same_session(project):
     p = project(
         HEAD
@@ -194,6 +199,7 @@ def test_every_way_to_get_the_session_is_the_same_session(project):
     assert SparkSession.getActiveSession() is p.spark
 
 
+@pytest.mark.long
 def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(project):
     p = project(
         HEAD
@@ -226,6 +232,7 @@ def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(pr
     assert p.spark.conf.get("count", None) is None
 
 
+@pytest.mark.long
 def test_sql_text_takes_arguments_of_every_kind_and_reads_the_pipelines_names(project):
     p = project(
         HEAD
@@ -256,6 +263,7 @@ def test_sql_text_takes_arguments_of_every_kind_and_reads_the_pipelines_names(pr
     assert [p.rows(n) for n in ("named", "positional", "formatted", "streamed")] == [[1], [2], [4], [4]]
 
 
+@pytest.mark.long
 def test_a_table_of_either_module_is_what_its_query_is(project):
     p = project(
         """
@@ -325,6 +333,7 @@ def test_both_modules_work_in_one_pipeline_and_are_gone_afterwards(project):
     assert vars(pyspark).get("pipelines") is attribute
 
 
+@pytest.mark.long
 def test_names_of_several_parts_keep_datasets_apart(project):
     p = project(
         HEAD
@@ -352,6 +361,7 @@ def test_names_of_several_parts_keep_datasets_apart(project):
     }
 
 
+@pytest.mark.long
 def test_temporary_and_private_tables_are_stored_and_marked(project):
     p = project(
         """
@@ -380,6 +390,7 @@ def test_temporary_and_private_tables_are_stored_and_marked(project):
     }
 
 
+@pytest.mark.long
 def test_functions_are_called_again_for_every_use_and_never_with_the_rows_of_another_update(project):
     p = project(
         HEAD

@@ -95,6 +95,7 @@ def notebooks(project: Callable[..., Any]) -> Any:
     return p
 
 
+@pytest.mark.long
 def test_notebooks_of_three_kinds_are_one_pipeline_and_go_on_where_they_stopped(notebooks):
     p = notebooks.write(GOLD, "gold.sql").run()
     assert p.rows("bronze_orders", "id") == [1, 2]
@@ -128,6 +129,7 @@ def test_an_error_in_a_cell_of_a_notebook_is_told_with_cell_and_line(notebooks):
     assert "broken.ipynb, cell 2, line 4" in str(error)
 
 
+@pytest.mark.long
 def test_an_error_in_a_python_function_on_a_worker_is_told_with_cell_and_line(notebooks):
     p = notebooks.write(
         jupyter(

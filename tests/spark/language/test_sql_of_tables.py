@@ -14,6 +14,7 @@ PREFIXES = """
 """
 
 
+@pytest.mark.long
 def test_columns_may_carry_the_schema_or_catalog_of_their_table(project):
     p = project()
     p.write(PREFIXES, "p.sql")
@@ -40,6 +41,7 @@ READERS = """
 """
 
 
+@pytest.mark.long
 def test_a_version_of_a_table_of_the_pipeline_is_read(project):
     p = project(VERSIONS)
     p.arrive("1.json", {"id": 1})

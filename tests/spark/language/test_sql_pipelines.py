@@ -52,6 +52,7 @@ def order(id: Any, amount: float, customer: int, city: str, zip: str) -> dict[st
     return {"id": id, "amount": amount, "customer": customer, "info": f'{{"city":{{"name":"{city}"}},"zip":"{zip}"}}'}
 
 
+@pytest.mark.long
 def test_a_shop_in_one_sql_file(project):
     p = project().write(SHOP, "shop.sql")
     p.arrive("a.json", {"id": 1, "name": "Ada", "op": "I", "n": 1}, {"id": 2, "name": "nobody", "op": "I", "n": 1}, folder="customers")
@@ -111,6 +112,7 @@ CREATE MATERIALIZED VIEW through AS SELECT max(v.id) AS n, max(n.id) AS other FR
 """
 
 
+@pytest.mark.long
 def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     view = """
     import dlt
@@ -140,6 +142,7 @@ def test_column_lists_computed_columns_flow_clauses_and_json_paths(project):
     assert notes == {"PRIMARY KEY", "OR REPLACE"}
 
 
+@pytest.mark.long
 def test_options_behind_with_reach_the_table_that_is_read(project):
     p = project().write(
         """\

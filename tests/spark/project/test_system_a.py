@@ -73,6 +73,7 @@ def system_a(tmp_path: Path, spark: Any) -> Callable[[], SystemA]:
     return lambda: SystemA(tmp_path, spark)
 
 
+@pytest.mark.long
 def test_three_drops_give_the_tables_and_counts_of_the_oracle_and_a_run_in_between_touches_nothing(system_a):
     a = system_a()
     a.land()
@@ -102,6 +103,7 @@ def test_three_drops_give_the_tables_and_counts_of_the_oracle_and_a_run_in_betwe
     assert late[0].body["dropped_by_watermark"] > 0
 
 
+@pytest.mark.long
 def test_all_drops_at_once_give_the_tables_of_the_oracle(system_a):
     a = system_a()
     a.land(rows=3000, drops=2, seed=11)

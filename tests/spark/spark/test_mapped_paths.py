@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakelet.cli.main import main
@@ -30,6 +31,7 @@ def volume(p):
     return data
 
 
+@pytest.mark.long
 def test_readers_in_python_find_their_files_in_every_spelling(project):
     p = project(
         HEAD
@@ -80,6 +82,7 @@ def test_readers_in_python_find_their_files_in_every_spelling(project):
     assert len(p.storage.registry().datasets) == 21
 
 
+@pytest.mark.long
 def test_sql_finds_its_files(project):
     p = project("")
     p.files.clear()
@@ -102,6 +105,7 @@ def test_sql_finds_its_files(project):
     }
 
 
+@pytest.mark.long
 def test_what_code_writes_goes_to_the_mapped_place_also_at_the_end_of_a_stream(project):
     p = project(
         HEAD
@@ -214,6 +218,7 @@ def test_python_itself_opens_files_at_their_mapped_place_for_user_code_only(proj
     assert p.rows("rows") == [("1", "not found"), ("2", "not found"), ("id", "not found")]
 
 
+@pytest.mark.long
 def test_files_that_were_read_are_moved_to_the_mapped_place(project):
     p = project(
         HEAD

@@ -127,6 +127,7 @@ def test_the_older_functions_that_read_take_names_from_outside_too(project):
     }
 
 
+@pytest.mark.long
 def test_a_dataset_wins_over_a_table_of_its_name_and_a_name_without_place_tells_the_flag(project):
     p = project(
         HEAD
@@ -304,6 +305,7 @@ def test_a_stream_does_not_read_a_table_that_the_next_load_makes_anew_and_use_na
     assert (error.code, error.todo) == ("NOT_SUPPORTED_YET", "Write full names, or start with --catalog other.")
 
 
+@pytest.mark.long
 def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
     p = project(
         HEAD
@@ -332,6 +334,7 @@ def test_code_that_makes_and_fills_a_named_table_writes_to_its_place(project):
     assert len(DeltaTable(data / "orders").to_pyarrow_table()) == 3
 
 
+@pytest.mark.long
 def test_functions_of_sinks_write_to_named_tables(project):
     p = project(
         HEAD

@@ -102,6 +102,19 @@ def leaving_worker(spark: Any, _: Path) -> object:
     return spark.range(1).select(F.udf(lambda _: os._exit(3), "int")("id")).collect()
 
 
+@says(sentences.WORKER_NOT_STARTED, "  no room for a worker")
+def worker_that_does_not_start(spark: Any, folder: Path) -> object:
+    python = folder / "python"
+    python.write_text("#!/bin/sh\necho no room for a worker >&2\nexit 3\n")
+    python.chmod(0o755)
+    context, usual = spark.sparkContext, spark.sparkContext.pythonExec
+    context.pythonExec = str(python)
+    try:
+        return spark.range(1).select(F.udf(lambda n: n, "long")("id")).collect()
+    finally:
+        context.pythonExec = usual
+
+
 @says(sentences.WORKER_CRASH, "Segmentation fault")
 def crashing_worker(spark: Any, _: Path) -> object:
     spark.conf.set("spark.sql.execution.pyspark.udf.faulthandler.enabled", "true")
@@ -161,6 +174,13 @@ def source_of_another_kind(spark: Any, folder: Path) -> None:
     query(spark, spark.readStream.format("rate").load(), folder)
 
 
+@says(sentences.OFFSET_BEFORE_FILES)
+def files_instead_of_a_table(spark: Any, folder: Path) -> None:
+    query(spark, table(spark, folder), folder)
+    spark.range(1).write.json(str(folder / "files"))
+    query(spark, spark.readStream.schema("id LONG").json(str(folder / "files")), folder)
+
+
 @says(sentences.OPERATORS_NOW)
 @says(sentences.OPERATOR, "dedupe")
 def other_operators(spark: Any, folder: Path) -> None:
@@ -183,6 +203,7 @@ def said(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Fail
     return functools.cache(lambda failing: message(spark, tmp_path_factory.mktemp("failing"), failing))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_the_sentence_is_said(case: str, spark: Any, said: Any) -> None:
     sentence, groups = CASES[case]
@@ -203,6 +224,7 @@ def test_java_names_a_disk_that_is_full_and_one_that_is_read_only(small_disk: Di
     assert sentences.DISK_FULL.said_in(message(spark, small_disk.folder, java_writes))
 
 
+@pytest.mark.long
 def test_lines_of_a_streams_description_are_not_telling(spark: Any, said: Any) -> None:
     text = said(updated_source)
     left_out = "\n".join(line for line in map(str.strip, text.splitlines()) if sentences.NOT_TELLING.said_in(line))

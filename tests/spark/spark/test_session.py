@@ -38,6 +38,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.long
 def test_a_session_is_quiet_and_leaves_nothing_behind_but_what_was_asked_for(tmp_path: Path) -> None:
     here, table, cache = tmp_path / "here", tmp_path / "table", tmp_path / "cache"
     here.mkdir()
@@ -89,6 +90,7 @@ def mirror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+@pytest.mark.long
 def test_jars_come_from_a_named_mirror_once(mirror: Path) -> None:
     fetched = env.ensure_jars()
     assert sorted(path.name for path in fetched.delta_spark.parent.iterdir()) == sorted(env.JAR_NAMES)
@@ -96,6 +98,7 @@ def test_jars_come_from_a_named_mirror_once(mirror: Path) -> None:
     assert env.ensure_jars() == fetched
 
 
+@pytest.mark.long
 def test_a_mirror_that_lacks_a_jar_is_the_reason_given(mirror: Path) -> None:
     shutil.rmtree(mirror / "io" / "delta" / "delta-storage")
     with pytest.raises(LakeletError) as caught:
@@ -104,6 +107,7 @@ def test_a_mirror_that_lacks_a_jar_is_the_reason_given(mirror: Path) -> None:
     assert list((env.cache_folder() / "jars").iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_table_with_deletion_vectors_is_read_also_by_the_session_of_a_small_run(spark: SparkSession, tmp_path: Path) -> None:
     table = f"delta.`{tmp_path / 'table'}`"
     spark.sql(f"CREATE TABLE {table} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")

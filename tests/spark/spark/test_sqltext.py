@@ -115,3 +115,19 @@ def test_only_queries_are_queries(spark, sql, reads_only):
 def test_names_are_listed_once():
     refs = [table_names.RelationRef(p, 0, 0, False, False) for p in [("a", "b c"), ("x",), ("x",)]]
     assert table_names.names_of(refs) == ["a.`b c`", "x"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH c AS (SELECT * FROM a.b) SELECT (SELECT max(v) FROM d) FROM c JOIN e.f USING (id)",
+        "SELECT 'tables', '--', * FROM a.b t JOIN d ON t.id = d.id -- c",
+    ],
+)
+def test_a_text_whose_names_the_plan_locates_is_not_cut_into_tokens(spark, sql, monkeypatch):
+    def refused(text: str) -> None:
+        raise AssertionError(text)
+
+    monkeypatch.setattr(table_names, "plain_tokens", refused)  # it would load sqlglot
+    assert table_names.is_query(spark, sql)
+    assert "new" in table_names.rewrite(spark, sql, lambda ref: "new")

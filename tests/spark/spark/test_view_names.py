@@ -31,6 +31,7 @@ SAME_NAME = """
 """
 
 
+@pytest.mark.long
 def test_a_view_reads_the_outside_table_that_carries_its_name_by_the_full_name(project):
     p = project(SAME_NAME)
     write_deltalake(p.folder / "orders", pa.table({"id": [1, 2, 3]}))

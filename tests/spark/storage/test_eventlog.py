@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 PIPELINE = """
     import dlt
 
@@ -61,6 +63,7 @@ def test_the_table_has_the_hosted_columns_and_every_state_of_the_update(project)
     assert [e.id for e in p.events] == [r["id"] for r in rows]
 
 
+@pytest.mark.long
 def test_the_documented_queries_run_on_plain_spark(project):
     p = project(PIPELINE)
     p.arrive("a.json", {"id": 1}, {"id": 0})
@@ -90,6 +93,7 @@ def test_the_documented_queries_run_on_plain_spark(project):
     p.spark.catalog.dropTempView("event_log_raw")
 
 
+@pytest.mark.long
 def test_flow_ids_stay_over_updates_and_change_with_a_full_refresh(project):
     p = project(PIPELINE)
     p.arrive("a.json", {"id": 1})

@@ -33,12 +33,12 @@ def older(project: Any) -> Iterator[Any]:
         shutil.rmtree(LANDING.parent)
 
 
+@pytest.mark.long
 def test_an_older_storage_has_nothing_to_do_and_goes_on_with_new_rows(older: Any) -> None:
     versions = older.versions()
     assert set(versions) == {"raw", "totals", "latest", "history"}
     older.run()
-    # A view's fingerprint holds the engine's version: it is computed once more.
-    assert {**older.versions(), "totals": 0} == {**versions, "totals": 0}
+    assert older.versions() == versions
     older.arrive("c.json", {"id": 1, "name": "late", "at": 2, "op": "U"}, {"id": 2, "name": "stale", "at": 4, "op": "U"})
     older.run()
     assert older.rows("latest", "id", "name", "at") == [("1", "b", "3"), ("3", "c", "4")]

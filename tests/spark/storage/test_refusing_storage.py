@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+from contextlib import suppress
+
 import pytest
 
 from lakelet.base.errors import ExitCode, LakeletError
@@ -63,3 +67,25 @@ def test_a_disk_that_is_full_in_the_middle_of_a_step_loses_nothing(stored, small
     stored.run()
     assert sorted(stored.rows("raw", "id")) == list(range(1, 2000))
     assert stored.rows("counts") == [1999]
+
+
+def patiently(action) -> None:
+    """Do what a file that is being written keeps from happening, as soon as no file is."""
+    for _ in range(100):
+        with suppress(subprocess.CalledProcessError):
+            return action()
+        time.sleep(0.05)
+    return action()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("step", ["batch.started", "batch.files_written", "view.files_written"])
+def test_a_disk_that_becomes_read_only_in_the_middle_of_a_step_loses_nothing(stored, small_disk: Disk, monkeypatch, step):
+    stored.arrive("b.json", {"id": 2, "text": "b"}, {"id": 3, "text": "c"})
+    with monkeypatch.context() as patched:
+        small_disk.at(step, lambda: patiently(small_disk.seal), patched)
+        assert fails(stored) == {"STORAGE_FAILED"}
+    small_disk.repair()
+    stored.run()
+    assert stored.rows("raw", "id") == [1, 2, 3]
+    assert stored.rows("counts") == [3]

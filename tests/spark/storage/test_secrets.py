@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from lakelet.inspection.inspector import read_events
 from lakelet.plan.explanation import plan_text
@@ -46,3 +47,34 @@ def test_secrets_of_parameters_and_of_dbutils_are_in_no_event_and_no_file(projec
     for secret in SECRETS:
         assert not [text for text in shown if secret in text]
         assert not [name for name, content in files.items() if secret in content]
+
+
+IN_SETTINGS = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    given = dbutils.secrets.get("kv", "password")
+
+    @dlt.table(table_properties={"db.password": "Hunter3-of-db", "handed.on": given}, spark_conf={"my.api.key": "k7"})
+    @dlt.expect("known", "id <> 'Hunter3-of-db'")
+    def fine():
+        return spark.range(2).withColumn("id", F.col("id").cast("string"))
+
+    @dlt.table(spark_conf={"other.token": "a-token-of-mine"})
+    def broken():
+        raise ValueError(f"no answer to {given}, Hunter3-of-db, a-token-of-mine")
+"""
+
+
+def test_secrets_among_table_properties_and_settings_are_stored_with_the_table_and_shown_nowhere(project, monkeypatch):
+    monkeypatch.setenv("LAKELET_SECRET_KV_PASSWORD", "from-the-vault-2")
+    p = project(IN_SETTINGS)
+    p.run(expect="FAILED")
+    assert "no answer to [REDACTED], [REDACTED], [REDACTED]" in "".join(map(str, p.result.errors))
+    p.write(IN_SETTINGS.partition("    @dlt.table(spark_conf")[0]).run()
+    shown = [json.dumps([e.as_json() for e in p.events], default=str), json.dumps(read_events(p.storage.root))]
+    shown += [str(pq.read_table(f).to_pylist()) for f in Path(p.storage.events).rglob("*.parquet")]
+    for secret in ("Hunter3-of-db", "from-the-vault-2", '"k7"'):
+        assert not [text for text in shown if secret in text.replace("\\", "")], secret
+    stored = DeltaTable(str(p.path("fine"))).metadata().configuration
+    assert (stored["db.password"], stored["handed.on"]) == ("Hunter3-of-db", "from-the-vault-2")

@@ -12,52 +12,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.plan.selection import Request
 from lakelet.update.stopping import Terminated, stoppable
-
-BRONZE = """
-    import dlt
-
-    @dlt.table
-    def bronze():
-        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
-                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))
-"""
-
-
-def states(project):
-    """States that the last update passed through."""
-    return [e.body["state"] for e in project.events if e.event_type == "update_progress"]
-
-
-FAST = {"spark.sql.pipelines.execution.watchdog.minRetryTime": "1s"}
-
-
-FRAGILE = """
-    import dlt, os
-    from pyspark.sql import functions as F
-
-    @F.udf("bigint")
-    def careful(number):
-        marks = os.environ.get("UNUSED") or "{marks}"
-        failed = len([f for f in os.listdir(marks) if f.startswith("failed")])
-        if number == 3 and failed < {failures}:
-            open(os.path.join(marks, f"failed{{failed}}"), "w").close()
-            raise RuntimeError("the line was cut")
-        return number
-
-    @dlt.table({options})
-    def numbers():
-        stream = (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
-                  .schema("id bigint").load(spark.conf.get("landing")))
-        return stream.select(careful("id").alias("id"))
-
-    @dlt.table
-    def total():
-        return dlt.read("numbers").agg(F.sum("id").alias("total"))
-
-    @dlt.table
-    def apart():
-        return spark.range(3)
-"""
+from tests.spark.update.pipelines import BRANCHES, BRONZE, FAST, FRAGILE, states
 
 
 def fragile(project, *, failures, options="", **parameters):
@@ -103,6 +58,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.long
 def test_a_continuous_update_follows_new_files_until_it_is_stopped(project):
     p = project(COUNTED)
     p.continuous = True
@@ -183,6 +139,7 @@ def test_a_continuous_update_takes_no_selection(project):
     assert not p.storage.root.exists()
 
 
+@pytest.mark.long
 def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
     p = project(
         """
@@ -209,27 +166,7 @@ def test_sigterm_stops_what_has_not_begun_and_keeps_what_is_finished(project):
     assert p.rows("second") == [0, 1]
 
 
-BRANCHES = """
-    import dlt
-
-    @dlt.table
-    def good():
-        return spark.range(1)
-
-    @dlt.table
-    def bad():
-        return spark.range({number}).where("assert_true(id < 2) is null")
-
-    @dlt.table
-    def below():
-        return dlt.read("bad")
-
-    @dlt.table
-    def left_out():
-        return dlt.read("bad")
-"""
-
-
+@pytest.mark.long
 def test_a_job_at_work_is_cancelled_and_the_flow_is_stopped_not_failed(project):
     p = project(
         """
@@ -268,6 +205,7 @@ def test_a_job_at_work_is_cancelled_and_the_flow_is_stopped_not_failed(project):
     assert p.rows("numbers") == [0, 1]
 
 
+@pytest.mark.long
 def test_what_was_stopped_counts_as_not_finished(project):
     p = project(BRANCHES.format(number=2))
     stopped_when(p, lambda events: any(e.event_type == "flow_progress" and e.body["status"] == "QUEUED" for e in events))

@@ -6,19 +6,7 @@ import json
 
 import pytest
 
-BRONZE = """
-    import dlt
-
-    @dlt.table
-    def bronze():
-        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
-                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))
-"""
-
-
-def states(project):
-    """States that the last update passed through."""
-    return [e.body["state"] for e in project.events if e.event_type == "update_progress"]
+from tests.spark.update.pipelines import BRONZE, FAST, FRAGILE, states
 
 
 def test_hooks_of_all_files_get_the_events_of_an_update_and_a_broken_one_changes_nothing(project):
@@ -65,38 +53,6 @@ def test_a_hook_with_a_wrong_number_of_arguments_refuses_the_update(project):
     assert [e.code for e in p.refused()] == ["ARGUMENT_INVALID"]
 
 
-FAST = {"spark.sql.pipelines.execution.watchdog.minRetryTime": "1s"}
-
-
-FRAGILE = """
-    import dlt, os
-    from pyspark.sql import functions as F
-
-    @F.udf("bigint")
-    def careful(number):
-        marks = os.environ.get("UNUSED") or "{marks}"
-        failed = len([f for f in os.listdir(marks) if f.startswith("failed")])
-        if number == 3 and failed < {failures}:
-            open(os.path.join(marks, f"failed{{failed}}"), "w").close()
-            raise RuntimeError("the line was cut")
-        return number
-
-    @dlt.table({options})
-    def numbers():
-        stream = (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
-                  .schema("id bigint").load(spark.conf.get("landing")))
-        return stream.select(careful("id").alias("id"))
-
-    @dlt.table
-    def total():
-        return dlt.read("numbers").agg(F.sum("id").alias("total"))
-
-    @dlt.table
-    def apart():
-        return spark.range(3)
-"""
-
-
 def fragile(project, *, failures, options="", **parameters):
     """A pipeline whose stream fails `failures` times in its third micro-batch."""
     p = project()
@@ -127,6 +83,7 @@ def test_a_flow_that_failed_goes_on_where_it_stopped_and_doubles_nothing(project
     assert "the line was cut" in str(again.error)
 
 
+@pytest.mark.long
 def test_when_the_attempts_are_used_up_the_flow_fails_and_what_is_below_is_skipped(project):
     options = 'spark_conf={"pipelines.maxFlowRetryAttempts": "1"}'
     p = fragile(project, failures=9, options=options, **{"pipelines.maxFlowRetryAttempts": "7"})
@@ -136,6 +93,7 @@ def test_when_the_attempts_are_used_up_the_flow_fails_and_what_is_below_is_skipp
     assert p.rows("numbers") == [1, 2]
 
 
+@pytest.mark.long
 def test_by_hand_and_for_broken_rules_there_is_one_attempt(project):
     p = fragile(project, failures=1)
     p.run(expect="FAILED")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lakelet.inspection.inspector import list_tables, read_rows, run_sql
 
 BRONZE = """
@@ -30,6 +32,7 @@ def active(p):
     return {t.name.rsplit(".", 1)[-1]: t.active for t in list_tables(p.storage.root)}
 
 
+@pytest.mark.long
 def test_a_table_without_a_definition_is_kept_and_goes_on_when_it_is_defined_again(project):
     p = project(BRONZE + GONE)
     p.arrive("a.json", {"id": 1})

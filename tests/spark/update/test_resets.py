@@ -5,43 +5,10 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import LakeletError
-
-BRONZE = """
-    import dlt
-
-    @dlt.table
-    def bronze():
-        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
-                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))
-"""
+from tests.spark.update.pipelines import BRANCHES, BRONZE, states
 
 
-def states(project):
-    """States that the last update passed through."""
-    return [e.body["state"] for e in project.events if e.event_type == "update_progress"]
-
-
-BRANCHES = """
-    import dlt
-
-    @dlt.table
-    def good():
-        return spark.range(1)
-
-    @dlt.table
-    def bad():
-        return spark.range({number}).where("assert_true(id < 2) is null")
-
-    @dlt.table
-    def below():
-        return dlt.read("bad")
-
-    @dlt.table
-    def left_out():
-        return dlt.read("bad")
-"""
-
-
+@pytest.mark.long
 def test_refreshing_what_failed_leaves_the_rest_alone(project):
     p = project(BRANCHES.format(number=3))
     p.run(expect="FAILED", select=("good", "bad", "below"))
@@ -54,6 +21,7 @@ def test_refreshing_what_failed_leaves_the_rest_alone(project):
     assert set(p.statuses().values()) == {"EXCLUDED"}
 
 
+@pytest.mark.long
 def test_a_cleared_checkpoint_reads_everything_again_and_keeps_the_rows(project):
     p = project(
         BRONZE
@@ -111,6 +79,7 @@ def test_settings_without_effect_are_told_with_their_place_in_python_and_sql(pro
     assert error.code == "PROPERTY_INVALID"
 
 
+@pytest.mark.long
 def test_a_protected_table_is_told_of_resets_that_leave_it_out(project):
     p = project(
         BRONZE
@@ -132,6 +101,7 @@ def test_a_protected_table_is_told_of_resets_that_leave_it_out(project):
     assert p.rows("kept") == [1, 1]
 
 
+@pytest.mark.long
 def test_the_configuration_says_for_all_change_tables_how_long_tombstones_are_kept(project):
     source = """
     import dlt
@@ -161,7 +131,7 @@ def test_a_checkpoint_that_was_cleared_before_the_process_died_is_cleared_once(p
             raise MemoryError(point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelet.update.update.reached", dies)
+        patched.setattr("lakelet.update.beginning.reached", dies)
         with pytest.raises(MemoryError):
             p.run(reset_checkpoint=("bronze",))
     p.run()

@@ -29,6 +29,7 @@ MEDALLION = (
 )
 
 
+@pytest.mark.long
 def test_three_layers_are_filled_and_a_second_update_touches_nothing(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1}, {"kind": "x", "amount": 2}, {"kind": "y", "amount": -1})
@@ -42,6 +43,7 @@ def test_three_layers_are_filled_and_a_second_update_touches_nothing(project):
     assert p.versions() == before
 
 
+@pytest.mark.long
 def test_only_what_can_have_new_rows_runs(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -55,6 +57,7 @@ def test_only_what_can_have_new_rows_runs(project):
     assert p.rows("gold") == [("x", 1), ("y", 7)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("properties", [{}, {"delta.columnMapping.mode": "name"}])
 def test_a_flow_is_idle_when_no_new_file_can_match_its_partition_filter(project, properties):
     p = project(
@@ -80,6 +83,7 @@ def test_a_flow_is_idle_when_no_new_file_can_match_its_partition_filter(project,
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.long
 def test_a_view_is_recomputed_when_its_query_rules_or_parameters_change(project):
     source = """
     import dlt
@@ -106,6 +110,7 @@ def test_a_view_is_recomputed_when_its_query_rules_or_parameters_change(project)
     assert p.statuses() == {"numbers": "IDLE"}
 
 
+@pytest.mark.long
 def test_current_time_randomness_and_python_functions_are_never_skipped(project):
     p = project(
         """
@@ -139,6 +144,7 @@ def test_current_time_randomness_and_python_functions_are_never_skipped(project)
     assert p.rows("doubled") == [0, 2]
 
 
+@pytest.mark.long
 def test_new_columns_arrive_within_one_update_and_reach_the_tables_below(project):
     p = project(
         BRONZE
@@ -160,6 +166,7 @@ def test_new_columns_arrive_within_one_update_and_reach_the_tables_below(project
     assert (change["schema_version_before"], change["schema_version_after"]) == (0, 1)
 
 
+@pytest.mark.long
 def test_full_refresh_rebuilds_the_table_and_restarts_its_checkpoint(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -178,6 +185,7 @@ def test_full_refresh_rebuilds_the_table_and_restarts_its_checkpoint(project):
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.long
 def test_selection_leaves_the_others_as_they_are(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -192,6 +200,7 @@ def test_selection_leaves_the_others_as_they_are(project):
     assert p.rows("gold") == [("x", 3)]
 
 
+@pytest.mark.long
 def test_several_append_flows_fill_one_table(project):
     p = project(
         """
@@ -219,6 +228,7 @@ def test_several_append_flows_fill_one_table(project):
     assert p.rows("all_events", "id") == [1, 2, 3]
 
 
+@pytest.mark.long
 def test_plan_and_validate_write_nothing_and_say_why(project):
     p = project(MEDALLION)
     p.arrive("a.json", {"kind": "x", "amount": 1})
@@ -242,6 +252,7 @@ def test_plan_and_validate_write_nothing_and_say_why(project):
     assert p.snapshot() == before
 
 
+@pytest.mark.long
 def test_sql_text_reads_datasets_under_every_spelling(project):
     p = project(
         """
@@ -274,6 +285,7 @@ def test_sql_text_reads_datasets_under_every_spelling(project):
     assert graph == {"numbers": [], "even": ["numbers"], "joined": ["even", "numbers"], "tables": ["joined"]}
 
 
+@pytest.mark.long
 def test_comment_properties_partitioning_and_clustering_reach_the_table(project):
     p = project(
         """
@@ -295,6 +307,7 @@ def test_comment_properties_partitioning_and_clustering_reach_the_table(project)
     assert p.spark.sql(f"DESCRIBE DETAIL delta.`{p.path('clustered')}`").first().clusteringColumns == ["id"]
 
 
+@pytest.mark.long
 def test_a_view_below_a_table_that_got_new_columns_is_computed_once(project):
     p = project(
         MEDALLION
@@ -328,6 +341,7 @@ def test_a_view_below_a_table_that_got_new_columns_is_computed_once(project):
     assert set(p.statuses().values()) == {"IDLE"}
 
 
+@pytest.mark.long
 def test_two_flows_may_bring_new_columns_to_one_table_at_the_same_time(project):
     p = project(
         """

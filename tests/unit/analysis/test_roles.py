@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from lakelet.analysis.analyzer import AnalyzedDataset, AnalyzedFlow
+from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.flows.target_kind import remade

@@ -81,6 +81,7 @@ def recordings(folder: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "stops"),
     [({}, True), (INFER, True), ({**INFER, "cloudFiles.schemaEvolutionMode": "rescue"}, False)],

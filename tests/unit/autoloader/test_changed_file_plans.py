@@ -129,7 +129,7 @@ def test_a_batch_that_the_table_has_keeps_its_files_so_that_a_later_version_is_s
     with pytest.raises(Boom):
         program.run(read=dies)  # the table has the rows, and the process died before Spark noted it
     program.put("a.json", records(3))
-    program.start = {"settled": 0}
+    program.start = {"committed": 0}
     program.run()
     assert [len(batch) for batch in program.batches] == [3, 3]  # the first one is not written to the table again
     assert program.files == [["a.json"], ["a.json"]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from format_folder import Folder
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import types as t
 
@@ -129,6 +129,7 @@ def files(draw: st.DrawFn) -> tuple[list[str], bytes]:
 
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 @given(file=files(), options=OPTIONS)
+@example(file=(["id", "n"], b"id,n\n1,\x00\n2,2.5"), options={"ignoreLeadingWhiteSpace": "true", "quote": ""})
 def test_both_paths_give_the_same_rows(
     tmp_path_factory: pytest.TempPathFactory, file: tuple[list[str], bytes], options: dict[str, str]
 ) -> None:

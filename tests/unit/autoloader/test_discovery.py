@@ -12,23 +12,10 @@ from lakelet.autoloader.discovery.files import LocalFiles
 from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, name_pattern
 from lakelet.autoloader.discovery.listing import Filters, list_files
 from lakelet.base.errors import LakeletError
+from tests.globs import GLOBS
 
-TABLE = [  # pattern, file, taken by a lenient one, taken by a strict one (AL-9)
-    ("/a/b", "/a/b/c/file.txt", True, True),
-    ("/a/b", "/a/b_dir/c/file.txt", False, False),
-    ("/a/b", "/a/b.txt", False, False),
-    ("/a/b/", "/a/b.txt", False, False),
-    ("/a/*/c/", "/a/b/c/file.txt", True, True),
-    ("/a/*/c/", "/a/b/c/d/file.txt", True, True),
-    ("/a/*/d/", "/a/b/c/d/file.txt", True, False),
-    ("/a/*/c/", "/a/b/x/y/c/file.txt", True, False),
-    ("/a/*/c", "/a/b/c_file.txt", True, False),
-    ("/a/*/c/", "/a/b/c_file.txt", True, False),
-    ("/a/*/c", "/a/b/cookie/file.txt", True, False),
-    ("/a/b*", "/a/b.txt", True, True),
-    ("/a/b*", "/a/b/file.txt", True, True),
-    ("/a/{0.txt,1.txt}", "/a/0.txt", True, True),
-    ("/a/*/{0.txt,1.txt}", "/a/0.txt", False, False),
+TABLE = [
+    *GLOBS,
     ("/a/{x,y{1,2}}/f", "/a/y2/f", True, True),
     ("/a/{x,y{1,2}}/f", "/a/y3/f", False, False),
     ("/a/[b-d]?/", "/a/cx/f", True, True),

@@ -20,7 +20,7 @@ from lakelet.autoloader.planning import Planner
 from lakelet.autoloader.schema.schema_log import SchemaLog
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.base.errors import LakeletError
-from lakelet.files.paths import RemotePath, place
+from lakelet.files.paths import RemotePath, any_path
 from lakelet.files.remote import RemoteStore, S3Settings, open_store
 from lakelet.spark.names.file_states import checkpoint_states
 from tests.s3 import S3Server
@@ -286,14 +286,14 @@ def test_broken_records_go_to_a_folder_on_s3(s3: S3Server) -> None:
     assert [r["id"] for r in read_all(found)] == [1]
     bad = [key for key in s3.objects() if key.startswith("bad/") and not key.endswith("/")]
     assert len(bad) == 1
-    assert json.loads((place(s3.uri()) / bad[0]).read_text())["path"] == s3.uri("landing/a.json")
+    assert json.loads((any_path(s3.uri()) / bad[0]).read_text())["path"] == s3.uri("landing/a.json")
 
 
 # --- places ---------------------------------------------------------------------------------------------------------------------------
 
 
 def test_a_place_on_s3_answers_like_a_path(s3: S3Server) -> None:
-    root = place(s3.uri("lake/", "s3"))
+    root = any_path(s3.uri("lake/", "s3"))
     assert isinstance(root, RemotePath)
     assert str(root) == s3.uri("lake")
     assert not root.exists()
@@ -316,7 +316,7 @@ def test_a_place_on_s3_answers_like_a_path(s3: S3Server) -> None:
 
 
 def test_a_place_of_this_machine_is_a_path(tmp_path: Path) -> None:
-    assert place(str(tmp_path)) == tmp_path
+    assert any_path(str(tmp_path)) == tmp_path
     assert isinstance(files_for(str(tmp_path))[0], LocalFiles)
 
 

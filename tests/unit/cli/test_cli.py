@@ -23,6 +23,7 @@ from lakelet.pipeline import Checked
 from lakelet.plan.decisions import Plan, Step, Strategy
 from lakelet.plan.graph import Graph, Node
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 NAME = TableName("main", "default", "orders")
@@ -33,7 +34,7 @@ STEP = Step(str(NAME), Kind.STREAMING_TABLE, str(NAME), Strategy.STREAM, "it has
 @dataclass
 class Result:
     update_id: str = "abcdef12"
-    state: str = "COMPLETED"
+    state: UpdateState = UpdateState.COMPLETED
     errors: tuple[LakeletError, ...] = ()
     seconds: float = 1.0
     steps: tuple[Step, ...] = (STEP,)
@@ -119,13 +120,13 @@ def test_run_json_is_one_event_per_line(project, capsys):
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("FAILED", 1), ("CANCELED", 130)])
 def test_exit_code_of_an_update(project, monkeypatch, state, code):
-    monkeypatch.setattr(FakePipeline, "result", Result(state=state))
+    monkeypatch.setattr(FakePipeline, "result", Result(state=UpdateState(state)))
     assert main(["run", "a.py"]) == code
 
 
 def test_errors_of_an_update_are_told_in_full(project, monkeypatch, capsys):
     error = LakeletError("FLOW_FAILED", "no space", dataset="main.default.orders", why="disk full", todo="Make room.")
-    monkeypatch.setattr(FakePipeline, "result", Result(state="FAILED", errors=(error,)))
+    monkeypatch.setattr(FakePipeline, "result", Result(state=UpdateState.FAILED, errors=(error,)))
     assert main(["run", "a.py"]) == 1
     err = capsys.readouterr().err
     assert "[FLOW_FAILED] main.default.orders: no space" in err

@@ -16,6 +16,7 @@ from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write
 from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.states import UpdateState
 
 START = datetime(2026, 3, 1, 8, 0, tzinfo=timezone.utc)
 UPDATE = "3f2a91c0-0000-4000-8000-000000000000"
@@ -150,23 +151,25 @@ def test_plain_lines_leave_idle_datasets_out():
 def test_summary_of_a_good_update(golden):
     golden(
         "run_good_summary.txt",
-        text_of(summary(good_story().tally(), "COMPLETED", namespace=Namespace("main", "shop"), storage="my store", elapsed=12.34)),
+        text_of(
+            summary(good_story().tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop"), storage="my store", elapsed=12.34)
+        ),
     )
 
 
 def test_summary_of_a_failed_update_tells_each_error_once(golden):
     tally = failed_story().tally()
     other = LakeletError("FLOW_FAILED", "the disk is full", dataset="main.shop.other")
-    golden("run_failed_summary.txt", text_of(summary(tally, "FAILED", [*tally.errors, other])))
+    golden("run_failed_summary.txt", text_of(summary(tally, UpdateState.FAILED, [*tally.errors, other])))
 
 
 def test_summary_of_three_hundred_datasets_stays_short(golden):
-    golden("run_many_summary.txt", text_of(summary(many_story().tally(), "COMPLETED")))
+    golden("run_many_summary.txt", text_of(summary(many_story().tally(), UpdateState.COMPLETED)))
 
 
 def test_summary_when_nothing_was_new(golden):
     story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").flow("b", "QUEUED", "EXCLUDED").state("COMPLETED")
-    golden("run_idle_summary.txt", text_of(summary(story.tally(), "COMPLETED")))
+    golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))
 
 
 def test_a_measurement_that_arrives_twice_counts_once():

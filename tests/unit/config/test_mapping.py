@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
-from lakelet.config.named_tables import held, named_tables
+from lakelet.config.named_tables import named_tables, table_format
 from lakelet.config.path_map import PathMap, flag_for, pairs_of, python_path_hint
 from lakelet.config.update_config import load_config
 from lakelet.files.remote import is_set_up
@@ -182,7 +182,7 @@ def test_a_place_that_does_not_exist_is_refused_where_it_is_read_and_made_where_
         found.located("/Volumes/raw/x", readable=nothing)
     assert (caught.value.code, caught.value.todo) == (
         "MAP_TARGET_MISSING",
-        "Put the files there, or name another place: --map /Volumes/raw=FOLDER",
+        "Put the files there, or name another folder: --map /Volumes/raw=FOLDER",
     )
     assert found.located("/Volumes/raw/x", readable=nothing, writing=True) == str(tmp_path / "data/x")
     (tmp_path / "data").mkdir()
@@ -205,7 +205,7 @@ def test_a_hosted_path_that_this_machine_has_is_that_path(tmp_path, monkeypatch)
 
 
 def tables(*pairs: tuple[str, str], base: Path = BASE) -> dict[str, str]:
-    return {key: found.place for key, found in named_tables(pairs, Namespace("main", "shop"), base).items()}
+    return {key: found.path for key, found in named_tables(pairs, Namespace("main", "shop"), base).items()}
 
 
 def test_names_of_tables_have_one_to_three_parts_in_any_spelling():
@@ -249,10 +249,10 @@ def test_a_place_tells_its_format(tmp_path, file, content, format, options):
     (tmp_path / "t" / "_SUCCESS").touch()
     (tmp_path / "t" / "README").touch()
     (found,) = named_tables([("t", "t")], Namespace(), tmp_path).values()
-    assert (held(found).format, held(found).options) == (format, options)
+    assert (table_format(found).format, table_format(found).options) == (format, options)
     if format != "delta":
         (found,) = named_tables([("t", str(place))], Namespace(), tmp_path).values()
-        assert (held(found).format, held(found).options) == (format, options)
+        assert (table_format(found).format, table_format(found).options) == (format, options)
 
 
 def test_a_missing_place_and_one_without_data_are_refused(tmp_path):
@@ -263,7 +263,7 @@ def test_a_missing_place_and_one_without_data_are_refused(tmp_path):
     errors = {}
     for table in found.values():
         with pytest.raises(LakeletError) as caught:
-            held(table)
+            table_format(table)
         errors[table.given] = caught.value.code
     assert errors == {
         "a": "TABLE_PLACE_MISSING",
@@ -303,7 +303,7 @@ def test_flags_win_over_the_environment_which_wins_over_the_project(pipeline, tm
         "/mnt/b": str(elsewhere / "eb"),
         "/mnt/c": str(elsewhere / "fc"),
     }
-    assert {key: table.place for key, table in found.tables.items()} == {
+    assert {key: table.path for key, table in found.tables.items()} == {
         "main.x.y": str(pipeline / "pt"),
         "main.default.z": str(elsewhere / "ez"),
         "main.default.w": str(elsewhere / "fw"),
@@ -314,7 +314,7 @@ def test_flags_win_over_the_environment_which_wins_over_the_project(pipeline, tm
 def test_tables_of_the_project_file_may_be_written_as_toml_sections(pipeline):
     found = config(pipeline, '[tool.lakelet.map]\n"/Volumes/x" = "x"\n[tool.lakelet.table]\nsamples.tpch.orders = "o"\n')
     assert found.paths.mapped("/Volumes/x/a") == str(pipeline / "x" / "a")
-    assert found.tables["samples.tpch.orders"].place == str(pipeline / "o")
+    assert found.tables["samples.tpch.orders"].path == str(pipeline / "o")
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ OPERATORS = (
         ),
         ("[DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE] an unexpected table", "STREAM_SOURCES_CHANGED", "another table"),
         ("[DELTA_INVALID_SOURCE_VERSION] sourceVersion(0) is invalid", "STREAM_SOURCES_CHANGED", "of another kind"),
+        ("No usable value for logOffset\nDid not find value which can be converted into long", "STREAM_SOURCES_CHANGED", "of another kind"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_names_what_changed_and_both_ways_out(run, message, code, why):

@@ -218,15 +218,18 @@ class Tables:
     def table(self, name: str, *, streaming: bool) -> tuple[str, bool]:
         return name, streaming
 
+    def batch_or_stream(self, name: str) -> tuple[str, None]:
+        return name, None
+
 
 def opened(flow: Flow) -> Any:
     with reading(Tables()):
         return flow.query()
 
 
-def test_the_source_is_a_stream_and_a_batch_for_once_and_for_snapshots():
+def test_the_source_is_a_stream_and_either_for_once_and_a_batch_for_snapshots():
     assert opened(declared(api.DLT["apply_changes"], "t", "LIVE.s", ["id"], "seq")) == ("LIVE.s", True)
-    assert opened(declared(api.DLT["apply_changes"], "t", "s", ["id"], "seq", once=True)) == ("s", False)
+    assert opened(declared(api.DLT["apply_changes"], "t", "s", ["id"], "seq", once=True)) == ("s", None)
     assert opened(declared(api.DLT["apply_changes_from_snapshot"], "t", "s", ["id"])) == ("s", False)
 
 
@@ -290,6 +293,30 @@ def test_several_change_flows_may_share_a_target_if_they_agree():
 
 def test_changes_and_appends_do_not_share_a_target():
     assert flows_into_one({}, appending=True) == ["CDC_FLOWS_DIFFER"]
+
+
+@pytest.mark.parametrize("first", ["snapshot", "events"])
+@pytest.mark.parametrize("once", [True, False])
+def test_a_snapshot_flow_does_not_share_its_target_with_events_and_the_error_names_the_way_to_begin_with_a_copy(first, once):
+    registry = Registry(Namespace())
+
+    def snapshot():
+        api.DP["create_auto_cdc_from_snapshot_flow"]("t", "copy", keys=["id"], once=once)
+
+    def events():
+        api.DP["create_auto_cdc_flow"]("t", "s", ["id"], "q", name="changes")
+
+    with recording(registry):
+        api.create_streaming_table("t")
+        for declare in (snapshot, events) if first == "snapshot" else (events, snapshot):
+            declare()
+        registry.definitions()
+    (problem,) = registry.errors
+    assert problem.code == "CDC_FLOWS_DIFFER"
+    assert "'main.default.changes'" in problem.what
+    assert "'main.default.t'" in problem.what
+    assert "they differ in events or snapshots" in str(problem.why)
+    assert ("create_auto_cdc_flow(once=True)" in str(problem.todo)) is once
 
 
 def test_the_target_of_changes_has_no_query_of_its_own():

@@ -34,3 +34,8 @@ def test_what_cannot_follow_a_value_is_a_parameter(query):
     asked = query.replace("{}", ":key")
     assert parameters(asked, lambda key, position: "v")[0] == query.replace("{}", "'v'")
     assert json_paths(asked) == asked
+
+
+def test_a_path_over_several_lines_keeps_them():
+    found = json_paths("SELECT raw:\na\n.b FROM t")
+    assert found.split("\n") == ["SELECT get_json_object(CAST(raw", "", " AS STRING), '$.a.b') AS `b` FROM t"]

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
-from lakelet.base.user_code import Escaped, Passing, called, original
+from lakelet.base.user_code import ControlSignal, EscapedException, call_user_code, original_error
 from lakelet.language.loader import loaded
 
 ENDS: Mapping[str, str] = {
@@ -40,27 +40,27 @@ def function(code: str) -> Callable[[], Any]:
 
 @pytest.mark.parametrize(("shown", "code"), ENDS.items())
 def test_what_a_function_raises_is_an_exception_that_knows_its_original(shown: str, code: str) -> None:
-    with pytest.raises((Escaped, StopIteration)) as caught:
-        called(function(code))
-    assert type(original(caught.value)).__name__ == shown.partition(":")[0]
+    with pytest.raises((EscapedException, StopIteration)) as caught:
+        call_user_code(function(code))
+    assert type(original_error(caught.value)).__name__ == shown.partition(":")[0]
 
 
 def test_a_function_gets_its_arguments_and_gives_its_result() -> None:
-    assert called(lambda a, b: a - b, 5, 3) == 2
+    assert call_user_code(lambda a, b: a - b, 5, 3) == 2
 
 
 def test_the_outer_function_sees_an_exception_where_an_inner_one_exits() -> None:
-    with pytest.raises(Escaped) as caught:
-        called(lambda: called(function("sys.exit('inner')")))
-    assert repr(original(caught.value)) == "SystemExit('inner')"
+    with pytest.raises(EscapedException) as caught:
+        call_user_code(lambda: call_user_code(function("sys.exit('inner')")))
+    assert repr(original_error(caught.value)) == "SystemExit('inner')"
 
 
 def test_what_lakelet_sends_through_user_code_passes() -> None:
     def ask() -> None:
-        raise Passing
+        raise ControlSignal
 
-    with pytest.raises(Passing):
-        called(ask)
+    with pytest.raises(ControlSignal):
+        call_user_code(ask)
 
 
 def test_ctrl_c_passes_also_where_the_function_cleans_up_and_goes_on_with_it() -> None:
@@ -70,7 +70,7 @@ def test_ctrl_c_passes_also_where_the_function_cleans_up_and_goes_on_with_it() -
     try:
         for code in (waiting, cleaning):
             with pytest.raises(KeyboardInterrupt):
-                called(function(code))
+                call_user_code(function(code))
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -80,14 +80,14 @@ def test_in_another_thread_nobody_sends_ctrl_c() -> None:
 
     def work() -> None:
         try:
-            called(function("signal = __import__('signal'); signal.default_int_handler(2, None)"))
+            call_user_code(function("signal = __import__('signal'); signal.default_int_handler(2, None)"))
         except BaseException as raised:
             found.append(raised)
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert [type(one) for one in found] == [Escaped]
+    assert [type(one) for one in found] == [EscapedException]
 
 
 # ------------------------------------------------------------------------------------------------------- loading a file

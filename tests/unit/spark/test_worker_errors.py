@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.spark.errors.diagnosis import essence
+from lakelet.spark.errors.diagnosis import essence, first_line
 
 FRAMES = """\
   File "/home/user/pipeline.py", line 9, in clean
@@ -43,3 +43,11 @@ def test_of_several_errors_the_last_one_counts() -> None:
 
 def test_an_error_of_several_lines_is_told_by_its_first() -> None:
     assert essence(message("ValueError: first\nsecond")) == "ValueError: first"
+
+
+def test_a_worker_that_does_not_start_is_told_by_the_last_line_that_it_printed() -> None:
+    printed = "  sh: 0: getcwd() failed\n  Traceback (most recent call last):\n  FileNotFoundError: [Errno 2] No such file or directory"
+    java = f"org.apache.spark.SparkException: \nError from python worker:\n{printed}\nPYTHONPATH was:\n  /lib\njava.io.EOFException: x"
+    told = "a Python process of Spark ended at its start: FileNotFoundError: [Errno 2] No such file or directory"
+    assert essence(java) == told
+    assert first_line(RuntimeError(f"An error occurred while calling o1.load.\n: {java}")) == told

@@ -166,6 +166,6 @@ def test_an_interrupt_between_two_jobs_of_an_item_cancels_the_next_ones_too() ->
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        execute(["a"], {"a": []}, work, skipped=skipped, workers=1, hurry=cancelled.set)
+        execute(["a"], {"a": []}, work, skipped=skipped, workers=1, cancel_running=cancelled.set)
     assert time.monotonic() - began < 10
     assert len(jobs) < 20

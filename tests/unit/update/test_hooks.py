@@ -13,7 +13,8 @@ from lakelet.base.names import Namespace
 from lakelet.language.api import DLT, DP
 from lakelet.language.model import Hook
 from lakelet.language.registry import Registry, recording
-from lakelet.storage.eventlog.events import ERROR, WARN, Event, Origin
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.states import Level
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.hook_runner import HookRunner
 
@@ -27,7 +28,7 @@ class Run:
         self.told = []
         self.writer = EventWriter(tmp_path / "events", listeners=[self.told.append])
         self.runner = HookRunner(hooks, self.emit, patience=patience)
-        self.writer.tell(self.runner)
+        self.writer.add_listener(self.runner)
 
     def emit(self, event_type, message, body, *, level="INFO", error=None):
         origin = Origin("p", "shop", "u-1", dataset_name="main.shop.orders", flow_name="main.shop.orders")
@@ -102,8 +103,10 @@ def test_every_hook_gets_every_stable_event_in_order_with_parsed_details(tmp_pat
     first, second = [], []
     run = Run(tmp_path, Hook("a", first.append, HERE), Hook("b", second.append, HERE))
     run.progress("QUEUED", "RUNNING")
-    run.emit("notice", "ours, its shape may change", {"text": "x"}, level=WARN)
-    run.emit("update_progress", "Update u is FAILED.", {"state": "FAILED"}, level=ERROR, error=LakeletError("FLOW_FAILED", "it broke"))
+    run.emit("notice", "ours, its shape may change", {"text": "x"}, level=Level.WARN)
+    run.emit(
+        "update_progress", "Update u is FAILED.", {"state": "FAILED"}, level=Level.ERROR, error=LakeletError("FLOW_FAILED", "it broke")
+    )
     assert run.close() == []
     assert first == second
     assert [e["details"] for e in first] == [

@@ -29,17 +29,17 @@ DROP = {"Pipelines.DropInactiveTables": "TRUE"}
 
 def test_definitions_that_go_and_come_back_are_told_once():
     before = registry(stored("a"), stored("b"), stored("c", active=False), stored("d", active=False), stored("v"))
-    found = inactive_tables.sort_out(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
+    found = inactive_tables.compare_activity(before, Graph((node("a"), node("c"), node("v", Kind.VIEW))), {})
     assert {d.name: d.active for d in found.datasets.values()} == {
         "c.s.a": True, "c.s.b": False, "c.s.c": True, "c.s.d": False, "c.s.v": False,
     }  # fmt: skip
     assert (found.ceased, found.back, found.drop) == (("c.s.b", "c.s.v"), ("c.s.c",), ())
-    assert [level for _, _, level in inactive_tables.told(found)] == ["WARN", "WARN", "INFO"]
+    assert [level for _, _, level in inactive_tables.activity_notices(found)] == ["WARN", "WARN", "INFO"]
 
 
 def test_what_is_read_by_name_and_what_a_sink_wrote_is_not_dropped():
     before = registry(stored("read"), stored("unread"), stored("sent", kind="sink"))
-    found = inactive_tables.sort_out(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
+    found = inactive_tables.compare_activity(before, Graph((node("a", external=("C.s.Read", "elsewhere")),)), DROP)
     assert found.drop == ("c.s.unread",)
 
 
@@ -61,11 +61,11 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
 
     monkeypatch.setattr(inactive_tables, "remove_tree", dies)
     with pytest.raises(KeyboardInterrupt):
-        inactive_tables.drop(storage, storage.registry(), ["c.s.t"])
+        inactive_tables.drop_inactive(storage, storage.registry(), ["c.s.t"])
     left = Storage(tmp_path).registry().datasets["c.s.t"]
     assert (left.epoch, left.columns) == (4, None)
 
     monkeypatch.setattr(inactive_tables, "remove_tree", remove)
-    kept = inactive_tables.drop(storage, storage.reload(), ["c.s.t"])
+    kept = inactive_tables.drop_inactive(storage, storage.reload(), ["c.s.t"])
     assert list(kept.datasets) == list(Storage(tmp_path).registry().datasets) == ["c.s.other"]
     assert not any(folder.exists() for folder in folders)

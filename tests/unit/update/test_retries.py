@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import CODES, LakeletError
 from lakelet.config.update_config import load_config
-from lakelet.update.executor import Again, Outcome, execute
+from lakelet.update.executor import Outcome, RetryAfter, execute
 from lakelet.update.retries import SETTLED, UNLIMITED, Retries
 
 LOST = LakeletError("FLOW_FAILED", "the network was away")
@@ -89,7 +89,7 @@ def test_an_item_that_is_to_be_tried_again_leaves_its_worker_to_others_and_holds
 
     def work(item):
         log.append(item)
-        return Again(0.05) if item == "a" and log.count("a") < 3 else True
+        return RetryAfter(0.05) if item == "a" and log.count("a") < 3 else True
 
     inputs = {"a": [], "below": ["a"], "x": [], "y": [], "z": []}
     outcomes = execute(list(inputs), inputs, work, skipped=lambda *_: None, workers=1)
@@ -98,7 +98,7 @@ def test_an_item_that_is_to_be_tried_again_leaves_its_worker_to_others_and_holds
 
 
 def test_an_item_that_fails_in_the_end_skips_what_is_below():
-    results = iter([Again(0.01), False])
+    results = iter([RetryAfter(0.01), False])
     skipped = {}
     execute(["a", "b"], {"a": [], "b": ["a"]}, lambda item: next(results), skipped=skipped.__setitem__, workers=4)
     assert skipped == {"b": ("a",)}

@@ -1,4 +1,4 @@
-"""The file-system seam: every byte that Auto Loader reads or writes passes through here (AL-13).
+"""File systems of Auto Loader: all its reads and writes go through these classes (AL-13).
 
 Two implementations: local files here, and `remote_files.RemoteFiles` for everything behind a URI.
 """
@@ -29,30 +29,30 @@ class Files(Protocol):
     """What Auto Loader needs of a file system. Paths are absolute and belong to this file system."""
 
     def scan(self, path: str) -> Iterator[Scan]:
-        """What is directly inside a folder, some thousand entries at a time; nothing when it does not exist."""
+        """Yield the entries of a folder, some thousand at a time; none if it does not exist."""
 
     def is_folder(self, path: str) -> bool: ...
 
     def real(self, path: str) -> str:
-        """The path without links."""
+        """Return the path with links resolved."""
 
     def status(self, path: str) -> tuple[int, int] | None:
-        """Size and modification time of a file; None when there is none."""
+        """Return size and modification time of a file, or None if it does not exist."""
 
     def is_file(self, path: str) -> bool: ...
 
     def names(self, path: str) -> list[str]:
-        """Names inside a folder, in order; none when it does not exist."""
+        """Return the sorted names in a folder; none if it does not exist."""
 
     def open(self, path: str) -> BinaryIO: ...
 
     def read(self, path: str) -> bytes: ...
 
     def write(self, path: str, content: bytes) -> None:
-        """Write a whole file so that readers see it complete or not at all."""
+        """Write a file atomically."""
 
     def create(self, path: str, content: bytes) -> bool:
-        """Like `write`, but never over an existing file; False when one was there."""
+        """Like `write`, but return False instead of replacing an existing file."""
 
     def remove(self, path: str) -> None: ...
 
@@ -60,7 +60,7 @@ class Files(Protocol):
         """Move a file, with its modification time, to a path in a folder that need not exist yet. Never over an existing file."""
 
     def uri(self, path: str) -> str:
-        """The path as `_metadata.file_path` shows it."""
+        """Return the path as `_metadata.file_path` shows it."""
 
 
 class LocalFiles:
@@ -83,7 +83,7 @@ class LocalFiles:
                             continue
                         status = item.stat()
                     except OSError as error:
-                        if error.errno in _GONE:  # gone between listing and looking, or a link to nothing
+                        if error.errno in _GONE:  # deleted after the listing, or a broken link
                             continue
                         raise
                     if not stat.S_ISREG(status.st_mode):
@@ -189,7 +189,7 @@ class LocalFiles:
 
 @contextmanager
 def _writing(path: str) -> Iterator[None]:
-    """What the system says when a file cannot be written, as an error of ours; nothing of it is seen by readers."""
+    """Convert an OSError of a write into a LakeletError; readers see no part of the file."""
     try:
         yield
     except OSError as error:
@@ -202,7 +202,7 @@ def _writing(path: str) -> Iterator[None]:
 
 
 def files_for(location: str) -> tuple[Files, str]:
-    """The file system of a path or URI, and the path inside it. Raises CF_SOURCE_UNSUPPORTED for schemes that cannot be read here."""
+    """Return the file system of a path or URI, and the path inside it. Raises CF_SOURCE_UNSUPPORTED for unknown schemes."""
     scheme = scheme_of(location)
     if scheme is None:
         return LocalFiles(), os.path.abspath(location)

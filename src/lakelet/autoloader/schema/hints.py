@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -35,7 +36,7 @@ def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
         problem = tree.add(segments, kind)
         if problem:
             raise LakeletError("CF_INVALID_SCHEMA_HINT_COLUMN", f"the schema hint {item.strip()!r} {problem}", where=where)
-        hints[".".join(_quoted(segment) if "." in segment else segment for segment in segments)] = kind
+        hints[".".join(quoted(segment) if "." in segment else segment for segment in segments)] = kind
     return hints
 
 
@@ -122,11 +123,11 @@ def _common(fields: Sequence[Any]) -> Any:
 
 def _split(text: str) -> list[str]:
     """The parts between top-level commas."""
-    parts, depth, quoted = [""], 0, False
+    parts, depth, inside = [""], 0, False
     for char in text:
-        quoted ^= char == "`"
-        depth += 0 if quoted else (char in "<(") - (char in ">)")
-        if char == "," and depth == 0 and not quoted:
+        inside ^= char == "`"
+        depth += 0 if inside else (char in "<(") - (char in ">)")
+        if char == "," and depth == 0 and not inside:
             parts.append("")
         else:
             parts[-1] += char
@@ -135,10 +136,6 @@ def _split(text: str) -> list[str]:
 
 def _unquote(name: str) -> str:
     return name[1:-1].replace("``", "`") if name.startswith("`") else name
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _bad(what: str, where: Location | None) -> LakeletError:

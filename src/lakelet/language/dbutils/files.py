@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, is_hosted
-from lakelet.files.paths import Place, RemotePath, place
+from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
 from lakelet.language.dbutils.members import Group, Note
 
@@ -121,12 +121,12 @@ class FileSystem(Group):
         """Raises DBUTILS_REFUSED."""
         raise self._refused("unmount", "Nothing is mounted.", "Leave the call out; paths are mapped with --map FROM=TO.")
 
-    def _place(self, path: str) -> Place:
-        return user_place(path, self._locate)
+    def _place(self, path: str) -> AnyPath:
+        return user_path(path, self._locate)
 
 
-def user_place(path: str, locate: Locate) -> Place:
-    """The place that a path of user code means: mapped by `locate`, a folder or file of this machine, or a URI we can read.
+def user_path(path: str, locate: Locate) -> AnyPath:
+    """Return the path that a path in user code stands for: mapped by `locate`, local, or a URI that Lakelet can read.
 
     Raises FILE_NOT_FOUND for a scheme that no store here answers to, and for a cloud of which this machine knows nothing.
     """
@@ -136,10 +136,10 @@ def user_place(path: str, locate: Locate) -> Place:
         return Path("/" + text.split(":", 1)[1].lstrip("/"))
     if scheme is not None and (scheme not in SCHEMES or (scheme in CLOUD_SCHEMES and not is_set_up(scheme))):
         raise _missing(str(path))
-    return place(text)
+    return any_path(text)
 
 
-def _listed(where: Place) -> tuple[list[tuple[str, int, int]], bool] | None:
+def _listed(where: AnyPath) -> tuple[list[tuple[str, int, int]], bool] | None:
     """(name, bytes, milliseconds) of what lies in a folder, and whether it is a single file; None if nothing is there."""
     if isinstance(where, RemotePath):
         store, path = open_store(str(where), RemoteStore)

@@ -108,13 +108,13 @@ class Injected:
         return show
 
     def _pyspark_dbutils(self) -> ModuleType:
-        module = ModuleType("pyspark.dbutils", "Lakelet's stand-in; see lakelet.language.dbutils.")
+        module = ModuleType("pyspark.dbutils", "Lakelet's replacement; see lakelet.language.dbutils.")
         vars(module)["DBUtils"] = lambda *_: self._current()
         return module
 
     def _runtime(self) -> ModuleType:
         """Its names are looked up when they are imported, so a helper gets those of the file that imports it."""
-        module = ModuleType("databricks.sdk.runtime", "Lakelet's stand-in; see lakelet.language.dbutils.")
+        module = ModuleType("databricks.sdk.runtime", "Lakelet's replacement; see lakelet.language.dbutils.")
 
         def lookup(name: str) -> Any:
             found = {**self._globals(self._current()), **self._shortcuts()}

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import quoted
 from lakelet.language.model import Action
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import Column, Remark, Rule, Spec
-from lakelet.language.sql_text.json_paths import literal
-from lakelet.language.sql_text.table_names import quoted
+from lakelet.language.sql_text.tokens import literal
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")

@@ -8,8 +8,8 @@ from typing import NoReturn, TypeVar
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import split_name
 from lakelet.language.sql.values import Fragment, Name
-from lakelet.language.sql_text.dialect import Word, words
 from lakelet.language.sql_text.statements import StatementText
+from lakelet.language.sql_text.tokens import OpenToken, Token, tokens
 
 T = TypeVar("T")
 QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -22,7 +22,7 @@ class Cursor:
 
     def __init__(self, statement: StatementText) -> None:
         self.statement = statement
-        self.words = words(statement)
+        self.words = _tokens(statement)
         self.at = 0
 
     # ------------------------------------------------------------------------------------------------------ looking
@@ -31,7 +31,7 @@ class Cursor:
     def ended(self) -> bool:
         return self.at >= len(self.words)
 
-    def word(self, ahead: int = 0) -> Word | None:
+    def word(self, ahead: int = 0) -> Token | None:
         """The next word, or one further on."""
         at = self.at + ahead
         return self.words[at] if at < len(self.words) else None
@@ -41,7 +41,7 @@ class Cursor:
         found = self.words[self.at : self.at + len(keywords)]
         return [w.upper for w in found] == list(keywords)
 
-    def where(self, word: Word | None = None) -> Location:
+    def where(self, word: Token | None = None) -> Location:
         """The position of a word, by default of the next one, or of the end of the statement."""
         found = word or self.word()
         return self.statement.location(found.start if found else len(self.statement.text))
@@ -55,14 +55,14 @@ class Cursor:
         self.at += len(keywords)
         return True
 
-    def expect(self, *keywords: str, purpose: str = "") -> Word:
+    def expect(self, *keywords: str, purpose: str = "") -> Token:
         """Step over these keywords, each of which must be there."""
         for keyword in keywords:
             if not self.skip(keyword):
                 self.fail(f"{keyword} is expected{purpose}", [keyword])
         return self.words[self.at - 1]
 
-    def take(self) -> Word:
+    def take(self) -> Token:
         found = self.word()
         if found is None:
             self.fail("the statement ends too early")
@@ -171,7 +171,7 @@ class Cursor:
 
     def _check_balance(self) -> None:
         """Raise SQL_SYNTAX for a parenthesis of the rest that has no other half."""
-        opened: list[Word] = []
+        opened: list[Token] = []
         for word in self.words[self.at :]:
             if word.upper and word.upper in _OPEN:
                 opened.append(word)
@@ -208,5 +208,14 @@ class Cursor:
         return LakeletError("SQL_SYNTAX", what, where=where or self.where(), nearest=nearest, todo=todo)
 
 
-def _depth(word: Word) -> int:
+def _depth(word: Token) -> int:
     return 1 if word.upper and word.upper in _OPEN else -1 if word.upper and word.upper in _CLOSE else 0
+
+
+def _tokens(statement: StatementText) -> list[Token]:
+    """The tokens of a statement. Raises SQL_SYNTAX where one does not end."""
+    try:
+        return tokens(statement.text)
+    except OpenToken as error:
+        where = statement.location(error.token.start)
+        raise LakeletError("SQL_SYNTAX", "the statement has a string or name that does not end", where=where) from None

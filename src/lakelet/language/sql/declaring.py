@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from sqlglot.errors import SqlglotError
-
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
-from lakelet.base.names import Namespace, TableName
+from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.language.change_flows import declare_changes
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Registry, active_registry
@@ -25,9 +22,8 @@ from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Frag
 from lakelet.language.sql.words import in_sql_words
 from lakelet.language.sql_text.json_paths import json_paths, parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
-from lakelet.language.sql_text.table_names import quoted, without_strings
+from lakelet.language.sql_text.tokens import OpenToken, adjacent
 
-_PIVOT = re.compile(r"\bPIVOT\s*\(", re.IGNORECASE)
 _STREAM = Wanted(
     True, "a streaming table needs a stream; this query reads everything as a batch", "Write STREAM before what it reads: FROM STREAM name."
 )
@@ -38,7 +34,6 @@ _VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "
 _EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
 _APPEND = replace(_STREAM, what="an append flow needs a stream; its query reads a batch")
 _APPEND_ONCE = Wanted(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
-_ONCE = Wanted(False, "a change flow that runs ONCE reads a batch; its source is a stream", "Leave STREAM out, or leave ONCE out.")
 
 
 def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, str], session: Any) -> bool:
@@ -121,7 +116,7 @@ class _Source:
     def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
         try:
             return parameters(text.text, lambda key, position: self._value(key, text.location(position)))
-        except SqlglotError:
+        except OpenToken:
             return text.text, ()  # reading the statement says what is wrong with it
 
     def _set(self, found: Setting) -> None:
@@ -144,7 +139,7 @@ class _Source:
             raise LakeletError("SQL_SYNTAX", f"the name of {single} has one part", where=name.where, todo="Leave catalog and schema out.")
         space = self.registry.namespace if legacy or single else self.namespace or self.registry.namespace
         try:
-            return space.resolve(".".join(map(quoted, parts)))
+            return space.resolve(all_quoted(parts))
         except ValueError as problem:
             raise LakeletError("SQL_SYNTAX", str(problem), where=name.where) from None
 
@@ -196,7 +191,7 @@ class _Source:
     def _query(self, found: CreateDataset, text: StatementText) -> Query:
         assert found.query is not None
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
-        if _PIVOT.search(without_strings(found.query.text)):
+        if adjacent(found.query.text, "PIVOT", ("(",)):
             self.registry.note("PIVOT runs here only: Databricks refuses it in pipelines", found.query.where)
         wanted = _VIEW if found.view == "published" else _APPEND_ONCE if found.once else wanted
         columns = found.spec.columns
@@ -236,11 +231,11 @@ class _Source:
     ) -> None:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
         prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
-        query = Query(found.source, text, self.namespace, _ONCE if found.once else _EVENTS, prefix)
+        query = Query(found.source, text, self.namespace, None if found.once else _EVENTS, prefix)
         with in_sql_words(where, found.places):
             declare_changes(
                 _arguments(found),
-                str(target) if _is_plain(target) else ".".join(map(quoted, (target.catalog, target.schema, target.name))),
+                str(target) if _is_plain(target) else all_quoted((target.catalog, target.schema, target.name)),
                 str(name) if name else None,
                 where,
                 query=query.function(self.session, self.file, where),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, nearest_names
@@ -11,12 +12,10 @@ from lakelet.language.sql.create import create, into
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import CreateFlow, Remark, Setting, Statement, Use
 from lakelet.language.sql_text.statements import StatementText
+from lakelet.language.sql_text.tokens import all_tokens, plain_tokens
 
 _BEGINNINGS = ("CREATE", "SET", "USE", "APPLY", "AUTO")
-_SET = re.compile(r"SET\s+(?:`(?P<quoted>[^`]+)`|(?P<key>[\w.\-]+))\s*=\s*(?P<value>.*)", re.IGNORECASE | re.DOTALL)
-_SHOWN = re.compile(r"SET\s+(?:`[^`]+`|[\w.\-]+)\s*\Z", re.IGNORECASE)
-_COMMENT = re.compile(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
-_TRAILING = re.compile(r"(?:(?:^|\s)--[^\n]*|/\*.*?\*/|\s)+\Z", re.DOTALL | re.MULTILINE)
+_KEY = re.compile(r"[\w.\-]+")
 
 _WRITES = "a pipeline's tables are written by its own queries only"
 _READS = "its rows would go nowhere"
@@ -62,13 +61,11 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
 
     Raises SQL_SYNTAX where it is not understood, SQL_STATEMENT_REFUSED for a statement that declares nothing, and the refusals of clauses.
     """
-    leading = _COMMENT.match(text.text)
-    begin = leading.end() if leading else 0
-    setting = _setting(text, begin)
+    setting = _setting(text)
+    if setting is not None and setting.value is not None:
+        return Setting(setting.key, setting.value, text.location(setting.start))
     if setting is not None:
-        return setting
-    if _SHOWN.match(text.text, begin):
-        remarks.append(Remark("SET without a value has no effect here: it only shows one", text.location(begin)))
+        remarks.append(Remark("SET without a value has no effect here: it only shows one", text.location(setting.start)))
         return None
     cursor = Cursor(text)
     where = cursor.where()
@@ -92,22 +89,48 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
 
 def is_setting(text: StatementText) -> bool:
     """Whether the statement is SET, whose value is any text."""
-    leading = _COMMENT.match(text.text)
-    return _SET.match(text.text, leading.end() if leading else 0) is not None
+    found = _setting(text)
+    return found is not None and found.value is not None
 
 
-def _setting(text: StatementText, begin: int) -> Setting | None:
-    """`SET key = value`: the value is everything behind the sign, whatever it is, without comments around it."""
-    found = _SET.match(text.text, begin)
-    if found is None:
+@dataclass(frozen=True)
+class _Set:
+    """`SET key` or `SET key = value`, which begins at `start`."""
+
+    key: str
+    value: str | None
+    start: int
+
+
+def _setting(statement: StatementText) -> _Set | None:
+    """The parts of SET; None for any other statement. The value is all text behind the sign, whatever it is, without comments around it."""
+    text = statement.text
+    found = plain_tokens(text)
+    if not found or found[0].upper != "SET":
         return None
-    value = found["value"]
-    if (leading := _COMMENT.match(value)) is not None:
-        value = value[leading.end() :]
-    value = _TRAILING.sub("", value)
-    if len(value) > 1 and value[0] == value[-1] == "`":
-        value = value[1:-1]
-    return Setting(found["quoted"] or found["key"], value, text.location(begin))
+    sign = next((token for token in found if text[token.start] == "=" and token.kind == "word"), None)
+    named = [token for token in found[1:] if sign is None or token.stop <= sign.start]
+    key = text[named[0].start : named[-1].stop] if named else ""
+    if len(named) == 1 and named[0].kind == "name":
+        key = named[0].value
+    elif _KEY.fullmatch(key) is None:
+        return None
+    return _Set(key, None if sign is None else _value(text, sign.start + 1), found[0].start)
+
+
+def _value(text: str, start: int) -> str:
+    """The text from `start` on, without blanks and comments around it; `--` begins one only behind a blank."""
+    stop = len(text)
+    comments = [token for token in all_tokens(text) if token.kind == "comment" and token.start >= start]
+    for comment in comments:
+        if not text[start : comment.start].strip():
+            start = comment.stop
+    for comment in reversed(comments):
+        apart = text[comment.start] == "/" or text[comment.start - 1].isspace()
+        if comment.start >= start and apart and not text[comment.stop : stop].strip():
+            stop = comment.start
+    value = text[start:stop].strip()
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] == "`" else value
 
 
 def _use(cursor: Cursor) -> Use:

@@ -15,7 +15,7 @@ from lakelet.language.sql_text.statements import Cell, CellText, StatementText
 
 
 def declared_columns(text: str, where: Location, note: Callable[[str, Location], None]) -> tuple[str, tuple[Column, ...]]:
-    """The columns as Spark's DDL has them, and those that are computed; `note` is told what has no effect.
+    """The columns as Spark's DDL has them, and those that are computed; `note` is called for what has no effect.
 
     Text that is no list of columns comes back as it is: Spark says what is wrong with it. Raises ARGUMENT_INVALID for rules,
     NOT_SUPPORTED_YET for IDENTITY, PROTECTION_REFUSED for masks.

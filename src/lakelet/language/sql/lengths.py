@@ -9,8 +9,9 @@ import re
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
-from lakelet.language.sql_text.table_names import quoted, without_strings
+from lakelet.language.sql_text.tokens import may_have
 
 _LIMIT = re.compile(r"\b(VAR)?CHAR(ACTER)?\s*\(", re.IGNORECASE)
 _VARCHAR = re.compile(r"VARCHAR\s*\(\s*(\d+)\s*\)", re.IGNORECASE)
@@ -22,7 +23,7 @@ def without_lengths(schema: Any, where: Location) -> tuple[Any, tuple[Expectatio
     Raises NOT_SUPPORTED_YET for CHAR(n), which pads its values, and for lengths within structs, arrays and maps.
     """
     if isinstance(schema, str):
-        return _of_text(schema, where) if _LIMIT.search(without_strings(schema)) else (schema, ())
+        return _of_text(schema, where) if may_have(schema, ("VARCHAR", "CHAR", "CHARACTER")) else (schema, ())
     return _of_fields(schema, where) if schema is not None and _LIMIT.search(schema.simpleString()) else (schema, ())
 
 

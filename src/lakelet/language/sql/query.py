@@ -14,13 +14,13 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import cell_filename
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, quoted
 from lakelet.base.sentences import POSITION
 from lakelet.language.model import QueryFunction
 from lakelet.language.registry import names_in
 from lakelet.language.sql.values import Column, Fragment
 from lakelet.language.sql_text.statements import StatementText
-from lakelet.language.sql_text.table_names import quoted
+from lakelet.language.sql_text.tokens import name_end, plain_tokens
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Query:
         except LakeletError as error:
             error.where = self._better(error)
             raise
-        except Exception as error:
+        except Exception as error:  # of Spark, or of a function that the query calls; only its location is added
             place = self._place_of(error)
             if place is not None:
                 vars(error).setdefault("lakelet_where", place)  # that of an inner query stays
@@ -123,10 +123,19 @@ class Query:
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
         parts = name[1].split(".") if name else []
         for first in range(len(parts)):  # what USE added stands nowhere
-            found = re.search(r"\b" + r"[\s`]*\.[\s`]*".join(map(re.escape, parts[first:])), self.text.text, re.IGNORECASE)
-            if found:
-                return self.statement.location(self.text.start + found.start())
+            start = _name_at(self.text.text, parts[first:])
+            if start is not None:
+                return self.statement.location(self.text.start + start)
         return self.text.where
+
+
+def _name_at(text: str, parts: Sequence[str]) -> int | None:
+    """Where the text first has this dotted name, or one that begins with it."""
+    found, wanted = plain_tokens(text), [part.lower() for part in parts]
+    for at, token in enumerate(found):
+        if [part.value.lower() for part in found[at : name_end(found, at) : 2]][: len(wanted)] == wanted:
+            return token.start
+    return None
 
 
 def _fragments(error: BaseException) -> list[str]:

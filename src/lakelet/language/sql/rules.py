@@ -6,14 +6,15 @@ of columns and called by its name there. What is not found stays as it is, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from lakelet.language.sql_text.dialect import Pipelines, Word, words_of
-from lakelet.language.sql_text.table_names import quoted
+from lakelet.base.names import all_quoted
+from lakelet.language.sql_text.dialect import Pipelines
+from lakelet.language.sql_text.tokens import OpenToken, Token, edited, name_end, tokens
 
 
 @dataclass(frozen=True)
@@ -78,28 +79,25 @@ def _path(item: exp.Expression) -> tuple[str, ...] | None:
 def on_columns(condition: str, columns: Columns) -> str:
     """The condition with names that the query's columns do not have replaced by theirs."""
     try:
-        words = words_of(condition)
-    except SqlglotError:
+        words = tokens(condition)
+    except OpenToken:
         return condition
-    for chain in reversed(list(_chains(words))):
-        parts = [word.value for word in chain]
-        new = _renamed(parts, columns)
+    edits = []
+    for chain in _chains(words):
+        new = _renamed([word.value for word in chain], columns)
         if new is not None:
-            condition = condition[: chain[0].start] + new + condition[chain[-1].stop :]
-    return condition
+            edits.append((chain[0].start, chain[-1].stop, new))
+    return edited(condition, edits)
 
 
-def _chains(words: list[Word]) -> Iterator[list[Word]]:
-    """Dotted names of two or more parts that are not called."""
+def _chains(words: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The parts of dotted names of two or more that are not called."""
     at = 0
     while at < len(words):
-        chain = [words[at]]
-        at += 1
-        while chain[0].is_name and at + 1 < len(words) and words[at].upper == "." and words[at + 1].is_name:
-            chain.append(words[at + 1])
-            at += 2
-        if len(chain) > 1 and not (at < len(words) and words[at].upper == "("):
-            yield chain
+        end = name_end(words, at)
+        if end > at + 1 and not (end < len(words) and words[end].upper == "("):
+            yield words[at:end:2]
+        at = max(end, at + 1)
 
 
 def _renamed(parts: list[str], columns: Columns) -> str | None:
@@ -108,7 +106,7 @@ def _renamed(parts: list[str], columns: Columns) -> str | None:
     for length in range(len(parts), 1, -1):
         name = columns.by_path.get(".".join(parts[:length]).lower())
         if name is not None:
-            return ".".join(quoted(part) for part in (name, *parts[length:]))
+            return all_quoted((name, *parts[length:]))
     if parts[0].lower() in columns.open:
-        return ".".join(quoted(part) for part in parts[1:])
+        return all_quoted(parts[1:])
     return None

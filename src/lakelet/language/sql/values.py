@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from lakelet.base.errors import Location
+from lakelet.base.names import all_quoted
 from lakelet.language.model import Action, Kind
-from lakelet.language.sql_text.table_names import quoted
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Name:
     @property
     def text(self) -> str:
         """The name with each part in back quotes."""
-        return ".".join(quoted(part) for part in self.parts)
+        return all_quoted(self.parts)
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlglot.errors import SqlglotError
-
-from lakelet.language.sql_text.dialect import Word, words_of
-from lakelet.language.sql_text.table_names import quoted
+from lakelet.base.names import quoted
+from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, tokens
 
 _PLAIN = re.compile(r"\w+")
 _OPENING = {")": "(", "]": "["}
@@ -61,8 +59,8 @@ def json_paths(text: str) -> str:
     if ":" not in text:
         return text
     try:
-        words = words_of(text)
-    except SqlglotError:
+        words = tokens(text)
+    except OpenToken:
         return text
     edits: list[tuple[int, int, str]] = []
     done = 0
@@ -72,17 +70,18 @@ def json_paths(text: str) -> str:
             continue
         done = found.stop
         edits.append((words[found.base].start, words[found.base].start, "get_json_object(CAST("))
-        edits.append((words[found.colon].start, found.stop, f" AS STRING), {literal(found.path)})"))
+        breaks = "\n" * text.count("\n", words[found.colon].start, found.stop)
+        edits.append((words[found.colon].start, found.stop, f"{breaks} AS STRING), {literal(found.path)})"))
         if item and (end := _item_end(words, found)) is not None:
             edits.append((end, end, f" AS {quoted(found.name)}"))
-    return _edited(text, edits)
+    return edited(text, edits)
 
 
 def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     """The text with each `:key` as a string literal of what `value_of(key, position)` gives, and the anchors of the new text in the old."""
     if ":" not in text:
         return text, ()
-    words = words_of(text)
+    words = tokens(text)
     edits = []
     for at, _ in _colons(words):
         after = words[at + 1] if at + 1 < len(words) else None
@@ -93,22 +92,10 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
     for start, stop, new in edits:
         anchors += [(start + shift, start), (start + shift + len(new), stop)]
         shift += len(new) - (stop - start)
-    return _edited(text, edits), tuple(anchors) if edits else ()
+    return edited(text, edits), tuple(anchors) if edits else ()
 
 
-def literal(value: str) -> str:
-    """A string of SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-
-
-def _edited(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    """Edits of one position stay in their order."""
-    for start, stop, new in sorted(edits, key=lambda edit: edit[:2])[::-1]:
-        text = text[:start] + new + text[stop:]
-    return text
-
-
-def _colons(words: Sequence[Word]) -> Iterator[tuple[int, bool]]:
+def _colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
     """The positions of single colons outside of types, and whether each stands in a list behind SELECT."""
     lists, types = [False], 0
     for at, word in enumerate(words):
@@ -128,14 +115,14 @@ def _colons(words: Sequence[Word]) -> Iterator[tuple[int, bool]]:
             yield at, lists[-1]
 
 
-def _ends_value(words: Sequence[Word], at: int) -> bool:
+def _ends_value(words: Sequence[Token], at: int) -> bool:
     """Whether a value that has a path ends before the word at `at`; Databricks' own formatter puts a blank between (`raw :a :b`)."""
     before = words[at - 1]
     not_values = _KEYWORDS if before.stop == words[at].start else _BEFORE_PARAMETERS
     return before.upper in (")", "]") or (before.is_name and (before.kind == "name" or before.upper not in not_values))
 
 
-def _path(words: Sequence[Word], at: int) -> _Path | None:
+def _path(words: Sequence[Token], at: int) -> _Path | None:
     if not _ends_value(words, at):
         return None
     steps, name, position = "$", "", at + 1
@@ -162,7 +149,7 @@ def _step(name: str) -> str:
     return f".{name}" if _PLAIN.fullmatch(name) else f"['{name}']"
 
 
-def _base(words: Sequence[Word], at: int) -> int:
+def _base(words: Sequence[Token], at: int) -> int:
     """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses."""
     position = at - 1
     while True:
@@ -181,7 +168,7 @@ def _base(words: Sequence[Word], at: int) -> int:
         return position
 
 
-def _opening(words: Sequence[Word], position: int) -> int:
+def _opening(words: Sequence[Token], position: int) -> int:
     depth = 0
     for at in range(position, -1, -1):
         depth += 1 if words[at].upper in _OPENING else -1 if words[at].upper in _OPENING.values() else 0
@@ -190,7 +177,7 @@ def _opening(words: Sequence[Word], position: int) -> int:
     return 0
 
 
-def _item_end(words: Sequence[Word], path: _Path) -> int | None:
+def _item_end(words: Sequence[Token], path: _Path) -> int | None:
     """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list behind SELECT."""
     before = words[path.base - 1].upper if path.base else ""
     if before not in ("SELECT", "DISTINCT", "ALL", ","):

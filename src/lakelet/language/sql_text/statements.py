@@ -8,17 +8,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.language.sql_text.tokens import all_tokens, plain_tokens
 
-_PIECE = re.compile(
-    r"""(?P<comment>--[^\n]*|/\*.*?\*/)
-    |(?P<quoted>\b[rR]'[^']*'|\b[rR]"[^"]*"|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)
-    |(?P<open>/\*|['"`])
-    |(?P<end>;)""",
-    re.DOTALL | re.VERBOSE,
-)
-_REFERENCE = re.compile(r"\$\{\s*(?P<key>[^\s{}]+)\s*\}")
-_COMMENT_OR_REFERENCE = re.compile(_PIECE.pattern + "|(?P<reference>" + _REFERENCE.pattern + ")", re.DOTALL | re.VERBOSE)
-_UNCLOSED = {"/*": "comment", "'": "string", '"': "string", "`": "name in back quotes"}
+_REFERENCE = re.compile(r"\$\{\s*(?P<key>[^\s{}]+)\s*\}")  # no SQL: it is replaced before anything is read
+_UNCLOSED = {"/*": "comment", "'": "string", '"': "string", "`": "name in back quotes", "$": "string"}
 
 
 @dataclass(frozen=True)
@@ -82,25 +75,20 @@ class StatementText:
 
 def statements(cell: CellText) -> Iterator[tuple[int, int]]:
     """The spans of the statements of a cell, without what holds only comments. Raises SQL_SYNTAX where a quote or comment is not closed."""
-    text = cell.cell.text
-    begin, speaks_from = 0, 0
-    spoken = False
-    for piece in _PIECE.finditer(text):
-        spoken = spoken or bool(text[speaks_from : piece.start()].strip()) or piece.lastgroup == "quoted"
-        if piece.lastgroup == "open":
-            what = f"this {_UNCLOSED[piece.group()]} is not closed"
-            raise LakeletError("SQL_SYNTAX", what, where=cell.location(piece.start()), todo=f"Close it{_closing(piece.group())}.")
-        speaks_from = piece.end()
-        if piece.lastgroup == "end":
-            if spoken:
-                yield begin, piece.start()
-            begin, spoken = piece.end(), False
-    if spoken or text[speaks_from:].strip():
-        yield begin, len(text)
-
-
-def _closing(opening: str) -> str:
-    return " with */" if opening == "/*" else f" with {opening}"
+    begin, speaks = 0, False
+    for token in plain_tokens(cell.cell.text):
+        if token.kind == "open":
+            what = f"this {_UNCLOSED.get(token.value, _UNCLOSED['$'])} is not closed"
+            end = "*/" if token.value == "/*" else token.value
+            raise LakeletError("SQL_SYNTAX", what, where=cell.location(token.start), todo=f"Close it with {end}.")
+        if token.upper != ";":
+            speaks = True
+            continue
+        if speaks:
+            yield begin, token.start
+        begin, speaks = token.stop, False
+    if speaks:
+        yield begin, len(cell.cell.text)
 
 
 def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, Location], str]) -> StatementText:
@@ -124,14 +112,8 @@ def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, 
 
 def _references(text: str, begin: int, end: int) -> Iterator[re.Match[str]]:
     """Each `${key}`, also inside of strings and quoted names, but not inside of comments."""
-    position = begin
-    while found := _COMMENT_OR_REFERENCE.search(text, position, end):
-        if found.lastgroup == "comment":
-            position = found.end()
-        elif found["reference"] is not None:
+    comments = [(token.start, token.stop) for token in all_tokens(text) if token.kind == "comment"]
+    for found in _REFERENCE.finditer(text, begin, end):
+        at = bisect.bisect_right(comments, (found.start(), len(text))) - 1
+        if at < 0 or comments[at][1] <= found.start():
             yield found
-            position = found.end()
-        else:
-            inside = _REFERENCE.finditer(text, found.start(), found.end()) if found.lastgroup == "quoted" else ()
-            yield from inside
-            position = found.end()

@@ -6,39 +6,22 @@ replace. Nothing is analysed or run here (one exception: the constant inside `ID
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.names import split_name
+from lakelet.base.names import dotted, is_plain, quoted, split_name
+from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, name_end, plain_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_NAME = r"(?:`(?:[^`]|``)+`|[^\s`.(),;]+)"
-_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_STREAM_HEAD = re.compile(rf"STREAM{_GAP}(?P<open>\(?){_GAP}", re.IGNORECASE | re.DOTALL)
-_DOTTED = re.compile(rf"{_NAME}(?:{_GAP}\.{_GAP}{_NAME})*", re.DOTALL)
-_IDENTIFIER = re.compile(rf"IDENTIFIER{_GAP}\(", re.IGNORECASE | re.DOTALL)
-_OPTIONS = re.compile(rf"{_GAP}WITH{_GAP}\(", re.IGNORECASE | re.DOTALL)
-_TRAVEL = re.compile(
-    rf"{_GAP}(?:FOR\b{_GAP})?(?:SYSTEM_VERSION|VERSION|SYSTEM_TIME|TIMESTAMP){_GAP}AS{_GAP}OF{_GAP}"
-    r"(?P<value>\d+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")?",
-    re.IGNORECASE | re.DOTALL,
-)
-_WORD = re.compile(r"\w+")
-_TABLE_WORD = re.compile(r"\bTABLE(\s+|\s*\(\s*)$", re.IGNORECASE)
-_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`|--[^\n]*|/\*.*?\*/|[()]", re.DOTALL)
-_QUESTION = re.compile(_TOKEN.pattern + r"|\?", re.DOTALL)
-_STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|--[^\n]*|/\*.*?\*/", re.DOTALL)
-_SEPARATOR = re.compile(_TOKEN.pattern + "|,", re.DOTALL)
-_NAMED = re.compile(rf"{_GAP}(?P<name>`(?:[^`]|``)+`|\w+){_GAP}=>", re.DOTALL)
-
+_QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
+_VERSIONS = ("SYSTEM_VERSION", "VERSION", "SYSTEM_TIME", "TIMESTAMP")
 _ORIGIN = re.compile(r"Origin\((?:Some\(\d+\)|None),(?:Some\(\d+\)|None),Some\((?P<start>\d+)\),Some\((?P<stop>\d+)\)")
-_READS = re.compile(rf"{_GAP}\(*{_GAP}(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE | re.DOTALL)
-_WRITES = re.compile(r"\bINSERT\b", re.IGNORECASE)
-
 # Nodes that may stand between a relation and its alias, or behind a relation without one.
 _DECORATIONS = frozenset(
     {"Sample", "RelationTimeTravel", "UnresolvedEventTimeWatermark", "NamedStreamingRelation", "UnresolvedSubqueryColumnAliases"}
@@ -129,29 +112,24 @@ def with_named_parameters(sql: str, args: Mapping[str, Any] | Sequence[Any] | No
     """Return a text whose parameters have names, and their values: each `?` becomes one, for a name in `IDENTIFIER(?)` will be replaced."""
     if args is None or isinstance(args, Mapping):
         return sql, args
-    named: dict[str, Any] = {}
-    text, end = "", 0
-    for token in _QUESTION.finditer(sql):
-        if token.group() == "?" and len(named) < len(args):
-            name = f"lakelet_{len(named)}"
-            named[name] = args[len(named)]
-            text, end = f"{text}{sql[end : token.start()]}:{name}", token.end()
-    return text + sql[end:], named
+    signs = [token for token in plain_tokens(sql) if token.upper == "?"][: len(args)]
+    named = {f"lakelet_{at}": value for at, value in enumerate(args[: len(signs)])}
+    return edited(sql, [(sign.start, sign.stop, f":{name}") for sign, name in zip(signs, named, strict=True)]), named
 
 
 def with_short_prefixes(text: str, names: Collection[tuple[str, ...]]) -> str:
     """Return SQL text where the last part alone stands for each of these names of several parts before a column (`db.t.a`, `db.t.*`)."""
-    for parts in sorted(names, key=len, reverse=True):
-        prefix = r"\s*\.\s*".join(rf"(?:{re.escape(quoted(part))}|{re.escape(part)})" for part in parts)
-        pattern = re.compile(rf"{_STRING.pattern}|(?<![\w`.])(?P<prefix>{prefix})(?=\s*\.\s*[\w`*])", re.IGNORECASE | re.DOTALL)
-        short = quoted(parts[-1])
-        text = pattern.sub(lambda found, short=short: short if found["prefix"] else found.group(), text)  # type: ignore[misc]
-    return text
-
-
-def without_strings(text: str) -> str:
-    """Return SQL text without the content of its strings, quoted names and comments."""
-    return _TOKEN.sub(lambda token: token.group() if len(token.group()) == 1 else token.group()[0] * 2, text)
+    short = {tuple(part.lower() for part in parts): quoted(parts[-1]) for parts in names}
+    found, edits, at = plain_tokens(text), [], 0
+    while at < len(found):
+        end = name_end(found, at)
+        parts = tuple(token.value.lower() for token in found[at:end:2])
+        columns = parts if [token.upper for token in found[end : end + 2]] == [".", "*"] else parts[:-1]
+        length = next((n for n in range(len(columns), 1, -1) if columns[:n] in short), 0)
+        if length:
+            edits.append((found[at].start, found[at + 2 * length - 2].stop, short[columns[:length]]))
+        at = max(end, at + 1)
+    return edited(text, edits)
 
 
 def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = None) -> list[RelationRef]:
@@ -180,18 +158,16 @@ def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], 
         if new is None:
             continue
         edits.append((ref.start, ref.stop, new))
-        if ref.travel is not None and _WORD.fullmatch(new):
+        if ref.travel is not None and is_plain(new):
             edits.append((*ref.travel, ""))
         if ref.alias_at is not None:
             edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(ref.parts[-1])}"))
-    for start, stop, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[stop:]
-    return text
+    return edited(text, edits)
 
 
 def is_query(spark: SparkSession, sql: str) -> bool:
     """Whether `sql` only reads: no command, no insert, no script, in no part of it. Raises ParseException like `relations`."""
-    if _READS.match(sql) and not _WRITES.search(sql):
+    if _QUERY.match(sql) and not may_have(sql, ("INSERT",)):
         return True  # a statement that begins like this and inserts nothing is a query; if it is none at all, running it says so
     jvm: Any = spark._jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
@@ -208,11 +184,6 @@ def parse(spark: SparkSession, sql: str) -> Any:
     """Spark's unresolved plan of `sql` (a Java object). Raises pyspark's ParseException."""
     session: Any = spark
     return session._jsparkSession.sessionState().sqlParser().parsePlan(sql)
-
-
-def quoted(name: str) -> str:
-    """The name in back quotes."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _items(sequence: Any) -> Iterator[Any]:
@@ -241,6 +212,19 @@ class _Walk:
         self, spark: SparkSession, text: str, functions: frozenset[str] = frozenset(), args: Mapping[str, Any] | None = None
     ) -> None:
         self.spark, self.text, self.functions, self.args = spark, text, functions, dict(args) if args else None
+
+    @cached_property
+    def tokens(self) -> Sequence[Token]:
+        """The text's tokens. Looked at only where a node does not say where its parts stand: most texts need none, nor sqlglot."""
+        return plain_tokens(self.text)
+
+    def index(self, position: int) -> int:
+        """The index of the first token that begins at a position or behind it."""
+        return bisect.bisect_left(self.tokens, position, key=lambda token: token.start)
+
+    def sees(self, at: int, *words: str) -> bool:
+        """Whether these words or signs begin at a token's index."""
+        return [token.upper for token in self.tokens[at : at + len(words)]] == list(words)
 
     def refs(self, node: Any, above: _Above = _Above()) -> Iterator[RelationRef | CallRef]:
         kind = str(node.nodeName())
@@ -282,7 +266,7 @@ class _Walk:
     def _reference(self, node: Any, kind: str, above: _Above) -> Iterator[RelationRef]:
         start, end = _span(node)
         streaming = kind == "UnresolvedRelation" and bool(node.isStreaming())
-        start, stop = _name_span(self.text, start) if streaming else (start, end)
+        start, stop = self._name_span(start) if streaming else (start, end)
         options: Mapping[str, str] = {}
         if kind == "UnresolvedRelation":
             parts = tuple(str(node.multipartIdentifier().mkString("\0")).split("\0"))
@@ -291,37 +275,78 @@ class _Walk:
             parts = self._evaluated(self.text[start:stop])
         if len(parts) == 1 and parts[0].lower() in above.ctes:
             return
+        after = max(above.end, end if streaming or (kind == "UnresolvedRelation" and not options) else self._after_options(end))
         options, travel = self._at_version(above.travel, stop, options)
-        if above.aliased or _TABLE_WORD.search(self.text, 0, start):
+        if above.aliased or self._is_behind_table(start):
             yield RelationRef(parts, start, stop, streaming, has_alias=True, options=options, travel=travel)
             return
-        after = max(above.end, end if streaming else _after_options(self.text, end))
         yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after, options=options, travel=travel)
 
     def _at_version(self, node: Any, name_end: int, options: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[int, int] | None]:
         """The options with those of a clause `VERSION AS OF …` behind the name, and the span of that clause; None where there is none."""
-        clause = _TRAVEL.match(self.text, name_end) if node is not None else None
-        if clause is None:
+        if node is None:
             return options, None
+        at = self.index(name_end)
+        at += self.sees(at, "FOR")
+        if not any(self.sees(at, word, "AS", "OF") for word in _VERSIONS):
+            return options, None
+        value = self.tokens[at + 3]
+        end = value.stop if value.kind in ("number", "string") else value.start
         if node.version().isDefined():
-            return {**options, "versionAsOf": str(node.version().get())}, clause.span()
-        moment = _span(node.timestamp().get())
-        begin = clause.start("value") if clause["value"] else clause.end()
-        end = max(clause.end(), moment[1])
-        row = self.spark.sql(f"SELECT CAST({self.text[begin:end]} AS STRING)", self.args).first()
-        return {**options, "timestampAsOf": str(row[0]) if row else ""}, (clause.start(), end)
+            return {**options, "versionAsOf": str(node.version().get())}, (name_end, end)
+        end = max(end, _span(node.timestamp().get())[1])
+        row = self.spark.sql(f"SELECT CAST({self.text[value.start : end]} AS STRING)", self.args).first()
+        return {**options, "timestampAsOf": str(row[0]) if row else ""}, (name_end, end)
+
+    def _is_behind_table(self, position: int) -> bool:
+        """Whether `TABLE` or `TABLE (` stands before a position."""
+        if not may_have(self.text[:position], ("TABLE",)):
+            return False
+        at = self.index(position)
+        return self.sees(at - 1, "TABLE") or self.sees(at - 2, "TABLE", "(")
+
+    def _name_span(self, start: int) -> tuple[int, int]:
+        """The span of the name in `STREAM(name)` or `STREAM name`, which begins at `start`."""
+        at = self.index(start)
+        at += self.sees(at, "STREAM")
+        at += self.sees(at, "(")
+        begin = self.tokens[at].start
+        if self.sees(at, "IDENTIFIER", "("):
+            return begin, self.tokens[closing(self.tokens, at + 1)].stop
+        end = name_end(self.tokens, at)
+        return begin, self.tokens[end - 1].stop if end > at else begin
+
+    def _after_options(self, position: int) -> int:
+        """The end of a `WITH (…)` clause that follows `position`, else `position`."""
+        at = self.index(position)
+        return self.tokens[closing(self.tokens, at + 1)].stop if self.sees(at, "WITH", "(") else position
 
     def _call(self, node: Any, name: str) -> CallRef:
         start, _ = _span(node)
         streaming = bool(node.isStreaming())
         if streaming:
-            start, _ = _name_span(self.text, start)
-        opening = self.text.index("(", start) + 1
-        stop = _closing(self.text, opening)
-        return CallRef(name, start, stop, streaming, tuple(_arguments(self.text[opening : stop - 1])))
+            start, _ = self._name_span(start)
+        opening = name_end(self.tokens, self.index(start))
+        end = closing(self.tokens, opening)
+        return CallRef(name, start, self.tokens[end].stop, streaming, tuple(self._arguments(opening, end)))
+
+    def _arguments(self, opening: int, end: int) -> Iterator[tuple[str | None, str]]:
+        """The arguments of a call, between the indexes of its parentheses: split at its own commas."""
+        begin = at = opening + 1
+        while at <= end:
+            if at == end or self.tokens[at].upper == ",":
+                if at > begin:
+                    yield self._argument(begin, at)
+                begin = at + 1
+            at = (closing(self.tokens, at) if self.tokens[at].upper in ("(", "[") else at) + 1
+
+    def _argument(self, begin: int, end: int) -> tuple[str | None, str]:
+        named = self.tokens[begin].is_name and self.sees(begin + 1, "=>") and begin + 2 < end
+        first = begin + 2 if named else begin
+        return self.tokens[begin].value if named else None, self.text[self.tokens[first].start : self.tokens[end - 1].stop]
 
     def _evaluated(self, identifier: str) -> tuple[str, ...]:
-        inner = identifier[identifier.index("(") :]
+        inner = identifier[plain_tokens(identifier)[1].start :]
         row = self.spark.sql(f"SELECT CAST({inner} AS STRING)", self.args).first()
         return split_name(str(row[0])) if row else ()
 
@@ -337,51 +362,6 @@ def _span(node: Any) -> tuple[int, int]:
     return (int(found["start"]), int(found["stop"]) + 1) if found else (0, 0)
 
 
-def _name_span(text: str, start: int) -> tuple[int, int]:
-    """The span of the name in `STREAM(name)` or `STREAM name`, which begins at `start`."""
-    head = _STREAM_HEAD.match(text, start)
-    begin = head.end() if head else start
-    identifier = _IDENTIFIER.match(text, begin)
-    if identifier:
-        return begin, _closing(text, identifier.end())
-    name = _DOTTED.match(text, begin)
-    return begin, name.end() if name else begin
-
-
-def _after_options(text: str, position: int) -> int:
-    """The end of a `WITH (…)` clause that follows `position`, else `position`."""
-    options = _OPTIONS.match(text, position)
-    return _closing(text, options.end()) if options else position
-
-
-def _closing(text: str, position: int) -> int:
-    """The position behind the parenthesis that closes the one opened just before `position`; strings and comments do not count."""
-    depth = 1
-    for token in _TOKEN.finditer(text, position):
-        depth += {"(": 1, ")": -1}.get(token.group(), 0)
-        if depth == 0:
-            return token.end()
-    return len(text)
-
-
-def _arguments(text: str) -> Iterator[tuple[str | None, str]]:
-    """The arguments of a call, split at its own commas."""
-    depth, start, pieces = 0, 0, []
-    for token in _SEPARATOR.finditer(text):
-        depth += {"(": 1, ")": -1}.get(token.group(), 0)
-        if token.group() == "," and depth == 0:
-            pieces.append(text[start : token.start()])
-            start = token.end()
-    pieces.append(text[start:])
-    for piece in pieces:
-        named = _NAMED.match(piece)
-        if named is not None:
-            yield named["name"].strip("`").replace("``", "`"), piece[named.end() :].strip()
-        elif piece.strip():
-            yield None, piece.strip()
-
-
 def names_of(refs: Sequence[RelationRef]) -> list[str]:
     """The dotted names of the references, quoted where needed, each once, in order."""
-    plain = re.compile(r"\w+")
-    return list(dict.fromkeys(".".join(p if plain.fullmatch(p) else quoted(p) for p in ref.parts) for ref in refs))
+    return list(dict.fromkeys(dotted(ref.parts) for ref in refs))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlglot.errors import SqlglotError
-
 from lakelet.base.errors import LakeletError, Location
 from lakelet.language.model import Kind
 from lakelet.language.notebook import Source
@@ -13,6 +11,7 @@ from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Name, Remark, Setting, Use
 from lakelet.language.sql_text.json_paths import parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
+from lakelet.language.sql_text.tokens import OpenToken
 from lakelet.project.init.findings import DatasetFound, FileReading, Holes, ParameterFound, Place, Refused, TableRead
 from lakelet.project.init.paths import path_found
 from lakelet.project.init.sqltexts import names_of
@@ -73,7 +72,7 @@ class _Statements:
     def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
         try:
             return parameters(text.text, lambda key, at: self._value(key, text.location(at)))
-        except SqlglotError:
+        except OpenToken:
             return text.text, ()
 
     def _take(self, found: object, text: StatementText) -> None:
@@ -125,7 +124,7 @@ class _Statements:
 
 def hosted(function: str, place: Place) -> Refused:
     """A function that only Databricks has."""
-    return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to the service; register one of this name to run here", place)
+    return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", place)
 
 
 def relative(path: Path, folder: Path) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlglot.errors import SqlglotError
-
-from lakelet.language.sql_text.dialect import Word, words_of
+from lakelet.base.names import dotted
+from lakelet.language.sql_text.tokens import OpenToken, Token, closing, name_end, tokens
 from lakelet.project.init.paths import is_hosted
 
 _WITH_FROM = frozenset({"EXTRACT", "TRIM", "SUBSTRING", "SUBSTR", "OVERLAY", "POSITION"})
@@ -52,8 +51,8 @@ class SqlNames:
 def names_of(text: str) -> SqlNames:
     """What the text names; nothing where it is no SQL."""
     try:
-        words = words_of(text)
-    except SqlglotError:
+        words = tokens(text)
+    except OpenToken:
         return SqlNames()
     defined = {words[at].value.lower() for at in range(len(words)) if _is_cte(words, at)}
     tables, paths = [], [*_paths(words)]
@@ -62,7 +61,7 @@ def names_of(text: str) -> SqlNames:
         if more and first.lower() in _FORMATS and len(more) == 1:
             paths.append(Named(more[0], found.start, first.lower()))
         elif more or first.lower() not in defined:
-            tables.append(Named(".".join(_shown(part) for part in (first, *more)), found.start))
+            tables.append(Named(dotted((first, *more)), found.start))
     hosted = [
         Named(word.value.lower(), word.start)
         for at, word in enumerate(words[:-1])
@@ -71,31 +70,18 @@ def names_of(text: str) -> SqlNames:
     return SqlNames(tuple(dict.fromkeys(tables)), tuple(dict.fromkeys(paths)), tuple(hosted))
 
 
-def _shown(part: str) -> str:
-    return part if part.replace("_", "a").isalnum() else f"`{part}`"
-
-
-def _is_cte(words: Sequence[Word], at: int) -> bool:
+def _is_cte(words: Sequence[Token], at: int) -> bool:
     """`name AS (SELECT`, `name (columns) AS (SELECT`."""
     if not words[at].is_name:
         return False
     after = at + 1
     if after < len(words) and words[after].upper == "(":
-        after = _closing(words, after) + 1
+        after = closing(words, after) + 1
     upper = [word.upper for word in words[after : after + 3]]
     return upper[:2] == ["AS", "("] and len(upper) == 3 and (upper[2] in _QUERIES or upper[2] == "(")
 
 
-def _closing(words: Sequence[Word], at: int) -> int:
-    depth = 0
-    for position in range(at, len(words)):
-        depth += {"(": 1, ")": -1}.get(words[position].upper, 0)
-        if depth == 0:
-            return position
-    return len(words) - 1
-
-
-def _relations(words: Sequence[Word]) -> Iterator[Named]:
+def _relations(words: Sequence[Token]) -> Iterator[Named]:
     """The names behind FROM and JOIN, their parts separated by NUL."""
     opened: list[str] = []
     for at, word in enumerate(words):
@@ -113,7 +99,7 @@ def _relations(words: Sequence[Word]) -> Iterator[Named]:
             yield from _relation(words, at + 1)
 
 
-def _relation(words: Sequence[Word], at: int) -> Iterator[Named]:
+def _relation(words: Sequence[Token], at: int) -> Iterator[Named]:
     while at < len(words) and words[at].upper in ("LATERAL", "("):
         if words[at].upper == "(" and at + 1 < len(words) and words[at + 1].upper in _QUERIES:
             return
@@ -126,36 +112,25 @@ def _relation(words: Sequence[Word], at: int) -> Iterator[Named]:
     if words[at].upper == "IDENTIFIER" and at + 2 < len(words) and words[at + 1].upper == "(" and words[at + 2].kind == "string":
         yield Named("\0".join(part.strip("`") for part in words[at + 2].value.split(".")), words[at].start)
         return
-    parts, end = _dotted(words, at)
+    end = name_end(words, at)
     if end < len(words) and words[end].upper == "(" and words[end - 1].kind == "word":
         return  # a table function
-    yield Named("\0".join(parts), words[at].start)
+    yield Named("\0".join(word.value for word in words[at:end:2]), words[at].start)
 
 
-def _is_table_word(word: Word) -> bool:
+def _is_table_word(word: Token) -> bool:
     return word.is_name and word.upper not in (_NO_ALIAS | {"VALUES", "TABLE"})
 
 
-def _dotted(words: Sequence[Word], at: int) -> tuple[list[str], int]:
-    """The parts of the name at `at`, and the position behind it."""
-    parts = [words[at].value]
-    at += 1
-    while at + 1 < len(words) and words[at].upper == "." and words[at + 1].is_name:
-        parts.append(words[at + 1].value)
-        at += 2
-    return parts, at
-
-
-def _after_comma(words: Sequence[Word], at: int) -> int | None:
+def _after_comma(words: Sequence[Token], at: int) -> int | None:
     """Where the next relation of a FROM begins; None behind the last."""
     if at < len(words) and words[at].upper == "STREAM":
         at += 1
-    if at < len(words) and words[at].is_name:
-        at = _dotted(words, at)[1]
+    at = name_end(words, at)
     if at < len(words) and words[at].upper == "(":
-        at = _closing(words, at) + 1
+        at = closing(words, at) + 1
     if at + 1 < len(words) and words[at].upper == "TABLESAMPLE" and words[at + 1].upper == "(":
-        at = _closing(words, at + 1) + 1
+        at = closing(words, at + 1) + 1
     if at < len(words) and words[at].upper == "AS":
         at += 1
     if at < len(words) and words[at].is_name and words[at].upper not in _NO_ALIAS:
@@ -163,7 +138,7 @@ def _after_comma(words: Sequence[Word], at: int) -> int | None:
     return at + 1 if at < len(words) and words[at].upper == "," else None
 
 
-def _paths(words: Sequence[Word]) -> Iterator[Named]:
+def _paths(words: Sequence[Token]) -> Iterator[Named]:
     """Strings that are paths: those of Databricks, and what stands first in a call that reads files."""
     for at, word in enumerate(words):
         if word.kind != "string":
@@ -174,7 +149,7 @@ def _paths(words: Sequence[Word]) -> Iterator[Named]:
             yield Named(word.value, word.start, _format_behind(words, at) if first or named else "")
 
 
-def _format_behind(words: Sequence[Word], at: int) -> str:
+def _format_behind(words: Sequence[Token], at: int) -> str:
     """The format in a call that reads files: `format => 'json'`, or the second text of `cloud_files`."""
     depth = 0
     for position in range(at, len(words) - 1):

@@ -110,13 +110,13 @@ def _continued(out: Path, seed: int) -> Carry:
         state = orjson.loads(path.read_bytes())
         if state["format"] != FORMAT:
             what = f"{path} has format {state['format']}, this version writes format {FORMAT}"
-            raise LakeletError("USAGE", what, todo="Write the sample anew with another --out.")
+            raise LakeletError("USAGE", what, todo="Write the sample again with another --out.")
         if state["seed"] != seed:
             todo = f"Give --seed {state['seed']}, or write another sample with another --out."
             raise LakeletError("USAGE", f"the sample in {out} was written with seed {state['seed']}, not {seed}", todo=todo)
         return _carry_from(state["carry"])
     except (orjson.JSONDecodeError, KeyError, TypeError) as error:
-        raise LakeletError("USAGE", f"{path} cannot be read", why=repr(error), todo="Write the sample anew with another --out.") from error
+        raise LakeletError("USAGE", f"{path} cannot be read", why=repr(error), todo="Write the sample again with another --out.") from error
 
 
 def _carry_from(stored: dict[str, Any]) -> Carry:

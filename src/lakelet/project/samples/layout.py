@@ -58,6 +58,6 @@ def expected_of(sample: Path, drop: int | None) -> Path:
     wanted = max(landed_drops(sample)) if drop is None else drop
     folder = expected_folder(sample, wanted)
     if not folder.is_dir():
-        todo = "Compute it with lakelet.project.samples.write_expected, or write the sample anew."
+        todo = "Compute it with lakelet.project.samples.write_expected, or write the sample again."
         raise LakeletError("USAGE", f"{sample} holds no expected results after drop {wanted}", todo=todo)
     return folder

@@ -18,12 +18,16 @@ from lakelet.spark.errors.conditions import conditions, parameter
 from lakelet.storage.delta import schemas
 
 _ANSI = (
+    "CANNOT_PARSE_TIMESTAMP",
     "CAST_INVALID_INPUT",
     "CAST_OVERFLOW",
+    "DATETIME_FIELD_OUT_OF_BOUNDS",
     "DIVIDE_BY_ZERO",
     "NUMERIC_VALUE_OUT_OF_RANGE",
     "INVALID_ARRAY_INDEX",
+    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
     "ARITHMETIC_OVERFLOW",
+    "REMAINDER_BY_ZERO",
 )
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
@@ -58,6 +62,8 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
 def essence(text: str) -> str:
     """The sentences of a Spark or worker message that tell a user something; at most four lines."""
     text = sentences.STREAM_ENDED.pattern.sub("", text)
+    if not_started := _worker_not_started(text):
+        return not_started
     raised = sentences.RAISED.pattern.findall(text)
     if not raised and sentences.TRACEBACK.said_in(text):
         raised = sentences.PYTHON_ERROR.pattern.findall(text)
@@ -77,8 +83,15 @@ def essence(text: str) -> str:
 
 def first_line(error: BaseException) -> str:
     """Spark's message without plan, stack and SQLSTATE suffix; what Java says where pyspark only says which call it was."""
-    line = sentences.JAVA_SAYS.pattern.sub("", str(error).strip()).split("\n")[0]
+    message = sentences.JAVA_SAYS.pattern.sub("", str(error).strip())
+    line = _worker_not_started(message) or message.split("\n")[0]
     return _without_state(line).strip()
+
+
+def _worker_not_started(text: str) -> str | None:
+    """The last line of what a Python worker printed that ended before it served; None for any other failure."""
+    ended = sentences.WORKER_NOT_STARTED.find(text)
+    return f"a Python process of Spark ended at its start: {ended[1].strip().splitlines()[-1].strip()}" if ended else None
 
 
 def remedy(error: BaseException) -> str | None:
@@ -90,7 +103,7 @@ def remedy(error: BaseException) -> str | None:
     if routine := parameter(error, "routineName", condition="UNRESOLVED_ROUTINE"):
         name = split_name(routine)[-1].lower()
         return (
-            "If it is a function of the service or of a catalog, a source file of its own can give the pipeline one of that name: "
+            "If it is a function of Databricks or of a catalog, a source file of its own can give the pipeline one of that name: "
             f'spark.udf.register("{name}", function, "string")'
         )
     if hint := data_source_hint(str(error)):

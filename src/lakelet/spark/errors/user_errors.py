@@ -20,7 +20,7 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.user_code import original, said
+from lakelet.base.user_code import class_and_text, original_error
 from lakelet.config.path_map import python_path_hint
 from lakelet.language.loader import innermost_location
 from lakelet.language.model import Dataset, Flow
@@ -53,7 +53,7 @@ _NO_ROWS = (
 
 
 def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
-    """What the function of `dataset` raised, as an error of ours."""
+    """What the function of `dataset` raised, as a LakeletError."""
     if isinstance(error, LakeletError):
         error.dataset = error.dataset or str(dataset.name)
         error.where = error.where or flow.where
@@ -104,12 +104,12 @@ def _without_connector(error: Exception, connector: str, dataset: Dataset, flow:
 
 def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
     """The failure of a dataset's function, with the line of the user's file that raised."""
-    error = original(error)
+    error = original_error(error)
     on_rows = isinstance(error, TypeError | AttributeError | IndexError)
     known = _NO_ROWS if on_rows else python_path_hint(error) or remedy(error)
     result = LakeletError(
         "USER_FUNCTION_FAILED",
-        f"its function raised {said(error, first_line(error))}",
+        f"its function raised {class_and_text(error, first_line(error))}",
         where=_user_location(error, flow),
         dataset=str(dataset.name),
         todo=known or "Correct the function, or what it needs; the next update runs it again.",

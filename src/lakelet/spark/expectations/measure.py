@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
+from lakelet.storage.delta.batch_metrics import RuleCounts
 
 _CHECKS = "__lakelet_checks"
+_RESULT = "__lakelet_result_"
 _NO_INPUT = "The input data could not be determined from the output record"
 
 
@@ -44,6 +48,28 @@ def predicate(expectation: Expectation) -> Column:
     return F.coalesce(constraint, F.lit(False))
 
 
+def with_hidden_results(stream: DataFrame, rules: Sequence[Expectation]) -> tuple[DataFrame, tuple[Expectation, ...]]:
+    """The stream with a column for the result of each rule that needs more than its columns, and the rules for its micro-batches (EP-12).
+
+    Such are the columns that a join by name hides (`other.id`): a micro-batch does not have them. `judged` drops the results.
+    """
+    if not rules:
+        return stream, ()
+    bare = stream.sparkSession.createDataFrame([], stream.schema)
+    hidden = {f"{_RESULT}{i}": rule for i, rule in enumerate(rules) if not _resolves(bare, rule)}
+    results = {name: predicate(rule) for name, rule in hidden.items()}
+    found = {id(rule): replace(rule, constraint=F.col(name)) for name, rule in hidden.items()}
+    return (stream.withColumns(results) if results else stream), tuple(found.get(id(rule), rule) for rule in rules)
+
+
+def _resolves(rows: DataFrame, rule: Expectation) -> bool:
+    try:
+        rows.select(predicate(rule))
+    except PySparkException:
+        return False
+    return True
+
+
 def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str) -> DataFrame:
     """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
 
@@ -53,7 +79,7 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     if not rules:
         return rows.observe(watch, F.count(F.lit(1)).alias("rows"))
     checks = F.struct(*(predicate(rule).alias(f"r{i}") for i, rule in enumerate(rules)))
-    columns = rows.columns
+    columns = [name for name in rows.columns if not name.startswith(_RESULT)]
     with_checks = rows.withColumn(_CHECKS, checks)
     failed = [~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
     drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
@@ -65,7 +91,8 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     if fails:
         counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
     observed = with_checks.observe(watch, *counted)
-    return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS)
+    results = [name for name in rows.columns if name.startswith(_RESULT)]
+    return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS, *results)
 
 
 def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
@@ -79,7 +106,7 @@ def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFr
     kept = ~_any(drops) if drops else F.lit(True)
     if fails:
         names = F.array_join(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), ", ")
-        row = F.to_json(F.struct(*(F.col(f"`{c.replace('`', '``')}`") for c in rows.columns)), {"ignoreNullFields": "false"})
+        row = F.to_json(F.struct(*(F.col(quoted(c)) for c in rows.columns)), {"ignoreNullFields": "false"})
         head = F.lit(f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '")
         text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
         kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
@@ -95,7 +122,7 @@ def _any(conditions: Sequence[Column]) -> Column:
 
 def _violation_json(rules: Sequence[Expectation], fails: Sequence[int], failed: Sequence[Column], columns: Sequence[str]) -> Column:
     names = F.filter(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), lambda name: name.isNotNull())
-    row = F.struct(*(F.col(f"`{c.replace('`', '``')}`") for c in columns))
+    row = F.struct(*(F.col(quoted(c)) for c in columns))
     return F.to_json(F.struct(names.alias("rules"), row.alias("row")), {"ignoreNullFields": "false"})
 
 
@@ -111,12 +138,10 @@ def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> 
     )
 
 
-def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> list[dict[str, Any]]:
-    """The `expectations` array of a flow_progress event (EP-8)."""
-    return [
-        {"name": rule.name, "dataset": dataset, "passed_records": found.rows - failed, "failed_records": failed}
-        for rule, failed in zip(rules, found.failed, strict=True)
-    ]
+def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> tuple[RuleCounts, ...]:
+    """The counts of each rule of a dataset (EP-8)."""
+    counted = zip(rules, found.failed, strict=True)
+    return tuple(RuleCounts(rule.name, dataset, found.rows - failed, failed) for rule, failed in counted)
 
 
 def violation_error(flow: str, dataset: str, found: Counts, where: Location, *, view: str | None = None) -> LakeletError:

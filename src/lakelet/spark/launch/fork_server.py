@@ -161,7 +161,7 @@ def _receive(client: socket.socket) -> tuple[Process, list[int]]:
         if len(streams) != 3:
             raise ValueError("a request came without its standard streams")
         arguments, environment, folder = marshal.loads(bytes(content[4:]))
-    except BaseException:
+    except BaseException:  # also Ctrl-C: the received streams are closed
         for stream in streams:
             os.close(stream)
         raise

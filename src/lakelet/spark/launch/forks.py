@@ -18,9 +18,9 @@ import subprocess
 import sys
 import threading
 
+from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch import fork_client
 from lakelet.spark.launch.fork_server import HASH_SEED
-from lakelet.spark.launch.scratch import scratch_folder
 
 PLAIN_PYTHON = "LAKELET_PLAIN_PYTHON"  # set to leave the fork server out
 _servers: list[subprocess.Popen[bytes]] = []  # the one that was started; collected as garbage, its lifeline would close

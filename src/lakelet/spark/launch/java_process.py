@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
+from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch.environment import Jars, Java, archive_path, cache_folder, spark_home
-from lakelet.spark.launch.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

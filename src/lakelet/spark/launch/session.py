@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import PACKAGE
 from lakelet.files.remote import S3Settings
+from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
 from lakelet.spark.launch.forks import python_executable
-from lakelet.spark.launch.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -85,10 +85,10 @@ def start_session(
         master: a Spark master URL; by default this machine with all its cores.
         input_bytes: how much the run will read, None when unknown; picks the Java compiler (see `java_process.tuning_options`), and below
             `INTERPRETED_BYTES` on a local master it turns off code generation and what else pays only on more data.
-        conf: further Spark settings; they win over ours.
+        conf: further Spark settings; they win over Lakelet's.
         s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
-            nothing of ours: for it, and for a master elsewhere, Lakelet's code travels with the session.
+            nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
     JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
@@ -115,7 +115,7 @@ def start_session(
         if worker_python or not local:
             _equip_workers(session.sparkContext)
         return session
-    except BaseException:
+    except BaseException:  # also Ctrl-C: no Java process is left
         process.process.kill()
         raise
 
@@ -123,7 +123,7 @@ def start_session(
 def session_settings(
     delta: Jars, *, app_name: str, master: str | None, conf: Mapping[str, str], more: Sequence[Path] = ()
 ) -> dict[str, str]:
-    """Return every Spark setting of a new session: ours for this kind of master, then `conf` over them. `more`: the jars for `s3a://`."""
+    """Return every Spark setting of a new session: Lakelet's for this kind of master, then `conf` over them. `more`: the jars for `s3a://`."""
     url = conf.get("spark.master") or master or f"local[{cores()}]"
     settings = {
         "spark.master": url,
@@ -203,7 +203,7 @@ def _write_no_checksum_files(context: SparkContext) -> None:
 
 
 def _equip_workers(context: SparkContext) -> None:
-    """Give Python processes that do not share this one's packages what Auto Loader's readers need: our code, and where S3 is."""
+    """Give Python processes that do not share this one's packages what Auto Loader's readers need: Lakelet's code, and where S3 is."""
     archive = scratch_folder("code") / "lakelet-code.zip"
     package = Path(PACKAGE)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as content:

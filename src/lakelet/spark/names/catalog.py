@@ -7,13 +7,23 @@ from dataclasses import dataclass, field
 
 from pyspark.errors import AnalysisException
 
-from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.language.model import Dataset, Definitions, Flow, Kind
 from lakelet.language.registry import names_used
-from lakelet.language.sql_text.table_names import quoted
 from lakelet.storage.root import HeldTables
 
 _MISSING_TABLE = {"TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND"}
+
+
+@dataclass
+class ReadsFound:
+    """How the pipeline's queries read its datasets, as far as analysis has found out. Grows meanwhile.
+
+    feeds: keys of those whose change feed is read. streamed: keys of the change tables and materialized views whose rows a stream reads.
+    """
+
+    feeds: set[str] = field(default_factory=set)
+    streamed: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -24,10 +34,7 @@ class Catalog:
     datasets: Mapping[str, Dataset]
     flows: Mapping[str, tuple[Flow, ...]]
     other_tables: Mapping[str, str]
-    feeds: set[str] = field(default_factory=set)
-    """Keys of the datasets whose change feed the pipeline reads; analysis finds them."""
-    streamed: set[str] = field(default_factory=set)
-    """Keys of the change tables and materialized views whose rows a stream of the pipeline reads; analysis finds them."""
+    reads: ReadsFound = field(default_factory=ReadsFound)
 
     @classmethod
     def of(cls, definitions: Definitions, namespace: Namespace, stored: HeldTables) -> Catalog:
@@ -36,12 +43,16 @@ class Catalog:
         own = {key for key, d in datasets.items() if d.sink is None and not d.is_temporary_view}
         return cls(namespace, datasets, flows, stored.apart_from(own))
 
+    def sinks(self) -> frozenset[str]:
+        """Keys of the datasets that are only written to."""
+        return frozenset(key for key, dataset in self.datasets.items() if dataset.kind is Kind.SINK)
+
     def find(self, parts: Sequence[str]) -> TableName | None:
         """The full name meant by the parts of a name, or None if they are too many.
 
         Names are completed by what `USE` said in the source that reads them; views are the pipeline's, whatever it said.
         """
-        text = ".".join(quoted(p) for p in parts)
+        text = all_quoted(parts)
         used = names_used()
         try:
             own = self.namespace.resolve(text)

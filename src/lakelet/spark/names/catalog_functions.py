@@ -12,7 +12,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.names import split_name
+from lakelet.base.names import quoted, split_name
+from lakelet.language.sql_text.tokens import edited, name_end, tokens
 
 _NAMED_IN = {
     "REQUIRES_SINGLE_PART_NAMESPACE": "identifier",
@@ -35,10 +36,8 @@ def with_own_functions(spark: SparkSession, text: str, run: Callable[[str], Data
             raise
         if not _is_own(spark, missing[-1]):
             raise _unknown(missing) from problem
-    own = [(start, stop, parts[-1]) for start, stop, parts in calls if _is_own(spark, parts[-1])]
-    for start, stop, name in reversed(own):
-        text = text[:start] + f"`{name}`" + text[stop:]
-    return with_own_functions(spark, text, run)
+    own = [(start, stop, quoted(parts[-1])) for start, stop, parts in calls if _is_own(spark, parts[-1])]
+    return with_own_functions(spark, edited(text, own), run)
 
 
 def _missing(problem: AnalysisException) -> tuple[str, ...]:
@@ -53,25 +52,13 @@ def _missing(problem: AnalysisException) -> tuple[str, ...]:
 
 def _calls(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
     """(start, stop, name in lower case) of each name of several parts before an opening bracket."""
-    from lakelet.language.sql_text.dialect import words_of  # here, because it loads sqlglot
-
-    words = words_of(text)
+    words = tokens(text)
     at = 0
     while at < len(words):
-        end = _name_end(words, at)
+        end = name_end(words, at)
         if end > at + 1 and end < len(words) and words[end].upper == "(":
             yield words[at].start, words[end - 1].stop, tuple(word.value.lower() for word in words[at:end:2])
         at = max(end, at + 1)
-
-
-def _name_end(words: Sequence[Any], at: int) -> int:
-    """The position behind the dotted name that begins at `at`; `at` itself if none does."""
-    if not words[at].is_name:
-        return at
-    end = at + 1
-    while end + 1 < len(words) and words[end].upper == "." and words[end + 1].is_name:
-        end += 2
-    return end
 
 
 def _is_own(spark: SparkSession, name: str) -> bool:

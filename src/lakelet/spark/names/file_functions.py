@@ -6,16 +6,17 @@ whoever runs the text opens the source and puts a view in the call's place.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lakelet.autoloader.loading import option_text, struct_of
+from lakelet.autoloader.loading import struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.text import option_text
 from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.table_names import CallRef
+from lakelet.language.sql_text.tokens import Token, edited, may_have, name_end, plain_tokens
 from lakelet.spark.names.kafka_functions import READ_KAFKA
 
 READ_FILES, CLOUD_FILES, STATE = "read_files", "cloud_files", "cloud_files_state"
@@ -25,15 +26,9 @@ FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE, READ_KAFKA, EVENT_LOG))
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """SQL texts of constant expressions → their values."""
 
-_MENTIONED = re.compile("|".join(rf"\b{name}\b" for name in FUNCTIONS), re.IGNORECASE)
 _OURS = ("format", "schemaHints", "inferColumnTypes", "partitionColumns", "useStrictGlobber", "schemaEvolutionMode")
 _STREAM_ONLY = ("allowOverwrites", "includeExistingFiles", "maxBytesPerTrigger", "maxFilesPerTrigger", "schemaLocation")
 _DEFAULTS = {"cloudFiles.inferColumnTypes": "true", "cloudFiles.useStrictGlobber": "true"}
-_STRING = r"""'[^'\\]*'|"[^"\\]*\""""
-_STRINGS = re.compile(_STRING)
-_PLAIN = re.compile(rf"(?P<text>{_STRING})|(?P<number>-?\d{{1,9}})|(?P<truth>true|false)", re.IGNORECASE)
-_MAP = re.compile(rf"map\s*\((?P<inside>\s*(?:{_STRING})(?:\s*,\s*(?:{_STRING}))*\s*)\)", re.IGNORECASE)
-_TABLE = re.compile(r"\s*TABLE\s*(?:\(\s*(?P<inside>[^()]+?)\s*\)|(?P<bare>[^()\s]+))\s*", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -46,13 +41,10 @@ class StateOf:
 
 def replaced(spark: Any, text: str, view: Callable[[CallRef], str]) -> str:
     """The text with the name that `view` gives instead of each call, asked in the order of the text. Raises ParseException."""
-    if not _MENTIONED.search(text):
+    if not may_have(text, FUNCTIONS):
         return text
     text = table_names.substitute(spark, text)
-    edits = [(call, view(call)) for call in table_names.calls(spark, text, FUNCTIONS)]
-    for call, name in reversed(edits):
-        text = text[: call.start] + name + text[call.stop :]
-    return text
+    return edited(text, [(call.start, call.stop, view(call)) for call in table_names.calls(spark, text, FUNCTIONS)])
 
 
 def evaluated(run: Callable[[str], Any]) -> Evaluate:
@@ -70,16 +62,33 @@ def evaluated(run: Callable[[str], Any]) -> Evaluate:
 
 def _literal(text: str) -> tuple[Any] | None:
     """What a literal means that says the same in every SQL: text without escapes, a whole number, a truth value, a map of them."""
-    text = text.strip()
-    if found := _PLAIN.fullmatch(text):
-        if found["number"]:
-            return (int(found["number"]),)
-        return (found["truth"].lower() == "true",) if found["truth"] else (text[1:-1],)
-    entries = _MAP.fullmatch(text)
-    values = [_literal(piece) for piece in _STRINGS.findall(entries["inside"])] if entries else [None]
-    if None in values or len(values) % 2:
+    found = plain_tokens(text)
+    if len(found) == 1:
+        return _plain(text, found[0])
+    if [token.upper for token in found[:1]] == ["-"] and len(found) == 2 and found[1].kind == "number":
+        number = _plain(text, found[1])
+        return None if number is None else (-number[0],)
+    return _map(text, found)
+
+
+def _plain(text: str, token: Token) -> tuple[Any] | None:
+    if token.kind == "string" and token.value == text[token.start + 1 : token.stop - 1]:
+        return (token.value,)
+    if token.kind == "number" and token.value.isdecimal() and len(token.value) < 10:
+        return (int(token.value),)
+    return (token.upper == "TRUE",) if token.upper in ("TRUE", "FALSE") else None
+
+
+def _map(text: str, found: Sequence[Token]) -> tuple[Any] | None:
+    """`map('a', 'b', …)`: strings, of which an even number is there, with commas between them."""
+    inside = found[2:-1]
+    signs = [token.upper for token in (*found[:2], *inside[1::2], *found[-1:])]
+    if signs != ["MAP", "(", *[","] * (len(inside) // 2), ")"] or len(inside) % 4 != 3:
         return None
-    flat = [found[0] for found in values if found]
+    values = [_plain(text, token) if token.kind == "string" else None for token in inside[::2]]
+    if None in values:
+        return None
+    flat = [value[0] for value in values if value is not None]
     return (dict(zip(flat[::2], flat[1::2], strict=True)),)
 
 
@@ -101,14 +110,23 @@ def state_of(call: CallRef, evaluate: Evaluate, where: Location | None) -> State
     """What a call of `cloud_files_state` asks about. Raises CF_STATE_INCORRECT_SQL_PARAMS."""
     if len(call.arguments) == 1:
         ((_, text),) = call.arguments
-        table = _TABLE.fullmatch(text)
+        table = _table(text)
         if table is not None:
-            return StateOf(table=table["inside"] or table["bare"])
+            return StateOf(table=table)
         (value,) = evaluate([text])
         if isinstance(value, str):
             return StateOf(checkpoint=value)
     what = f"{STATE} takes one argument: TABLE(name), or the path of a checkpoint"
     raise LakeletError("CF_STATE_INCORRECT_SQL_PARAMS", what, where=where)
+
+
+def _table(text: str) -> str | None:
+    """The name in `TABLE(name)` or `TABLE name`; None for anything else."""
+    found = plain_tokens(text)
+    if not found or found[0].upper != "TABLE":
+        return None
+    named = found[2:-1] if [token.upper for token in (*found[1:2], *found[-1:])] == ["(", ")"] else found[1:]
+    return text[named[0].start : named[-1].stop] if named and name_end(named, 0) == len(named) else None
 
 
 def no_event_log(where: Location | None) -> LakeletError:

@@ -19,7 +19,7 @@ from lakelet.autoloader.state.ledger import Ledger
 from lakelet.autoloader.state.offsets import is_offset, offset_of
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
-from lakelet.files.paths import place
+from lakelet.files.paths import any_path
 from lakelet.storage.root import Storage
 
 _MOMENTS = ("create_time", "discovery_time", "processed_time", "commit_time", "archive_time")
@@ -80,11 +80,11 @@ def checkpoint_states(text: str, where: Location | None) -> pa.Table:
 
     Raises CF_STATE_INVALID_CHECKPOINT_PATH.
     """
-    folder = place(text.removeprefix("file://").removeprefix("file:"))
+    folder = any_path(text.removeprefix("file://").removeprefix("file:"))
     if (folder / "ledger").is_dir():
         return _joined([_states(folder, None, "0", None)])
     match = _CHECKPOINT.fullmatch(str(folder))
-    sources = place(match["root"]) / "autoloader" / match["flow"] / match["generation"].split("-")[0] if match else folder
+    sources = any_path(match["root"]) / "autoloader" / match["flow"] / match["generation"].split("-")[0] if match else folder
     if match is None or not sources.is_dir():
         raise LakeletError(
             "CF_STATE_INVALID_CHECKPOINT_PATH",

@@ -11,7 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-_CALL = "input_file_name()"
+from lakelet.spark.catalyst import items, replaced
+
 _NATIVE = "__file_source_metadata_col"  # key of the metadata column of Spark's own file scans, for which the function works
 
 
@@ -21,7 +22,7 @@ def with_file_names(frame: DataFrame) -> DataFrame:
     Anywhere else the call stays as it is.
     """
     analyzed = frame._jdf.queryExecution().analyzed()
-    if _CALL not in analyzed.toString():
+    if analyzed.deterministic():  # the function is not, says Spark
         return frame
     spark = frame.sparkSession
     jvm: Any = spark._jvm
@@ -38,33 +39,34 @@ class _Rewriting:
         self._jvm = jvm
 
     def node(self, plan: Any) -> Any:
-        children = _items(plan.children())
+        children = items(plan.children())
         changed = [self.node(child) for child in children]
         if any(new is not old for new, old in zip(changed, children, strict=True)):
             plan = plan.withNewChildren(self._seq(changed))
-        if str(plan.nodeName()) not in ("Project", "Filter") or not any(_CALL in str(e.sql()) for e in _items(plan.expressions())):
-            return plan
-        metadata = self._metadata(plan)
+        asks = str(plan.nodeName()) in ("Project", "Filter") and not all(e.deterministic() for e in items(plan.expressions()))
+        metadata = self._metadata(plan) if asks else None
         if metadata is None:
             return plan
         if str(plan.nodeName()) == "Filter":
-            return plan.copy(self._expression(plan.condition(), metadata), plan.child())
-        return plan.copy(self._seq([self._expression(e, metadata) for e in _items(plan.projectList())]), plan.child())
+            condition = plan.condition()
+            new = self._expression(condition, metadata)
+            return plan if new is condition else plan.copy(new, plan.child())
+        before = items(plan.projectList())
+        after = [self._expression(e, metadata) for e in before]
+        same = all(new is old for new, old in zip(after, before, strict=True))
+        return plan if same else plan.copy(self._seq(after), plan.child())
 
     def _metadata(self, plan: Any) -> Any:
-        """The one `_metadata` of ours that the rows of a plan's child carry; None if there is none."""
-        carried = [*_items(plan.child().output()), *_items(plan.child().metadataOutput())]
+        """The one `_metadata` of Lakelet that the rows of a plan's child carry; None if there is none."""
+        carried = [*items(plan.child().output()), *items(plan.child().metadataOutput())]
         found = {a.exprId().id(): a for a in carried if str(a.name()) == "_metadata" and not a.metadata().contains(_NATIVE)}
         return next(iter(found.values())) if len(found) == 1 else None
 
     def _expression(self, expression: Any, metadata: Any) -> Any:
-        if str(expression.nodeName()) == "InputFileName":
-            return self._name(metadata)
-        children = _items(expression.children())
-        changed = [self._expression(child, metadata) for child in children]
-        if all(new is old for new, old in zip(changed, children, strict=True)):
-            return expression
-        return expression.withNewChildren(self._seq(changed))
+        def name(node: Any) -> Any | None:
+            return self._name(metadata) if str(node.nodeName()) == "InputFileName" else None
+
+        return expression if expression.deterministic() else replaced(self._jvm, expression, name)
 
     def _name(self, metadata: Any) -> Any:
         """`file:///x` where `_metadata.file_path` says `file:/x`; other schemes are the same in both."""
@@ -76,7 +78,3 @@ class _Rewriting:
 
     def _seq(self, items: list[Any]) -> Any:
         return self._jvm.PythonUtils.toSeq(items)
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.length())]

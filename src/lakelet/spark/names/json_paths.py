@@ -12,6 +12,8 @@ from contextvars import ContextVar
 from typing import Any
 from weakref import WeakSet
 
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
 from lakelet.base import sentences, user_code
@@ -25,7 +27,7 @@ def on_text_too(text: str, run: Callable[[str], DataFrame]) -> DataFrame:
     """Run a query; if it takes values out of JSON text by `column:path`, run it in Spark's words."""
     try:
         return run(text)
-    except Exception as problem:
+    except (PySparkException, Py4JError) as problem:  # Spark calls a path into text an internal error
         if not is_path_into_text(problem):
             raise
         return run(in_words_of_spark(text))
@@ -38,14 +40,14 @@ def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
     """
     try:
         with _converting(query in _functions):
-            return user_code.called(query)
-    except Exception as problem:
+            return user_code.call_user_code(query)
+    except Exception as problem:  # raised by the user's function, which may pass Spark's error on in one of its own
         if query in _functions or not is_path_into_text(problem):
             raise
     forget()
     _functions.add(query)
     with _converting(True):
-        return user_code.called(query)
+        return user_code.call_user_code(query)
 
 
 @contextmanager

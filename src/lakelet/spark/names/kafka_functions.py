@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.loading import option_text
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location
+from lakelet.base.text import option_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.config.named_tables import NamedTable, held, table_flag
+from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.spark.names.outside import Named, named
 
 
@@ -32,15 +32,15 @@ def open_named(spark: SparkSession, table: NamedTable, *, streaming: bool, jread
     A stream of files has the columns that the files have now. Raises TABLE_PLACE_MISSING or TABLE_PLACE_UNREADABLE.
     """
     session: Any = spark._jsparkSession
-    found = held(table, caller_location())
+    found = table_format(table, caller_location())
     reader = jreader or (session.readStream() if streaming else session.read())
-    place = table.place
+    path = table.path
     if streaming and found.format != "delta":
-        reader = reader.schema(told(session.read(), found.options).format(found.format).load(place).schema())
-        if os.path.isfile(place):  # a stream lists folders only
-            place, name = os.path.split(place)
+        reader = reader.schema(with_options(session.read(), found.options).format(found.format).load(path).schema())
+        if os.path.isfile(path):  # a stream lists folders only
+            path, name = os.path.split(path)
             reader = reader.option("pathGlobFilter", re.sub(r"([*?\[\]{}\\])", r"\\\1", name))
-    return DataFrame(told(reader, found.options).format(found.format).load(place), spark)
+    return DataFrame(with_options(reader, found.options).format(found.format).load(path), spark)
 
 
 def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bool, jreader: Any) -> DataFrame:
@@ -48,7 +48,7 @@ def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bo
     if streaming:
         raise LakeletError(
             "TABLE_NOT_KEPT",
-            f"a stream reads {name}, which the code makes anew each time it is loaded",
+            f"a stream reads {name}, which the code makes again each time it is loaded",
             where=caller_location(),
             todo=f"Make it once in a folder, and name that: {table_flag(name)}. Or read it as a batch.",
         )
@@ -56,11 +56,11 @@ def _open_made(spark: SparkSession, name: str, spark_name: str, *, streaming: bo
     return DataFrame((jreader or session.read()).table(spark_name), spark)
 
 
-def told(reader: Any, options: Mapping[str, str]) -> Any:
+def with_options(reader: Any, options: Mapping[str, str]) -> Any:
     """A JVM reader with these options."""
     for key, value in options.items():
         reader = reader.option(key, value)
     return reader
 
 
-__all__ = ["Named", "named", "open_named", "open_outside", "told"]
+__all__ = ["Named", "named", "open_named", "open_outside", "with_options"]

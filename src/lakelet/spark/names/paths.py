@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -13,18 +13,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.locations import caller_location
+from lakelet.base.names import quoted
 from lakelet.config.path_map import CLOUD_SCHEMES, is_hosted
 from lakelet.files.remote import is_set_up, scheme_of
+from lakelet.language.sql_text.tokens import edited, literal, may_have, plain_tokens
 from lakelet.spark.names.outside import active_map
 
 FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "avro", "binaryfile", "delta"})
 _SCHEMA_LOG = "cloudfiles.schemalocation"
 _SOURCE_OPTIONS = ("cloudfiles.cleansource.movedestination", _SCHEMA_LOG)
-_LOCATION = re.compile(
-    r"(?P<skip>--[^\n]*|/\*.*?\*/|`(?:[^`]|``)*`)|(?P<head>\bLOCATION\s+)(?P<quote>['\"])(?P<path>(?:(?!(?P=quote))[^\\]|\\.)*)(?P=quote)"
-    r"|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"",
-    re.IGNORECASE | re.DOTALL,
-)
 
 
 def located(path: str, *, writing: bool = False, files: bool = True) -> str:
@@ -40,13 +37,15 @@ def located_source(spec: SourceSpec) -> SourceSpec:
     """A cloudFiles source with mapped paths: its own, the folder that files are moved to, that of the schema log. Raises like `located`."""
     path = active_map().anchored(active_map().located(spec.path, readable=is_set_up, where=spec.where))
     options = {
-        k: active_map().mapped(v) if k.lower() in _SOURCE_OPTIONS else v for k, v in spec.options.items() if k not in homeless_log(spec)
+        k: active_map().mapped(v) if k.lower() in _SOURCE_OPTIONS else v
+        for k, v in spec.options.items()
+        if k not in unusable_schema_location(spec)
     }
     return replace(spec, path=path, options=options)
 
 
-def homeless_log(spec: SourceSpec) -> Mapping[str, str]:
-    """The option of a cloudFiles source that puts its schema log where nothing of this machine lies; the storage has one anyway."""
+def unusable_schema_location(spec: SourceSpec) -> Mapping[str, str]:
+    """Return a source's cloudFiles.schemaLocation if this machine cannot write there; the schema log is in the storage then."""
     given = {k: v for k, v in spec.options.items() if k.lower() == _SCHEMA_LOG and active_map().entry(v) is None}
     return {k: v for k, v in given.items() if is_hosted(v) or ((scheme := scheme_of(v)) in CLOUD_SCHEMES and not is_set_up(scheme or ""))}
 
@@ -56,7 +55,7 @@ def located_relation(parts: Sequence[str]) -> str | None:
     if len(parts) != 2 or parts[0].lower() not in FILE_FORMATS:
         return None
     path = located(parts[1])
-    return None if path == parts[1] else f"{parts[0]}.`{path.replace('`', '``')}`"
+    return None if path == parts[1] else f"{parts[0]}.{quoted(path)}"
 
 
 def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool, jreader: Any) -> DataFrame | None:
@@ -74,13 +73,14 @@ def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool,
 def located_locations(text: str) -> str:
     """SQL text in which `LOCATION '…'` is the path that is meant here. Raises PATH_NOT_MAPPED."""
 
-    def place(found: re.Match[str]) -> str:
-        if found["head"] is None:
-            return found[0]
-        path = located(found["path"], writing=True)
-        return found["head"] + found["quote"] + path.replace(found["quote"], "\\" + found["quote"]) + found["quote"]
-
-    return _LOCATION.sub(place, text)
+    if not may_have(text, ("LOCATION",)):
+        return text
+    edits = []
+    for word, path in pairwise(plain_tokens(text)):
+        if word.upper == "LOCATION" and path.kind == "string":
+            place = located(path.value, writing=True)
+            edits += [(path.start, path.stop, literal(place))] if place != path.value else []
+    return edited(text, edits)
 
 
 def _spark_reads(scheme: str) -> bool:

@@ -29,7 +29,7 @@ from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names import json_paths, named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.input_file_name import with_file_names
-from lakelet.spark.names.paths import homeless_log, located_source
+from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.storage.delta.table_spec import CHANGE_FEED
 
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
@@ -54,7 +54,7 @@ class Watch:
 class TableReader(ABC):
     """Answers the reads of one call of one dataset's function; remembers what was read.
 
-    Sub-classes say what a table is: a stand-in with the right columns (analysis), or the stored one (run).
+    Sub-classes say what a table is: a placeholder with the right columns (analysis), or the stored one (run).
     """
 
     spark: SparkSession
@@ -124,6 +124,16 @@ class TableReader(ABC):
     def table(self, name: str, *, streaming: bool) -> DataFrame:
         """The source of a change flow, or what `dlt.read` names: of the pipeline, of the storage, or whatever Spark knows."""
         return self.spark.readStream.table(name) if streaming else self.spark.read.table(name)
+
+    def batch_or_stream(self, name: str) -> DataFrame:
+        """The source of a change flow that runs once (CD-13): a view as it is, a stream or a batch; of a table, the rows of now."""
+        dataset = self.catalog.dataset(parts_of(name))
+        if dataset is None or dataset.kind is not Kind.VIEW:
+            return self.table(name, streaming=False)
+        with self.resolving(dataset):
+            frame = self.look_through(dataset)
+        self.noted(dataset, streaming=frame.isStreaming)
+        return self.aliased(frame, dataset.name.name)
 
     def _named(self, text: str, *, streaming: bool) -> DataFrame:
         dataset = self.catalog.dataset(parts_of(text))
@@ -263,7 +273,7 @@ class TableReader(ABC):
 
     def placed(self, spec: SourceSpec) -> SourceSpec:
         """The source with the paths that are meant on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
-        for option, place in homeless_log(spec).items():
+        for option, place in unusable_schema_location(spec).items():
             text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
             self.notices.append(Notice(text, spec.where or caller_location()))
         return located_source(spec)

@@ -6,7 +6,6 @@ Spark sees temporary views: of each table that the text names, and of each call 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,8 +16,10 @@ from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.batch import open_files, read_files
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
+from lakelet.base.names import all_quoted
 from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import table_names
+from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
@@ -28,9 +29,9 @@ from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
 
-_HARMLESS = re.compile(r"(\s|--[^\n]*\n|/\*.*?\*/)*(SET|SHOW|DESC|DESCRIBE|EXPLAIN)\b", re.IGNORECASE | re.DOTALL)
+_HARMLESS = ("SET", "SHOW", "DESC", "DESCRIBE", "EXPLAIN")
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
-_HIDDEN = re.compile(r"\b(_metadata|input_file_name)\b", re.IGNORECASE)
+_HIDDEN = ("_metadata", "input_file_name")
 
 
 class SqlText:
@@ -53,11 +54,11 @@ class SqlText:
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
         try:
-            if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not _HARMLESS.match(text):
+            if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)
             text = file_functions.replaced(self._spark, text, self._view_of_files)
             rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
-            hidden = self._files and _HIDDEN.search(text)
+            hidden = self._files and may_have(text, _HIDDEN)
             call = self._with_hidden if hidden else self._run
             return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
         except AnalysisException as problem:
@@ -188,7 +189,7 @@ class QueryReader(TableReader):
 
 
 def _name(parts: Sequence[str]) -> str:
-    return ".".join(map(table_names.quoted, parts))
+    return all_quoted(parts)
 
 
 def _streamed_folder(ref: table_names.RelationRef) -> str | None:

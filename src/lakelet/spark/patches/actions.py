@@ -23,7 +23,7 @@ _working = threading.local()
 
 @runtime_checkable
 class Watching(Protocol):
-    """A reader that is told of actions."""
+    """A reader that is notified of actions."""
 
     def acted(self, action: str, frame: DataFrame, where: Location) -> None:
         """`action` is about to be done on `frame`. May raise."""

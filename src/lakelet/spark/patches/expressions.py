@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.base import PySparkException
+
 from lakelet.base.patching import Patch, without_context
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.spark.names.json_paths import converts, is_path_into_text, item_in_words_of_spark
@@ -21,7 +24,7 @@ def _select(original: Any) -> Any:
     def select(self: Any, *expr: Any) -> Any:
         try:
             return original(self, *expr)
-        except Exception as problem:
+        except (PySparkException, Py4JError) as problem:  # Spark calls a path into text an internal error
             if not is_path_into_text(problem):
                 raise
             given = expr[0] if len(expr) == 1 and isinstance(expr[0], list) else expr
@@ -34,7 +37,7 @@ def _filter(original: Any) -> Any:
     def filtered(self: Any, condition: Any) -> Any:
         try:
             return original(self, condition)
-        except Exception as problem:
+        except (PySparkException, Py4JError) as problem:  # Spark calls a path into text an internal error
             if not isinstance(condition, str) or not is_path_into_text(problem):
                 raise
             return original(self, in_words_of_spark(condition))

@@ -1,15 +1,14 @@
 """Tables that code makes and fills by name outside of dataset functions: `CREATE TABLE a.b.c`, `INSERT INTO`, `saveAsTable`.
 
 Source files are loaded by every command, also by those that write nothing. So the tables that they make live as long as one load, in
-Spark's own catalog under a schema of ours, whatever their catalog is called; the code makes them again next time (docs/decisions/0016). A
-name that the user gave a path (`--table`) is that path instead.
+Spark's own catalog under a schema of Lakelet's, whatever their catalog is called; the code makes them again next time
+(docs/decisions/0016). A name that the user gave a path (`--table`) is that path instead.
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
@@ -17,35 +16,22 @@ from typing import Any
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.autoloader.loading import remembering, said_to
+from lakelet.autoloader.loading import capturing, reader_arguments
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
-from lakelet.base.names import TableName, split_name
+from lakelet.base.names import TableName, all_quoted, quoted, split_name
 from lakelet.base.patching import Patch, without_context
-from lakelet.config.named_tables import NamedTable, held, table_flag
+from lakelet.config.named_tables import NamedTable, table_flag, table_format
 from lakelet.language.registry import active_reader, active_registry
-from lakelet.language.sql_text import table_names
-from lakelet.language.sql_text.table_names import quoted
-from lakelet.spark.names.named_tables import named, open_outside, told
+from lakelet.language.sql_text import commands, table_names
+from lakelet.language.sql_text.commands import Command
+from lakelet.language.sql_text.tokens import edited
+from lakelet.spark.names.named_tables import named, open_outside, with_options
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations, located_relation
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
 
 _numbers = itertools.count()
-_GAP = r"(?:\s|--[^\n]*\n|/\*.*?\*/)*"
-_NAME = r"(?:`(?:[^`]|``)+`|\w+)(?:\s*\.\s*(?:`(?:[^`]|``)+`|\w+))*"
-_VERB = r"""
-    CREATE \s+ (?:OR \s+ REPLACE \s+)? (?:EXTERNAL \s+)? TABLE (?:\s+ IF \s+ NOT \s+ EXISTS)? | REPLACE \s+ TABLE
-    | INSERT \s+ (?:INTO|OVERWRITE) (?:\s+ TABLE)? | MERGE (?:\s+ WITH \s+ SCHEMA \s+ EVOLUTION)? \s+ INTO | UPDATE | DELETE \s+ FROM
-    | TRUNCATE \s+ TABLE | DROP \s+ TABLE (?:\s+ IF \s+ EXISTS)? | ALTER \s+ TABLE | COMMENT \s+ ON \s+ TABLE | OPTIMIZE | VACUUM
-    | ANALYZE \s+ TABLE | REFRESH \s+ TABLE | SHOW \s+ (?:COLUMNS \s+ (?:IN|FROM) | CREATE \s+ TABLE | TBLPROPERTIES)
-    | DESC(?:RIBE)? (?:\s+ TABLE)? (?:\s+ (?:EXTENDED|FORMATTED|DETAIL|HISTORY))?
-"""
-_COMMAND = re.compile(rf"{_GAP}(?P<verb>{_VERB})\s+(?P<name>{_NAME})", re.IGNORECASE | re.DOTALL | re.VERBOSE)
-_CONTAINER = re.compile(rf"{_GAP}CREATE\s+(?P<kind>CATALOG|SCHEMA|DATABASE|VOLUME)\b", re.IGNORECASE | re.DOTALL)
-_USE = re.compile(rf"{_GAP}USE\s+(?:(?P<kind>CATALOG|SCHEMA|DATABASE)\s+)?(?P<name>{_NAME})\s*;?\s*", re.IGNORECASE | re.DOTALL)
-_VIEW = re.compile(rf"{_GAP}CREATE\b.*?\bVIEW\b", re.IGNORECASE | re.DOTALL)
-
 Args = Mapping[str, Any] | None
 """Values of the named parameters of a SQL text."""
 
@@ -63,14 +49,13 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
 
     Raises TABLE_NOT_KEPT, NOT_SUPPORTED_YET (for `USE` of another catalog or schema), and what opening a table or path raises.
     """
-    if (container := _CONTAINER.match(text)) is not None:
-        kind = container["kind"].upper()
+    if (kind := commands.container(text)) is not None:
         _note(f"CREATE {kind} has no effect here: " + _CONTAINERS.get(kind, "tables may have any catalog and schema"))
         return run("SELECT 1 AS none WHERE false")
-    if (use := _USE.fullmatch(text)) is not None:
-        _check_use(use["kind"] or "", use["name"])
+    if (use := commands.use(text)) is not None:
+        _check_use(*use)
         return run("SELECT 1 AS none WHERE false")
-    command = _COMMAND.match(text)
+    command = commands.command(text)
     if command is None and not named() and "`" not in text:
         return run(text)
     try:
@@ -93,9 +78,9 @@ def _note(text: str) -> None:
 def _check_use(kind: str, name: str) -> None:
     """Raise NOT_SUPPORTED_YET if `USE` names other than the pipeline's own catalog and schema."""
     own, parts = named().namespace, split_name(name)
-    same = [own.catalog] if kind.upper() == "CATALOG" else [own.catalog, own.schema][-len(parts) :]
+    same = [own.catalog] if kind == "CATALOG" else [own.catalog, own.schema][-len(parts) :]
     if [part.lower() for part in parts] != [part.lower() for part in same]:
-        flag = f"--catalog {parts[0]}" if kind.upper() == "CATALOG" else f"--schema {parts[-1]}"
+        flag = f"--catalog {parts[0]}" if kind == "CATALOG" else f"--schema {parts[-1]}"
         raise LakeletError(
             "NOT_SUPPORTED_YET",
             f"USE {name} in spark.sql is not supported: the session's names are completed by {own.catalog}.{own.schema}",
@@ -104,35 +89,30 @@ def _check_use(kind: str, name: str) -> None:
         )
 
 
-def _commanded(spark: SparkSession, text: str, command: re.Match[str], run: Callable[[str], DataFrame], args: Args) -> DataFrame:
-    verb = " ".join(command["verb"].upper().split())
-    creating = verb.startswith(("CREATE", "REPLACE"))
-    name = _resolved(command["name"])
+def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
+    name = _resolved(command.name)
     table = named().by_key(name.key) if name else None
-    if table is not None and verb.endswith("IF NOT EXISTS") and _exists(table):
+    if table is not None and command.verb.endswith("IF NOT EXISTS") and _exists(table):
         return run("SELECT 1 AS none WHERE false")
     known = set(named().made)
     try:
         result = _with_views(spark, with_target(text, lambda written, new: target_of(spark, written, creating=new), command), run, args)
-    except Exception:
+    except Exception:  # what the statement would have made is forgotten
         named().made = {key: made for key, made in named().made.items() if key in known}
         raise
     if name is not None and table is None:
-        if creating:
-            _note(f"the table {command['name']} lives as long as this command; {table_flag(command['name'])} makes it last")
-        elif verb.startswith("DROP"):
+        if command.creates:
+            _note(f"the table {command.name} lives as long as this command; {table_flag(command.name)} makes it last")
+        elif command.verb.startswith("DROP"):
             named().made.pop(name.key, None)
     return result
 
 
-def with_target(text: str, target: Target, command: re.Match[str] | None = None) -> str:
+def with_target(text: str, target: Target, command: Command | None = None) -> str:
     """SQL text with the table that its command writes to in the words of Spark; a text that is no such command comes back unchanged."""
-    command = command or _COMMAND.match(text)
-    if command is None:
-        return text
-    creating = command["verb"].upper().startswith(("CREATE", "REPLACE"))
-    new = target(command["name"], creating)
-    return text if new is None else text[: command.start("name")] + new + text[command.end("name") :]
+    command = command or commands.command(text)
+    new = target(command.name, command.creates) if command is not None else None
+    return text if command is None or new is None else edited(text, [(command.start, command.stop, new)])
 
 
 def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
@@ -140,13 +120,13 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     views: dict[tuple[object, ...], str] = {}
 
     def replacement(ref: table_names.RelationRef) -> str | None:
-        name = ".".join(quoted(part) for part in ref.parts)
+        name = all_quoted(ref.parts)
         if named().key_of(name) not in named():
             return located_relation(ref.parts)
         key = (name.lower(), ref.streaming, *sorted(ref.options.items()))
         if key not in views:
             session: Any = spark._jsparkSession
-            reader = told(session.readStream() if ref.streaming else session.read(), ref.options)
+            reader = with_options(session.readStream() if ref.streaming else session.read(), ref.options)
             frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
             views[key] = f"__lakelet_outside_{next(_numbers)}"
             frame._jdf.createOrReplaceTempView(views[key])
@@ -156,7 +136,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     try:
         return run(rewritten)
     finally:
-        if not _VIEW.match(text):  # the text of a view is read again when the view is
+        if not commands.makes_view(text):  # the text of a view is read again when the view is
             for view in views.values():
                 spark._jsparkSession.catalog().dropTempView(view)
 
@@ -177,7 +157,7 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
         return None
     table = named().by_key(full.key)
     if table is not None:
-        return f"delta.{quoted(place_to_write(table))}"
+        return f"delta.{quoted(path_to_write(table))}"
     made = named().made
     if full.key not in made and creating:
         schema = named().schema_of(full)
@@ -186,21 +166,21 @@ def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     return made.get(full.key)
 
 
-def place_to_write(table: NamedTable) -> str:
-    """The path of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
-    if _exists(table) and held(table, caller_location()).format != "delta":
+def path_to_write(table: NamedTable) -> str:
+    """Return the path of a named table that rows are written to. Raises TARGET_KIND if it holds anything but Delta."""
+    if _exists(table) and table_format(table, caller_location()).format != "delta":
         raise LakeletError(
             "TARGET_KIND",
-            f"the table {table.given} lies at {table.place}, which is no Delta table; it can only be read",
+            f"the table {table.given} lies at {table.path}, which is no Delta table; it can only be read",
             where=caller_location(),
             todo=f"Name a folder with a Delta table, or one that does not exist yet: {table_flag(table.given)}",
         )
-    return table.place
+    return table.path
 
 
 def _exists(table: NamedTable) -> bool:
     try:
-        held(table)
+        table_format(table)
     except LakeletError as problem:
         return problem.code != "TABLE_PLACE_MISSING"
     return True
@@ -229,7 +209,7 @@ def _written(spark: SparkSession, name: object, *, creating: bool) -> str | None
     found, own = catalog.find(split_name(name)), catalog.dataset(split_name(name))
     table = named().by_key(found.key) if found else None
     if table is not None:
-        return f"delta.{quoted(place_to_write(table))}"
+        return f"delta.{quoted(path_to_write(table))}"
     path = catalog.other_tables.get(found.key) if found and own is None else None
     return None if path is None else f"delta.{quoted(path)}"
 
@@ -240,7 +220,7 @@ def _save_as_table(original: Any) -> Any:
         if target is None or target.startswith("spark_catalog."):
             original(self, target or name, format, mode, partitionBy, **options)
             return
-        asked = format or said_to(self).get("format") or "delta"
+        asked = format or reader_arguments(self).get("format") or "delta"
         self.mode(mode).format(asked).options(**options)
         if partitionBy is not None:
             self.partitionBy(partitionBy)
@@ -272,7 +252,7 @@ def _for_name(original: Any) -> Any:
 _WHY = "tables of the pipeline and from outside (--table) are written to by their names"
 
 TABLES: tuple[Patch, ...] = (
-    Patch(owners.BATCH_WRITER, "format", without_context(remembering("format")), "saveAsTable has to know it", "1.4.0"),
+    Patch(owners.BATCH_WRITER, "format", without_context(capturing("format")), "saveAsTable has to know it", "1.4.0"),
     Patch(owners.BATCH_WRITER, "saveAsTable", without_context(_save_as_table), _WHY, "1.4.0"),
     Patch(owners.FRAME, "writeTo", without_context(functools.partial(_by_name, creating=True)), _WHY, "3.1.0"),
     Patch(owners.BATCH_WRITER, "insertInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "1.4.0"),

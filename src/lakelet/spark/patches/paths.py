@@ -13,7 +13,7 @@ from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from lakelet.autoloader.loading import FORMAT as CLOUD_FILES
-from lakelet.autoloader.loading import said_to
+from lakelet.autoloader.loading import reader_arguments
 from lakelet.base.patching import Patch, without_context
 from lakelet.spark.names.outside import active_map
 from lakelet.spark.names.paths import FILE_FORMATS, located
@@ -42,7 +42,7 @@ def _path_argument(
 def _reading(original: Any) -> Any:
     def read(self: Any, *args: Any, **kwargs: Any) -> Any:
         given = kwargs.get("format") or (args[1] if len(args) > 1 and original.__name__ == "load" else None)
-        format = str(given or said_to(self).get("format") or "").lower()
+        format = str(given or reader_arguments(self).get("format") or "").lower()
         if original.__name__ == "load" and format == CLOUD_FILES:
             return original(self, *args, **kwargs)
         if original.__name__ == "parquet":  # any number of paths
@@ -57,7 +57,7 @@ def _reading(original: Any) -> Any:
 
 def _check_option(reader: Any) -> None:
     """Raise for the option `path` of a stream that is no cloudFiles what was left open when it was set."""
-    for key, value in said_to(reader).get("options", {}).items():
+    for key, value in reader_arguments(reader).get("options", {}).items():
         if key.lower() == "path":
             located(value, files=False)
 

@@ -14,9 +14,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.sql_formatter import SQLStringFormatter
 
-from lakelet.autoloader.loading import given_options, pop_path, remembering, said_to, struct_of
+from lakelet.autoloader.loading import capturing, given_options, pop_path, reader_arguments, struct_of
 from lakelet.autoloader.options import batch_usage
 from lakelet.base.locations import caller_location
+from lakelet.base.names import quoted
 from lakelet.base.patching import Patch, without_context
 from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import table_names
@@ -50,7 +51,7 @@ def _table(
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
-            asked = said_to(self).get("options", {})
+            asked = reader_arguments(self).get("options", {})
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
             return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked)
 
@@ -77,7 +78,7 @@ def _sql(original: Any) -> Any:
 
 def _table_exists(original: Any) -> Any:
     def exists(self: Any, tableName: str, dbName: str | None = None) -> bool:
-        name = tableName if dbName is None else f"{table_names.quoted(dbName)}.{table_names.quoted(tableName)}"
+        name = tableName if dbName is None else f"{quoted(dbName)}.{quoted(tableName)}"
         reader = active_reader()
         catalog = reader.catalog if isinstance(reader, QueryReader) else None
         found = catalog.find(parts_of(name)) if catalog else None
@@ -107,7 +108,7 @@ def _stop(name: str) -> Callable[[Any], Any]:
 
 def _stream_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        reader, said = active_reader(), said_to(self)
+        reader, said = active_reader(), reader_arguments(self)
         wanted = format or said.get("format")
         if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
             frame: DataFrame = original(self, path, format, schema, **options)
@@ -121,7 +122,7 @@ def _stream_load(original: Any) -> Any:
 
 def _batch_load(original: Any) -> Any:
     def load(self: Any, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:
-        if str(format or said_to(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
+        if str(format or reader_arguments(self).get("format")).lower() == "cloudfiles" and isinstance(active_reader(), QueryReader):
             error = batch_usage()
             error.where = caller_location()
             raise error
@@ -137,7 +138,7 @@ def _session_table(original: Any) -> Any:
 
 def _remembered(owner: str, names: Mapping[str, str]) -> list[Patch]:
     why = "pyspark hands it to Java and forgets it; `load` and `table` have to know it"
-    return [Patch(owner, name, without_context(remembering(name)), why, since) for name, since in names.items()]
+    return [Patch(owner, name, without_context(capturing(name)), why, since) for name, since in names.items()]
 
 
 _NAMED = "a name means a dataset of the pipeline or a table from outside first"

@@ -5,7 +5,7 @@ A table whose columns are inferred gets the property by itself when the first su
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
-from lakelet.language.model import Dataset, Flow
+from lakelet.language.model import Dataset
 from lakelet.storage.delta import schemas
 
 if TYPE_CHECKING:
@@ -55,10 +55,9 @@ def odd_names(data_type: T.DataType, path: str = "") -> Iterator[str]:
         yield from odd_names(data_type.valueType, path)
 
 
-def automatic(dataset: Dataset, flows: Iterable[Flow]) -> bool:
+def automatic(dataset: Dataset) -> bool:
     """Whether the dataset's table gets column mapping by itself: its columns are inferred, and it declares no mode."""
-    inferred = dataset.schema is None and dataset.sink is None and mode(dataset.table_properties) is None
-    return inferred and not any(flow.changes is not None for flow in flows)
+    return dataset.schema is None and dataset.sink is None and mode(dataset.table_properties) is None
 
 
 def completed(schema: T.StructType, properties: Mapping[str, str]) -> dict[str, str]:
@@ -101,6 +100,14 @@ def switches(transaction: Transaction, spec: TableSpec) -> bool:
     return is_mapped(spec.properties or {}) and not is_mapped(transaction.properties)
 
 
+def kept(transaction: Transaction, spec: TableSpec) -> TableSpec:
+    """`spec` with the mode that the stored table has, where it declares none: a table keeps its column mapping."""
+    stored, properties = transaction.properties, spec.properties or {}
+    if mode(properties) is not None or not is_mapped(stored):
+        return spec
+    return replace(spec, properties={**properties, MODE: str(mode(stored))})
+
+
 def keeping(stored: T.StructType, wanted: T.StructType) -> T.StructType:
     """The columns `wanted` with the ids and names in files that a table with the columns `stored` has for those it keeps.
 
@@ -129,7 +136,7 @@ def _kept_type(stored: T.DataType, wanted: T.DataType) -> T.DataType:
     return wanted
 
 
-def prepared(transaction: Transaction, spec: TableSpec) -> Transaction:
+def prepared(transaction: Transaction, spec: TableSpec, *, failpoint: str = "table.prepared") -> Transaction:
     """Give a stored table the properties of `spec` that must be there before its columns change, in a commit of their own.
 
     Delta notes the types of older files only in tables that have type widening already, and switches column mapping on only while the
@@ -143,5 +150,5 @@ def prepared(transaction: Transaction, spec: TableSpec) -> Transaction:
         return transaction
     transaction.describe(replace(transaction.spec(), properties=missing), replace=False)
     transaction.commit([], user_metadata={})
-    reached("table.prepared")
+    reached(failpoint)
     return type(transaction)(transaction.spark, transaction.path)

@@ -1,4 +1,4 @@
-"""What a pipeline declared about a table, kept with the table: so that what is declared no more goes, and nothing else (TP-1 to TP-4).
+"""The record of what a pipeline declared about a table, stored with it: only what is no longer declared is removed (TP-1 to TP-4).
 
 Works on schemas and mappings; needs no session.
 """
@@ -135,9 +135,24 @@ def _dotted(path: Path) -> str:
     return ".".join(part.replace("\\", "\\\\").replace(".", "\\.") for part in path).lower()
 
 
+def unenforceable(schema: T.DataType, above: str = "", *, inside: bool = False) -> Iterator[str]:
+    """Dotted paths of the fields that are NOT NULL inside of arrays and maps, where Delta enforces nothing (TP-23)."""
+    if isinstance(schema, T.StructType):
+        for found in schema.fields:
+            path = f"{above}.{found.name}" if above else found.name
+            if inside and not found.nullable:
+                yield path
+            yield from unenforceable(found.dataType, path, inside=inside)
+    elif isinstance(schema, T.ArrayType):
+        yield from unenforceable(schema.elementType, f"{above}.element", inside=True)
+    elif isinstance(schema, T.MapType):
+        yield from unenforceable(schema.keyType, f"{above}.key", inside=True)
+        yield from unenforceable(schema.valueType, f"{above}.value", inside=True)
+
+
 def paths(schema: T.StructType, names: Sequence[str]) -> list[Path]:
     """The paths in `schema` that a record names."""
     return [path for path, _ in _fields(schema) if _dotted(path) in names]
 
 
-__all__ = ["RECORD", "Declared", "comment", "commented", "paths", "properties", "required", "tightened"]
+__all__ = ["RECORD", "Declared", "comment", "commented", "paths", "properties", "required", "tightened", "unenforceable"]

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.names import quoted
 from lakelet.storage.delta import declared
 from lakelet.storage.delta.transaction import Transaction
 
@@ -17,7 +18,7 @@ CODE = "NOT_NULL_VIOLATED"
 
 def is_missing(path: declared.Path) -> Column:
     """Whether a row has no value at a path; a field of a struct that is NULL itself is not missed."""
-    found = F.col("`" + path[0].replace("`", "``") + "`")
+    found = F.col(quoted(path[0]))
     condition = F.lit(True)
     for name in path[1:]:
         condition, found = condition & found.isNotNull(), found.getField(name)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.names import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -202,19 +202,19 @@ def outgrown_error(declared: T.StructType, found: T.StructType, *, dataset: str,
     )
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One output column: its name in the table, and the type to cast to if the query's differs."""
+def aligned(rows: DataFrame, schema: T.StructType) -> DataFrame:
+    """The rows with the table's spelling and types, by name at every depth; top-level columns that the rows lack are left out."""
+    from pyspark.sql import functions as F
 
-    name: str
-    cast: T.DataType | None
-
-
-def fit(table: T.StructType, query: T.StructType) -> list[Fit]:
-    """How a query is written into `table`: by name, cast where needed; columns it lacks are left out and read as NULL."""
-    by_name = {f.name.lower(): f for f in query.fields}
-    found = ((field, by_name.get(field.name.lower())) for field in table.fields)
-    return [Fit(field.name, None if _same_leaves(field.dataType, other.dataType) else field.dataType) for field, other in found if other]
+    by_name = {f.name.lower(): f for f in rows.schema.fields}
+    columns = []
+    for field in schema.fields:
+        own = by_name.get(field.name.lower())
+        if own is not None:
+            column = F.col(quoted(own.name))
+            same = _same_leaves(field.dataType, own.dataType)
+            columns.append((column if same else fitted(column, own.dataType, field.dataType)).alias(field.name))
+    return rows.select(*columns)
 
 
 def _same_leaves(stored: T.DataType, incoming: T.DataType) -> bool:
@@ -241,7 +241,7 @@ def fitted_field(rows: DataFrame, field: T.StructField) -> Column:
     found = next((f for f in rows.schema.fields if f.name.lower() == field.name.lower()), None)
     if found is None:
         return F.lit(None).cast(field.dataType).alias(field.name)
-    column: Column = fitted(F.col(f"`{found.name.replace('`', '``')}`"), found.dataType, field.dataType)
+    column: Column = fitted(F.col(quoted(found.name)), found.dataType, field.dataType)
     return column.alias(field.name)
 
 

@@ -1,6 +1,6 @@
 """Delta tables: reading their logs without Spark, and writing them in one transaction.
 
-A flow's write, the counts measured while writing, and the mark that the micro-batch is done are **one** Delta commit: the files, a
+A flow's write, the counts measured while writing, and the txn of the micro-batch are **one** Delta commit: the files, a
 `SetTransaction` action, and the counts as JSON in the commit's user metadata. So counts can neither be lost nor doubled, whatever line
 the process dies at (docs/decisions/0002-one-commit.md).
 """
@@ -15,16 +15,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.failpoints import reached
 from lakelet.config import delta_properties
 from lakelet.config.properties import look_up
-from lakelet.files.paths import Place, names_in
+from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
-from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.delta.transaction import Transaction, Txn
 
 # ------------------------------------------------------------------------------------------------------------ reading
 
@@ -48,7 +48,7 @@ class Commit:
 class TableLog:
     """The `_delta_log` of one table, read file by file and kept; safe to share between threads."""
 
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = path
         self._commits: dict[int, Commit | None] = {}
         self._lock = threading.Lock()
@@ -133,7 +133,7 @@ def _parse_commit(version: int, text: str) -> Commit:
 # ------------------------------------------------------------------------------------------------------------ writing
 
 
-def stored_schema(spark: SparkSession, path: Place) -> T.StructType:
+def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
     """Columns of the table as stored now."""
     return Transaction(spark, path).schema
 
@@ -178,22 +178,13 @@ _locks: dict[str, TableLock] = {}
 _locks_guard = threading.Lock()
 
 
-def lock_of(path: Place) -> TableLock:
+def lock_of(path: AnyPath) -> TableLock:
     """The one lock of a table."""
     with _locks_guard:
         return _locks.setdefault(str(path), TableLock())
 
 
-def aligned(rows: DataFrame, schema: T.StructType) -> DataFrame:
-    """The rows with the table's spelling and types; columns the rows lack are left out."""
-    fits = schemas.fit(schema, rows.schema)
-    quoted = [F.col(f"`{f.name.replace('`', '``')}`") for f in fits]
-    return rows.select(
-        *(c.cast(f.cast).alias(f.name) if f.cast is not None else c.alias(f.name) for c, f in zip(quoted, fits, strict=True))
-    )
-
-
-def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> bool:
+def create_if_absent(spark: SparkSession, path: AnyPath, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> bool:
     """Make an empty table, unless there is one that belongs to the same reset epoch. Whether it got column mapping with it."""
     with lock_of(path).alone():
         exists = TableLog(path).version() >= 0
@@ -211,7 +202,7 @@ def create_if_absent(spark: SparkSession, path: Place, spec: TableSpec, *, user_
         return mapped
 
 
-def _made_before(spark: SparkSession, path: Place, spec: TableSpec) -> bool:
+def _made_before(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
     """Make a table that its first rows cannot make in their commit; whether it got column mapping with it.
 
     Clustering is set up by Delta's builder, and Delta refuses rows in the commit that gives columns to a mapped table with a change feed.
@@ -222,12 +213,13 @@ def _made_before(spark: SparkSession, path: Place, spec: TableSpec) -> bool:
     return apart and TableLog(path).version() < 0 and create_if_absent(spark, path, spec, user_metadata={})
 
 
-def _create_clustered(spark: SparkSession, path: Place, spec: TableSpec) -> None:
+def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> None:
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
 
     builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*spec.cluster_by)
-    for key, value in (spec.properties or {}).items():
+    record = spec.declared.record() if spec.declared is not None else {}
+    for key, value in {**(spec.properties or {}), **record}.items():
         if delta_properties.passes_commands(key):
             builder = builder.property(key, value)
     if spec.comment:
@@ -244,28 +236,28 @@ def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """Result of one write. `mapped`: the table got column mapping with it.
+    """Result of one write, and what was found out meanwhile. `mapped`: the table got column mapping with it.
 
     `version`: that of the commit. Where nothing had to be committed, None from `append` and the version that was read from `overwrite`.
     """
 
     version: int | None
-    files: int
+    metrics: BatchMetrics
     mapped: bool = False
 
 
-Measure = Callable[[], tuple[Mapping[str, Any], bool]]
-"""Called after the files are written and before the commit: what to keep in the commit, and whether there is anything to commit.
+Measure = Callable[[], BatchMetrics]
+"""Called after the files are written and before the commit: what to keep in the commit, and whether that is worth one without rows.
 May raise to refuse the rows; then nothing becomes visible."""
 
 
 def append(
     spark: SparkSession,
-    path: Place,
+    path: AnyPath,
     rows: DataFrame,
     spec: TableSpec,
     *,
-    app: tuple[str, int],
+    txn: Txn,
     measure: Measure,
     replayed: bool,
     whole: bool = False,
@@ -278,12 +270,12 @@ def append(
     made = _made_before(spark, path, spec)
     with lock_of(path).shared():
         transaction = Transaction(spark, path)
-        if replayed and transaction.read_version >= 0 and transaction.done(*app):
+        if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None
         outdated = transaction.outdated(spec)
         wanted = spec if outdated else _merged(transaction, spec)
         if not outdated and transaction.described(wanted, replace=False):
-            written = _append(transaction, rows, wanted, app, measure, truncate=whole)
+            written = _append(transaction, rows, wanted, txn, measure, truncate=whole)
             return replace(written, mapped=made and written.version is not None)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
@@ -294,11 +286,11 @@ def append(
         if not (truncate or whole):
             required.check_stored(transaction, wanted.schema)
         transaction.describe(wanted, replace=truncate)
-        written = _append(transaction, rows, wanted, app, measure, truncate=truncate or whole)
+        written = _append(transaction, rows, wanted, txn, measure, truncate=truncate or whole)
         return replace(written, mapped=mapped and written.version is not None)
 
 
-def redescribe(spark: SparkSession, path: Place, spec: TableSpec) -> bool:
+def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
     """Give a stored table what is declared about it, in one commit that leaves its rows and columns; whether it is described like that now.
 
     False for a table that is not there, or whose rows are to be replaced first. Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
@@ -332,21 +324,19 @@ def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     return replace(spec, schema=declared.required(merged, transaction.declared, spec.declared))
 
 
-def _append(
-    transaction: Transaction, rows: DataFrame, spec: TableSpec, app: tuple[str, int], measure: Measure, *, truncate: bool = False
-) -> Written:
+def _append(transaction: Transaction, rows: DataFrame, spec: TableSpec, txn: Txn, measure: Measure, *, truncate: bool = False) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
-    files = transaction.write(aligned(rows, spec.schema))
+    files = transaction.write(schemas.aligned(rows, spec.schema))
     reached("batch.files_written")
-    kept, anything = measure()
-    if not anything and not files and not truncate:
-        return Written(None, 0)
-    version = transaction.commit([*removed, *files], user_metadata=kept, app=app, replace=truncate)
+    metrics = measure()
+    if not metrics.worth_a_commit and not files and not truncate:
+        return Written(None, metrics)
+    version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), txn=txn, replace=truncate)
     reached("batch.committed")
-    return Written(version, len(files))
+    return Written(version, metrics)
 
 
-def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec, *, measure: Measure, streamed: bool = False) -> Written:
+def overwrite(spark: SparkSession, path: AnyPath, rows: DataFrame, spec: TableSpec, *, measure: Measure, streamed: bool = False) -> Written:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
     `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
@@ -361,9 +351,10 @@ def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec
         keeps = streamed and growth.can_grow(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
-        files = transaction.write(aligned(rows, spec.schema))
+        files = transaction.write(schemas.aligned(rows, spec.schema))
         reached("view.files_written")
-        kept, _ = measure()
+        metrics = measure()
+        kept = metrics.user_metadata()
         added = growth.lacks(transaction, files) if keeps else None
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
@@ -372,4 +363,4 @@ def overwrite(spark: SparkSession, path: Place, rows: DataFrame, spec: TableSpec
             version = transaction.commit(added, user_metadata=kept) if added or not same else transaction.read_version
             transaction.discard(files)
         reached("view.committed")
-        return Written(version, len(files), mapped)
+        return Written(version, metrics, mapped)

@@ -7,22 +7,29 @@ import json
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 
 
+class Txn(NamedTuple):
+    """Delta's transaction identifier of a micro-batch: `app_id` names a flow and its checkpoint, `version` is the batch's number."""
+
+    app_id: str
+    version: int
+
+
 class Transaction:
     """One Delta transaction on the table at `path`. Delta's own classes do the work; this only calls them."""
 
-    def __init__(self, spark: SparkSession, path: Place) -> None:
+    def __init__(self, spark: SparkSession, path: AnyPath) -> None:
         self.spark = spark
         jvm: Any = spark._jvm
         self._jvm = jvm
@@ -64,9 +71,9 @@ class Transaction:
         found = _mapping(self._txn.metadata().configuration()).get(EPOCH, "0")
         return int(found) < int((spec.properties or {}).get(EPOCH, "0"))
 
-    def done(self, app: str, version: int) -> bool:
-        """Whether micro-batch `version` of `app` has been committed before. Reads the table's state: ask only when in doubt."""
-        return int(self._txn.txnVersion(app)) >= version
+    def done(self, txn: Txn) -> bool:
+        """Whether this micro-batch has been committed before. Reads the table's state: ask only when in doubt."""
+        return int(self._txn.txnVersion(txn.app_id)) >= txn.version
 
     def describe(self, spec: TableSpec, *, replace: bool) -> None:
         """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
@@ -116,7 +123,7 @@ class Transaction:
         same = same and _strings(current.partitionColumns()) == list(spec.partition_cols)
         if not same:
             return False
-        # What Delta takes as a wish for the protocol is not kept; that it was told is in the record.
+        # What Delta applies to the protocol is not stored; that it was declared is in the record.
         found, stored = self._properties(spec, replace=replace), self.properties
         if spec.declared is not None and found.get(declared.RECORD) == stored.get(declared.RECORD):
             found = {key: value for key, value in found.items() if not is_of_protocol(key)}
@@ -124,7 +131,7 @@ class Transaction:
 
     @property
     def declared(self) -> Declared | None:
-        """What the definition said when the table was described last; None where nothing was, or a table of an earlier version."""
+        """What the definition declared when the table was last described; None if nothing, or for a table of an earlier version."""
         return Declared.recorded(self.properties)
 
     def _completed(self, spec: TableSpec) -> TableSpec:
@@ -184,15 +191,13 @@ class Transaction:
         files = self._txn.filterFiles()
         return [files.apply(i).remove() for i in range(files.size())]
 
-    def commit(
-        self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], app: tuple[str, int] | None = None, replace: bool = False
-    ) -> int:
-        """Commit and return the new version. `app` marks micro-batch (id, number) as done in the same commit."""
+    def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
+        """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
         changes = self._jvm.java.util.ArrayList(len(actions) + 1)
         for action in actions:
             changes.add(action)
-        if app is not None:
-            changes.add(self._delta.actions.SetTransaction(app[0], app[1], self._option(int(time.time() * 1000))))
+        if txn is not None:
+            changes.add(self._delta.actions.SetTransaction(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
         sequence = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(changes).toSeq()
         return int(self._txn.commit(sequence, self._operation(json.dumps(user_metadata), replace)))
 

@@ -15,12 +15,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.redaction import redacted, redacted_values
-
-INFO, WARN, ERROR, METRICS = "INFO", "WARN", "ERROR", "METRICS"
-STABLE, EVOLVING = "STABLE", "EVOLVING"
-_OURS = frozenset({"notice", "schema_change", "source_records", "late_records", "clean_source"})
-TERMINAL = frozenset({"COMPLETED", "FAILED", "CANCELED"})
-"""States in which an update ends."""
+from lakelet.storage.eventlog.states import EventType, Level, Maturity
 
 
 @dataclass(frozen=True)
@@ -50,24 +45,26 @@ class Event:
     `id` is random, or derived from (flow, reset epoch, batch) for the metrics of a micro-batch, so that a repeated write is recognised.
     """
 
-    event_type: str
+    event_type: EventType
     message: str
     origin: Origin
     details: Mapping[str, Any]
-    level: str = INFO
+    level: Level = Level.INFO
     error: BaseException | None = None
     timestamp: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     sequence: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "event_type", EventType(self.event_type))
+        object.__setattr__(self, "level", Level(self.level))
         object.__setattr__(self, "message", redacted(self.message))
         object.__setattr__(self, "details", redacted_values(self.details))
 
     @property
-    def maturity(self) -> str:
+    def maturity(self) -> Maturity:
         """STABLE, or EVOLVING for types of our own, which Databricks does not have (EL-3)."""
-        return EVOLVING if self.event_type in _OURS else STABLE
+        return Maturity.EVOLVING if self.event_type.is_of_lakelet else Maturity.STABLE
 
     @property
     def body(self) -> Mapping[str, Any]:
@@ -81,10 +78,10 @@ class Event:
             "id": self.id,
             "sequence": self.sequence,
             "timestamp": self.timestamp.isoformat().replace("+00:00", "Z"),
-            "event_type": self.event_type,
-            "level": self.level,
+            "event_type": self.event_type.value,
+            "level": self.level.value,
             "message": self.message,
-            "maturity_level": self.maturity,
+            "maturity_level": self.maturity.value,
             "origin": {k: v for k, v in vars(self.origin).items() if v is not None},
             "details": dict(self.details),
             "error": error_struct(self.error),

@@ -8,51 +8,53 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakelet.files.delta_rs_paths import open_table
-from lakelet.files.paths import Place
-from lakelet.storage.eventlog.events import TERMINAL
-
-_DONE = frozenset({"COMPLETED", "IDLE"})
+from lakelet.files.paths import AnyPath
+from lakelet.storage.eventlog.failures import coded
+from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The last status of each flow of an update, by dataset (key) and flow. `ended`: the update's own end was told."""
+    """The last status of each flow of an update, by dataset (key) and flow. `ended`: the update's own end was reported."""
 
-    statuses: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    statuses: Mapping[str, Mapping[str, FlowState]] = field(default_factory=dict)
     ended: bool = True
 
     @property
     def excluded(self) -> frozenset[str]:
         """Datasets that took no part."""
-        return frozenset(key for key, flows in self.statuses.items() if set(flows.values()) == {"EXCLUDED"})
+        return frozenset(key for key, flows in self.statuses.items() if set(flows.values()) == {FlowState.EXCLUDED})
 
     @property
     def not_done(self) -> frozenset[str]:
         """Datasets with a flow that failed, was skipped or stopped, or did not get to its end."""
-        return frozenset(key for key, flows in self.statuses.items() if not set(flows.values()) <= _DONE | {"EXCLUDED"})
+        return frozenset(k for k, f in self.statuses.items() if not all(s.is_done or s is FlowState.EXCLUDED for s in f.values()))
 
 
-def outcomes(path: Place, update_id: str) -> Outcomes:
+def outcomes(path: AnyPath, update_id: str) -> Outcomes:
     """Look up one update in the log at `path`; an update without events there did not end."""
     import pyarrow as pa
     from deltalake import QueryBuilder
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        table = open_table(path)
+        with coded(path, passing=TableNotFoundError):
+            table = open_table(path)
     except TableNotFoundError:
         return Outcomes(ended=False)
+    types = ", ".join(f"'{one}'" for one in (EventType.FLOW_PROGRESS, EventType.UPDATE_PROGRESS))
     sql = f"""
         SELECT event_type, details, coalesce(origin['dataset_name'], origin['sink_name']) AS dataset, origin['flow_name'] AS flow
-        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}' AND event_type IN ('flow_progress', 'update_progress')
+        FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}' AND event_type IN ({types})
         ORDER BY sequence['data_plane_id']['seq_no']"""
-    rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
-    statuses: dict[str, dict[str, str]] = {}
+    with coded(path):
+        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
+    statuses: dict[str, dict[str, FlowState]] = {}
     ended = False
     for row in rows:
         body = json.loads(row["details"])[row["event_type"]]
-        if row["event_type"] == "flow_progress":
-            statuses.setdefault(row["dataset"].lower(), {})[row["flow"]] = body["status"]
+        if row["event_type"] == EventType.FLOW_PROGRESS:
+            statuses.setdefault(row["dataset"].lower(), {})[row["flow"]] = FlowState(body["status"])
         else:
-            ended = body["state"] in TERMINAL
+            ended = UpdateState(body["state"]).has_ended
     return Outcomes(statuses, ended)

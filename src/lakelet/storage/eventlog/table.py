@@ -19,13 +19,15 @@ import pyarrow as pa
 
 from lakelet.base.failpoints import reached
 from lakelet.files.delta_rs_paths import open_table
-from lakelet.files.durable import sync_folder, writing
+from lakelet.files.durable import create_atomically, writing
 from lakelet.files.paths import names_in
 
 SMALL_FILES = 50
 """From so many small files on the log is compacted."""
-_SMALL = 4 << 20
-_KEPT_SECONDS = 7 * 24 * 3600
+SMALL_BYTES = 4 << 20
+"""A file below this size is small."""
+KEPT_SECONDS = 7 * 24 * 3600
+"""So long files that no version needs are kept for readers."""
 
 
 def append(path: Path, table: pa.Table) -> None:
@@ -38,9 +40,19 @@ def append(path: Path, table: pa.Table) -> None:
             version = newest(path) + 1
             while not _commit(log, version, [*(_made(table.schema) if version == 0 else ()), {"add": added}], "WRITE"):
                 version += 1
-        except BaseException:
+        except BaseException:  # also Ctrl-C: no data file is left without its commit
             (path / added["path"]).unlink(missing_ok=True)
             raise
+
+
+def prepare(path: Path) -> None:
+    """Make the folder of the log. Raises OSError, and ValueError where the newest commit is no whole one, to which none can be added."""
+    log = path / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    commit = log / f"{newest(path):020d}.json"
+    actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()] if commit.exists() else [{}]
+    if not actions:
+        raise ValueError(f"{commit.name} is empty")
 
 
 def newest(path: Path) -> int:
@@ -59,7 +71,7 @@ def compact(path: Path) -> bool:
 
     table = open_table(path)
     version, files = int(table.version()), pa.table(table.get_add_actions(flatten=True)).to_pylist()
-    small = [file for file in files if file["size_bytes"] < _SMALL]
+    small = [file for file in files if file["size_bytes"] < SMALL_BYTES]
     if len(small) < SMALL_FILES:
         return False
     with writing(path):
@@ -82,7 +94,7 @@ def compact(path: Path) -> bool:
 def _remove_old(path: Path, kept: set[str]) -> None:
     """Remove files that are in no version that a reader may still use."""
     with os.scandir(path) as entries:
-        old = [e for e in entries if e.name.endswith(".parquet") and e.name not in kept and time.time() - e.stat().st_mtime > _KEPT_SECONDS]
+        old = [e for e in entries if e.name.endswith(".parquet") and e.name not in kept and time.time() - e.stat().st_mtime > KEPT_SECONDS]
     for entry in old:
         with suppress(OSError):
             os.unlink(entry.path)
@@ -99,7 +111,7 @@ def _data_file(path: Path, table: pa.Table, *, change: bool) -> dict[str, Any]:
             stream.flush()
             os.fsync(stream.fileno())
             size = stream.tell()
-    except BaseException:
+    except BaseException:  # also Ctrl-C: no half of a file is left
         with suppress(OSError):
             (path / name).unlink(missing_ok=True)
         raise
@@ -127,27 +139,4 @@ def _commit(log: Path, version: int, actions: Sequence[Mapping[str, Any]], opera
     """Make one version; False if it is there already."""
     about = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": operation, "engineInfo": "lakelet"}}
     text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in (*actions, about))
-    temporary = log / f".{version}.{uuid.uuid4().hex}"
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        return _named(temporary, log / f"{version:020d}.json")
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        sync_folder(log)
-
-
-def _named(temporary: Path, file: Path) -> bool:
-    """Give a whole file its name, never over another one."""
-    try:
-        os.link(temporary, file)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without links; the lease keeps other writers away
-        if file.exists():
-            return False
-        os.replace(temporary, file)
-    return True
+    return create_atomically(log / f"{version:020d}.json", text, alone=True)  # only the process that holds the lease writes events

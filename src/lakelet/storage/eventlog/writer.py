@@ -17,10 +17,11 @@ import pyarrow as pa
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.delta_rs_paths import open_table
-from lakelet.files.paths import Place, RemotePath
-from lakelet.files.remote import delta_options
-from lakelet.storage.eventlog import table
-from lakelet.storage.eventlog.events import TERMINAL, Event, error_struct
+from lakelet.files.paths import AnyPath, RemotePath
+from lakelet.storage.eventlog import remote_table, table
+from lakelet.storage.eventlog.events import Event, error_struct
+from lakelet.storage.eventlog.failures import coded, log_failure
+from lakelet.storage.eventlog.states import EventType, UpdateState
 
 Listener = Callable[[Event], None]
 
@@ -83,16 +84,16 @@ class EventWriter:
     The log is opened by `start`; until then events wait in memory, so an update that analysis refuses writes nothing.
     """
 
-    def __init__(self, path: Place, *, listeners: Sequence[Listener] = (), interval: float = 2.0) -> None:
+    def __init__(self, path: AnyPath, *, listeners: Sequence[Listener] = (), interval: float = 2.0) -> None:
         self._path, self._listeners, self._interval = path, tuple(listeners), interval
         self._queue: queue.Queue[Event | None] = queue.Queue()
         self._sequence = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
+        self._failure: LakeletError | None = None
 
     def emit(self, event: Event) -> Event:
-        """Number the event, tell the listeners, and queue it for the log. Listeners are called by one thread at a time, in order."""
+        """Number the event, pass it to the listeners, and queue it for the log. Listeners are called by one thread at a time, in order."""
         with self._lock:
             self._sequence += 1
             event = replace(event, sequence=self._sequence)
@@ -101,13 +102,21 @@ class EventWriter:
                 listener(event)
         return event
 
-    def tell(self, listener: Listener) -> None:
+    def add_listener(self, listener: Listener) -> None:
         """Let one more listener have the events from now on."""
         with self._lock:
             self._listeners = (*self._listeners, listener)
 
+    @property
+    def failure(self) -> LakeletError | None:
+        """What the writing thread failed with so far; after that nothing is written any more."""
+        return self._failure
+
     def start(self) -> None:
-        """Begin to write what is queued."""
+        """Begin to write what is queued. Raises STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written to."""
+        if not isinstance(self._path, RemotePath):
+            with coded(self._path):
+                table.prepare(self._path)
         self._thread = threading.Thread(target=self._write_forever, name="lakelet-events", daemon=True)
         self._thread.start()
 
@@ -119,9 +128,7 @@ class EventWriter:
         self._thread.join()
         if self._failure is not None:
             raise self._failure
-        if not isinstance(self._path, RemotePath):
-            with suppress(LakeletError):  # a disk that is full now: every event is in the log
-                table.compact(self._path)
+        _compact(self._path)
 
     def _write_forever(self) -> None:
         try:
@@ -130,8 +137,8 @@ class EventWriter:
                 batch, ended = self._collect()
                 if batch:
                     append(self._path, batch)
-        except BaseException as failure:
-            self._failure = failure
+        except BaseException as failure:  # delta-rs panics, too; raised again in the thread that closes the writer
+            self._failure = log_failure(failure, self._path)
 
     def _collect(self) -> tuple[list[Event], bool]:
         """Wait for one event, then take what comes within the interval; the end mark ends the wait."""
@@ -148,22 +155,27 @@ class EventWriter:
             deadline = deadline or time.monotonic() + self._interval
 
 
-def append(path: Place, events: Sequence[Event]) -> None:
-    """Append the events to the log in one commit; the table is made if it is absent."""
-    reached("events.before_flush")
-    rows = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
-    if isinstance(path, RemotePath):
-        _append_remotely(path, rows)
-    else:
-        table.append(path, rows)
-    reached("events.flushed")
+def append(path: AnyPath, events: Sequence[Event]) -> None:
+    """Append the events to the log in one commit; the table is made if it is absent. Raises STORAGE_FAILED, EVENT_LOG_FAILED."""
+    with coded(path):
+        reached("events.before_flush")
+        rows = pa.Table.from_pylist([event_row(event) for event in events], schema=SCHEMA)
+        if isinstance(path, RemotePath):
+            remote_table.append(path, rows)
+        else:
+            table.append(path, rows)
+        reached("events.flushed")
 
 
-def _append_remotely(path: RemotePath, rows: pa.Table) -> None:
-    from deltalake import WriterProperties, write_deltalake
+def _compact(path: AnyPath) -> None:
+    """Compact the log where it has many small files. A full disk or a store that is away does no harm: all is in the log."""
+    from deltalake.exceptions import DeltaError
 
-    compression = WriterProperties(compression="SNAPPY")
-    write_deltalake(str(path), rows, mode="append", writer_properties=compression, storage_options=delta_options(path))
+    with suppress(LakeletError, DeltaError, OSError):
+        if isinstance(path, RemotePath):
+            remote_table.compact(path)
+        else:
+            table.compact(path)
 
 
 @dataclass(frozen=True)
@@ -175,21 +187,25 @@ class Logged:
     ended: bool = False
 
 
-def logged(path: Place, update_id: str) -> Logged:
+def logged(path: AnyPath, update_id: str) -> Logged:
     """Look up one update in the log."""
     from deltalake import QueryBuilder
     from deltalake.exceptions import TableNotFoundError
 
     try:
-        found = open_table(path)
+        with coded(path, passing=TableNotFoundError):
+            found = open_table(path)
     except TableNotFoundError:
         return Logged()
+    progress = EventType.UPDATE_PROGRESS
     sql = f"""
-        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = 'update_progress' THEN details END AS state
+        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state
         FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
-    rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
-    states = {json.loads(row["state"])["update_progress"]["state"] for row in rows if row["state"]}
-    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), bool(states & TERMINAL))
+    with coded(path):
+        rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
+    states = {UpdateState(json.loads(row["state"])[progress]["state"]) for row in rows if row["state"]}
+    ended = any(state.has_ended for state in states)
+    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended)
 
 
 def event_row(event: Event) -> Mapping[str, Any]:
@@ -204,9 +220,9 @@ def event_row(event: Event) -> Mapping[str, Any]:
         "origin": {"pipeline_type": "WORKSPACE", **origin},
         "timestamp": event.timestamp,
         "message": event.message,
-        "level": event.level,
-        "maturity_level": event.maturity,
+        "level": event.level.value,
+        "maturity_level": event.maturity.value,
         "error": error_struct(event.error),
         "details": event.details_json(),
-        "event_type": event.event_type,
+        "event_type": event.event_type.value,
     }

@@ -13,6 +13,7 @@ import pytest
 
 from autoloading import INFER, Boom, Program, both
 from lakelet.base.errors import LakeletError
+from tests.globs import GLOBS
 
 from .conftest import Make
 
@@ -105,25 +106,6 @@ def test_D08_unknown_keys_are_an_error_only_with_the_prefix(make: Make) -> None:
         assert make(options).put("a.json", A).run().rows("id") == ["1"]
 
 
-GLOBS = [  # pattern, file, lenient, strict
-    ("/a/b", "/a/b/c/file.txt", True, True),
-    ("/a/b", "/a/b_dir/c/file.txt", False, False),
-    ("/a/b", "/a/b.txt", False, False),
-    ("/a/b/", "/a/b.txt", False, False),
-    ("/a/*/c/", "/a/b/c/file.txt", True, True),
-    ("/a/*/c/", "/a/b/c/d/file.txt", True, True),
-    ("/a/*/d/", "/a/b/c/d/file.txt", True, False),
-    ("/a/*/c/", "/a/b/x/y/c/file.txt", True, False),
-    ("/a/*/c", "/a/b/c_file.txt", True, False),
-    ("/a/*/c/", "/a/b/c_file.txt", True, False),
-    ("/a/*/c", "/a/b/cookie/file.txt", True, False),
-    ("/a/b*", "/a/b.txt", True, True),
-    ("/a/b*", "/a/b/file.txt", True, True),
-    ("/a/{0.txt,1.txt}", "/a/0.txt", True, True),
-    ("/a/*/{0.txt,1.txt}", "/a/0.txt", False, False),
-]
-
-
 @pytest.mark.parametrize("strict", [False, True], ids=["lenient", "strict"])
 def test_D09_patterns_in_the_path(make: Make, tmp_path: Path, strict: bool) -> None:
     wrong = []
@@ -156,6 +138,7 @@ def test_D11_a_file_that_is_gone_fails_the_batch_or_is_skipped(make: Make) -> No
     assert two.run(planned=lambda: two.remove("b.json")).rows("id") == [1]
 
 
+@pytest.mark.long
 def test_D12_read_files_move_away_after_a_while(project: Callable[..., Any], tmp_path: Path) -> None:
     archive = tmp_path / "archive"
     one = project(

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from autoloading import INFER, Program, both, parquet, rescued
 
@@ -152,6 +153,7 @@ def test_E17_no_widening_from_integers_to_fractions_of_64_bits(make: Make) -> No
     assert (one.last()["a"], rescued(one.last()["_rescued_data"], "p2.parquet")) == (None, {"a": 1.5})
 
 
+@pytest.mark.long
 def test_E18_an_update_of_a_pipeline_heals_itself_and_says_so(project: Callable[..., Any]) -> None:
     one = project(
         """
@@ -180,6 +182,7 @@ def test_E19_an_unknown_mode_is_refused_with_the_five_known_ones(make: Make) -> 
         assert mode in text
 
 
+@pytest.mark.long
 def test_a_pipeline_widens_the_stored_column_of_its_table(project: Callable[..., Any]) -> None:
     """E15 with its sink: the table takes the wider type (FS-30)."""
     one = project(

@@ -88,6 +88,7 @@ def read_twice(project: Callable[..., Any], source: str) -> Any:
     return one.run()
 
 
+@pytest.mark.long
 def test_S06_a_stream_of_read_files_infers_types_and_heals_itself(project: Callable[..., Any]) -> None:
     one = read_twice(project, STREAM)
     assert (types(one, "t")["id"], types(one, "t")["n"]) == ("int64", "int64")
@@ -116,6 +117,7 @@ def test_S07_cloud_files_takes_a_map_of_options(project: Callable[..., Any]) -> 
     assert one.rows("plain", "id", "o") == [("1", '{"k":1}')]
 
 
+@pytest.mark.long
 def test_S08_the_state_lists_each_file_once(project: Callable[..., Any]) -> None:
     one = read_twice(project, STREAM)
     one.write(

@@ -102,14 +102,22 @@ class BlockSplitter:
         data = self._normal(block) if self._fast else None
         if data is None:
             return Split([], list(records_of(block, self._rules, final=True)))
+        if self._marks_by_nul(data):
+            return Split([], self._one_by_one(data))
         quoted = bool(self._quote) and self._quote in data
         if quoted or not is_utf8(data):
             return self._by_lines(data, quoted)
         found = self._parse(data, self._separator, escapes=False, quoted=False)
         return found if found is not None else Split([], self._one_by_one(data))
 
+    def _marks_by_nul(self, data: bytes) -> bool:
+        """Whether the data holds NUL, which is the quote or escape where that is switched off, as in Spark."""
+        return NONE.encode() in data and NONE in (self._rules.dialect.quote, self._rules.dialect.escape)
+
     def well_formed(self, block: bytes) -> bool:
         """Whether each line of a block is surely one record, although the rules let records span lines."""
+        if self._marks_by_nul(block):
+            return False
         if not self._quote or self._quote not in block:
             return True
         if not self._fast:

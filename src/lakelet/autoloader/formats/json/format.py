@@ -12,7 +12,7 @@ from lakelet.autoloader.formats.json.file_inference import FileInference
 from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
 from lakelet.autoloader.formats.json.records import Layout
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
+from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import Syntax
 from lakelet.autoloader.formats.json.values import MomentFormats, supported
 from lakelet.autoloader.formats.json.variant import JsonVariantReader
@@ -114,29 +114,21 @@ def layout_of(spec: ReaderSpec) -> Layout:
 
 
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
-    """The row rules of a source (FS-23, FS-25: which mode does what with an unknown field)."""
+    """Return the row rules of a source."""
     options = spec.format_options
-    unknown = RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE
-    moments = MomentFormats(spec.time_zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
     typing = Typing(
         all_text=not spec.infer_types,
         primitives_as_string=bool(options.get("primitivesasstring")),
         prefers_decimal=bool(options.get("prefersdecimal")) or spec.widens,
         decimal_texts=bool(options.get("prefersdecimal")),
-        moment=moments.timestamps() if options.get("infertimestamp") else None,
+        moment=MomentFormats.of(spec.time_zone, options).timestamps() if options.get("infertimestamp") else None,
         drop_all_null=bool(options.get("dropfieldifallnull")),
     )
-    return RowRules(
-        unknown=unknown,
-        rescue=spec.rescued_column is not None,
-        case_sensitive=spec.case_sensitive,
-        moments=moments,
-        reserved=(spec.rescued_column,) if spec.rescued_column else (),
+    return RowRules.of(
+        spec,
+        ignored,
         typing=typing,
-        ignored=ignored,
         syntax=_syntax(options),
-        widens=spec.widens and spec.infer_types,
-        hinted=frozenset(spec.hinted),
         source_text=options.get("nestedtext", "source") == "source",
         rescue_broken=options.get("rescuebrokenlines", True),
         cr_ends_line=options.get("linesep") is None and not options.get("multiline"),

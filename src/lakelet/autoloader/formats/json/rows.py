@@ -14,7 +14,7 @@ import base64
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.json.inference import Typing, is_column, is_number, number_type, to_spark
 from lakelet.autoloader.formats.json.text import (
@@ -32,6 +32,9 @@ from lakelet.autoloader.formats.json.text import (
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import MomentFormats, scalar
 from lakelet.autoloader.types.growth import is_hinted, wider
+
+if TYPE_CHECKING:
+    from lakelet.autoloader.spec import ReaderSpec
 
 RAISE, RESCUE, IGNORE = "raise", "rescue", "ignore"
 Converter = Callable[[Node], tuple[Any, str | None]]  # value → (typed value, JSON text of what was rescued)
@@ -56,6 +59,21 @@ class RowRules:
     source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
+
+    @classmethod
+    def of(cls, spec: ReaderSpec, ignored: frozenset[str], **of_format: Any) -> RowRules:
+        """Return the row rules of a source (FS-23, FS-25); `of_format`: what only one format has."""
+        return cls(
+            unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
+            rescue=spec.rescued_column is not None,
+            case_sensitive=spec.case_sensitive,
+            moments=MomentFormats.of(spec.time_zone, spec.format_options),
+            reserved=(spec.rescued_column,) if spec.rescued_column else (),
+            ignored=ignored,
+            widens=spec.widens and spec.infer_types,
+            hinted=frozenset(spec.hinted),
+            **of_format,
+        )
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,11 @@ class MomentFormats:
     timestamp_ntz: str | None = None
     date: str | None = None
 
+    @classmethod
+    def of(cls, zone: str, options: Mapping[str, Any]) -> MomentFormats:
+        """Return the formats that a source's options set."""
+        return cls(zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
+
     @property
     def is_default(self) -> bool:
         return self.timestamp is None and self.timestamp_ntz is None and self.date is None

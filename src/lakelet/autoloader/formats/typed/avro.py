@@ -91,7 +91,7 @@ def _batches(blocks: Any, plan: Plan) -> Iterator[list[Any]]:
     while True:
         try:
             found = list(islice(records, _ROWS))
-        except Exception as error:
+        except Exception as error:  # fastavro raises whatever a broken block leads to: EOFError, IndexError, struct.error, zlib.error
             raise ValueError(f"{type(error).__name__}: {error}") from None
         if not found:
             return

@@ -199,7 +199,7 @@ class _Types:
             for branch, name in zip(branches, names, strict=True)
         ]
         if len(set(tests)) < len(tests):
-            raise _refused("a union has branches that cannot be told apart: " + ", ".join(_kind(branch) for branch in branches))
+            raise _refused("a union has branches that cannot be distinguished: " + ", ".join(_kind(branch) for branch in branches))
         self.named = self.named or several
         arrow = pa.struct([pa.field(f"member{at}", kind) for at, (kind, _) in enumerate(found)])
         changes = [change for _, change in found]

@@ -16,7 +16,7 @@ from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
 from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
 from lakelet.autoloader.formats.json.readers import unknown_fields
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, Row, RowReader, RowRules, UnknownFields
+from lakelet.autoloader.formats.json.rows import Row, RowReader, RowRules, UnknownFields
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
 from lakelet.autoloader.formats.json.values import MomentFormats, supported
 from lakelet.autoloader.formats.lines import open_stream
@@ -188,28 +188,16 @@ def xml_rules(spec: ReaderSpec) -> XmlRules:
     )
 
 
-def _moments(spec: ReaderSpec) -> MomentFormats:
-    options = spec.format_options
-    return MomentFormats(spec.time_zone, options["timestampformat"], options["timestampntzformat"], options["dateformat"])
-
-
 def typing_of(spec: ReaderSpec) -> XmlTyping:
     """How trees get their types."""
-    return XmlTyping(_moments(spec), spec.format_options["valuetag"], typed=spec.infer_types, prefers_decimal=spec.widens)
+    return XmlTyping(
+        MomentFormats.of(spec.time_zone, spec.format_options),
+        spec.format_options["valuetag"],
+        typed=spec.infer_types,
+        prefers_decimal=spec.widens,
+    )
 
 
 def row_rules(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
-    """The row rules of a source (FS-23, FS-25)."""
-    return RowRules(
-        unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
-        rescue=spec.rescued_column is not None,
-        case_sensitive=spec.case_sensitive,
-        moments=_moments(spec),
-        reserved=(spec.rescued_column,) if spec.rescued_column else (),
-        ignored=ignored,
-        widens=spec.widens and spec.infer_types,
-        hinted=frozenset(spec.hinted),
-        scalars=xml_scalar,
-        source_text=False,
-        text_numbers=True,
-    )
+    """Return the row rules of a source."""
+    return RowRules.of(spec, ignored, scalars=xml_scalar, source_text=False, text_numbers=True)

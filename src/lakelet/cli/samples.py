@@ -1,4 +1,4 @@
-"""sample, doctor, and the commands that come later."""
+"""sample and sample check: data made up for the example pipelines, and what their tables must hold."""
 
 from __future__ import annotations
 
@@ -9,30 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
-from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, counted
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
-from lakelet.cli.looking import storage_root
+from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
-
-LATER = ("preview", "watch", "new", "rules", "dashboard", "deploy", "maintain")
 
 sample_app = typer.Typer(invoke_without_command=True, no_args_is_help=False, subcommand_metavar="[check ...]")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
+    """Add the command and its subcommand to the application."""
     app.add_typer(sample_app, name="sample")
-    app.command()(doctor)
-    for name in LATER:
-        anything = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
-        app.command(name=name, hidden=True, context_settings=anything)(_later)
-
-
-def _later(context: typer.Context) -> None:
-    """Comes in a later version."""
-    raise LakeletError("NOT_SUPPORTED_YET", f"`lakelet {context.info_name}` is not supported yet")
 
 
 @sample_app.callback()
@@ -87,34 +76,6 @@ def check_sample(
         sys.stdout.write(line + "\n")
     tables = sorted({d.table for d in differences})
     raise LakeletError("SAMPLE_MISMATCH", f"{counted(len(tables), 'table')} of {root} differ from {folder}: {', '.join(tables)}")
-
-
-def doctor(
-    fetch: Annotated[bool, typer.Option("--fetch", help="Fetch Delta's jars when they are missing.")] = False,
-    fetch_s3: Annotated[bool, typer.Option("--fetch-s3", help="Fetch the jars for s3a:// when they are missing (700 MB).")] = False,
-) -> None:
-    """Check what this machine needs to run pipelines."""
-    if fetch_s3:
-        from lakelet.spark.launch.environment import ensure_s3_jars
-
-        ensure_s3_jars()
-    if fetch:
-        from lakelet.spark.launch.environment import ensure_jars
-
-        ensure_jars()
-    from lakelet.project import doctor as found
-
-    checks = found.examine()
-    width = max((len(check.name) for check in checks), default=0)
-    lines: list[Line] = []
-    for check in checks:
-        word, style = ("ok", "good") if check.ok else ("PROBLEM", "bad") if check.blocking else ("advice", "warning")
-        lines.append(Line(f"{word:<7}  {check.name.ljust(width)}  {check.finding}", style))
-        if check.remedy:
-            lines.append(Line(f"{' ' * (11 + width)}{check.remedy}"))
-    write_lines(lines, sys.stdout)
-    if not found.can_run(checks):
-        raise typer.Exit(int(ExitCode.ENVIRONMENT))
 
 
 def _samples() -> ModuleType:

@@ -1,6 +1,6 @@
 """Bitemporal tables: at each system time the type 2 history of the events known by then (docs/semantics/bitemporal.md, decision 0025).
 
-A batch changes nothing that was believed before the earliest system sequence of its new events. So of each key the rows that stood just
+A batch changes no history before the earliest system sequence of its new events. So of each key the rows that stood just
 before that are taken as they are, and the histories from then on are computed again.
 """
 
@@ -11,35 +11,35 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from lakelet.cdc import walk
+from lakelet.cdc import event_windows
 from lakelet.cdc.changes import END, SEQ, START, SYSTEM, SYSTEM_END, SYSTEM_START, Layout, col, same_values
 from lakelet.cdc.state import State
 
-_SINCE = "__since"  # the earliest system sequence at which beliefs about a key may change
+_SINCE = "__since"  # the earliest system sequence from which on the history of a key may change
 _MOMENT = "__moment"  # a system time at which they may: its number, the time, the next one; number 0 stands for all before _SINCE
 _NUMBER, _NOW, _NEXT = "number", "now", "next"
 
 
 @dataclass(frozen=True)
-class Beliefs:
+class BitemporalRows:
     """The rows of some keys after a batch.
 
     now: those that stand at `_SINCE` or later, or ended just then. before: what the table had of these.
-    settled: rows that stay as they are.
+    unchanged: rows that stay as they are.
     """
 
     now: DataFrame
     before: DataFrame
-    settled: DataFrame
+    unchanged: DataFrame
 
 
-def first(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+def first_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
     """The rows of keys that have none yet, from all their events (distinct per key and both sequences)."""
     since = _since(events, shape)
-    return _joined_in_time(_believed(state, events, since, shape), shape)
+    return _joined_in_time(_histories(state, events, since, shape), shape)
 
 
-def again(state: State, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool) -> Beliefs:
+def updated_rows(state: State, events: DataFrame, before: DataFrame, shape: Layout, *, everything: bool) -> BitemporalRows:
     """The rows of keys that have some.
 
     Args:
@@ -55,15 +55,15 @@ def again(state: State, events: DataFrame, before: DataFrame, shape: Layout, *, 
     standing = dated.where(stands)
     moment = F.struct(F.lit(0).alias(_NUMBER), F.col(SYSTEM_START).alias(_NOW), F.col(_SINCE).alias(_NEXT))
     until_then = standing.where(F.col(SYSTEM_START) < F.col(_SINCE)).withColumn(_MOMENT, moment).drop(SYSTEM_START, SYSTEM_END, _SINCE)
-    believed = _believed(state, events, since, shape).unionByName(until_then)
-    return Beliefs(_joined_in_time(believed, shape), standing.select(*columns), dated.where(~stands).select(*columns))
+    histories = _histories(state, events, since, shape).unionByName(until_then)
+    return BitemporalRows(_joined_in_time(histories, shape), standing.select(*columns), dated.where(~stands).select(*columns))
 
 
 def _since(events: DataFrame, shape: Layout) -> DataFrame:
     return events.groupBy(*map(col, shape.keys)).agg(F.min(SYSTEM).alias(_SINCE))
 
 
-def _believed(state: State, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
+def _histories(state: State, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
     """The history of each key at each moment from `since` on (BT-3)."""
     keys = list(shape.keys)
     in_time = Window.partitionBy(*map(col, keys)).orderBy(_NOW)
@@ -71,20 +71,20 @@ def _believed(state: State, events: DataFrame, since: DataFrame, shape: Layout) 
     moment = F.struct(F.row_number().over(in_time).alias(_NUMBER), F.col(_NOW), F.lead(_NOW).over(in_time).alias(_NEXT))
     moments = times.join(since, keys).where(F.col(_NOW) >= F.col(_SINCE)).select(*map(col, keys), moment.alias(_MOMENT))
     known = events.drop("__fresh").join(moments, keys).where(F.col(SYSTEM) <= F.col(_MOMENT)[_NOW])
-    filled = walk.filled(state, known, shape, [_MOMENT])
+    known_values = event_windows.carry_forward(state, known, shape, [_MOMENT])
     newest = Window.partitionBy(*map(col, keys), _MOMENT, SEQ).orderBy(F.col(SYSTEM).desc())  # BT-6
-    counted = filled.withColumn("__n", F.row_number().over(newest)).where(F.col("__n") == 1).drop("__n")
-    return walk.versions(state, counted, shape, [_MOMENT])
+    counted = known_values.withColumn("__n", F.row_number().over(newest)).where(F.col("__n") == 1).drop("__n")
+    return event_windows.type2_versions(state, counted, shape, [_MOMENT])
 
 
-def _joined_in_time(believed: DataFrame, shape: Layout) -> DataFrame:
+def _joined_in_time(histories: DataFrame, shape: Layout) -> DataFrame:
     """One row for each version that stays the same over moments that follow one another (BT-4)."""
     keys = [col(key) for key in shape.keys]
     rest = [name for name in shape.columns.fieldNames() if name not in shape.keys]
     values = F.struct(*map(col, rest), F.col(END))
     same = [*keys, F.col(START), F.col("__text")]
     number = F.col(_MOMENT)[_NUMBER]
-    told = believed.withColumn("__text", same_values(values))
+    told = histories.withColumn("__text", same_values(values))
     runs = told.withColumn("__run", number - F.row_number().over(Window.partitionBy(*same).orderBy(_MOMENT)))
     grouped = runs.groupBy(*same, "__run").agg(
         F.first(values).alias("__values"), F.min(_MOMENT)[_NOW].alias(SYSTEM_START), F.max(_MOMENT)[_NEXT].alias(SYSTEM_END)
@@ -93,4 +93,4 @@ def _joined_in_time(believed: DataFrame, shape: Layout) -> DataFrame:
     return grouped.select(*columns, START, F.col("__values")[END].alias(END), SYSTEM_START, SYSTEM_END)
 
 
-__all__ = ["Beliefs", "again", "first"]
+__all__ = ["BitemporalRows", "first_rows", "updated_rows"]

@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError
-from lakelet.cdc import history, walk
+from lakelet.cdc import event_windows, history
 from lakelet.cdc.changes import BURIED, DELETED, END, RULE, SEQ, START, Layout, col, same_values
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
@@ -103,7 +103,7 @@ def state(now: State, changes: DataFrame, before: Before, shape: Layout) -> Data
         after = after.withColumn(RULE, F.when(F.col(_BY_HAND), F.lit(now.rules.index(AUTHORS_ALL))).otherwise(F.col(RULE)))
     after = after.drop(_BY_HAND)
     held = history.distinct(history.truncated(after, keys_of(changes, shape), before.truncate, shape), shape)
-    visible = walk.rows(now, held, shape).withColumn(PART, F.lit(ROWS))
+    visible = event_windows.visible_rows(now, held, shape).withColumn(PART, F.lit(ROWS))
     return visible.unionByName(after.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
 
 

@@ -1,4 +1,4 @@
-"""The events of keys in the order of their sequences: which leaves they set, and the versions that they make (CD-3, CD-7)."""
+"""The events of keys in the order of their sequences, by window functions: the leaves they set, and the versions they make (CD-3, CD-7)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from lakelet.cdc.state import State
 Leaf = tuple[str, ...]
 
 
-def rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
-    """The visible rows of some keys from all their events (distinct per key and sequence); see `beliefs` for bitemporal tables."""
-    found = filled(state, events, shape, [])
+def visible_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+    """The visible rows of some keys from all their events (distinct per key and sequence); see `bitemporal` for bitemporal tables."""
+    found = carry_forward(state, events, shape, [])
     if shape.history:
-        return versions(state, found, shape, [])
+        return type2_versions(state, found, shape, [])
     latest = Window.partitionBy(*map(col, shape.keys)).orderBy(F.col(SEQ).desc(), DELETED)
     last = found.withColumn("__n", F.row_number().over(latest)).where((F.col("__n") == 1) & ~F.col(DELETED))
     return last.select(*map(col, shape.columns.fieldNames()))
 
 
-def versions(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
-    """The type 2 history of each key from events that `filled` gave, one for each sequence.
+def type2_versions(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+    """The type 2 history of each key from events that `carry_forward` gave, one for each sequence.
 
     `more`: columns that, with the keys, distinguish histories; the result has them too.
     """
@@ -71,10 +71,10 @@ def _value(leaf: Leaf) -> Column:
 # ------------------------------------------------------------------------------------------------- leaves that say nothing
 
 
-def filled(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
+def carry_forward(state: State, events: DataFrame, shape: Layout, more: Sequence[str]) -> DataFrame:
     """The events with every leaf that an upsert did not author taken from before it; a delete resets all of them.
 
-    `more`: as of `versions`.
+    `more`: as of `type2_versions`.
     """
     if not state.ruled and not state.named:
         return events
@@ -128,4 +128,4 @@ def _all(conditions: Sequence[Column]) -> Column:
     return result
 
 
-__all__ = ["filled", "rows", "versions"]
+__all__ = ["carry_forward", "type2_versions", "visible_rows"]

@@ -16,7 +16,7 @@ from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line
 from lakelet.config.update_config import find_storage
-from lakelet.files.paths import Place
+from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def events(
         _write(line)
 
 
-def storage_root(given: str | None) -> Place:
+def storage_root(given: str | None) -> AnyPath:
     """The storage root; a folder named by hand must exist."""
     root = find_storage(given)
     if given and not root.is_dir():

@@ -1,8 +1,8 @@
-"""Commits of others in the log of a change table (docs/decisions/0023-foreign-commits.md).
+"""Foreign commits: what others commit to a change table (docs/decisions/0023-foreign-commits.md).
 
-Rows that were changed by hand are taken over into the internal table, in one commit that notes up to which version of the target it did
-so. Then one commit gives the target the files of the internal table again, so that the next changes can be mirrored. Maintenance (OPTIMIZE,
-VACUUM, RESTORE, properties) needs the second step only. Each step can be repeated.
+One commit adopts their rows into the internal table and stores the adopted version of the target. A second commit gives the target the
+files of the internal table again, so that the next changes can be mirrored. Maintenance (OPTIMIZE, VACUUM, RESTORE, properties) needs only
+the second one. Each step can be repeated.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.cdc import hand_made_rows, latest
+from lakelet.cdc import foreign_rows, latest
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
 from lakelet.cdc.mirror import INTERNAL, MIRRORED, PART, Position, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
-from lakelet.files.paths import Place
-from lakelet.storage.delta import declared
+from lakelet.files.paths import AnyPath
+from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
-from lakelet.storage.delta.tables import TableLog, aligned, lock_of
+from lakelet.storage.delta.tables import TableLog, lock_of
+from lakelet.storage.delta.transaction import Txn
 
 ADOPTED = "lakelet.adopted"
 """Application id in the internal log; its version is the version of the target whose changes by others it holds."""
@@ -48,9 +49,9 @@ _OURS = ("lakelet.", "delta.enableexpiredlogcleanup", "delta.columnmapping.", "d
 
 @dataclass(frozen=True)
 class _Foreign:
-    """Commits of others since the last one of ours.
+    """Foreign commits since the last one of Lakelet.
 
-    base: the version of the target that rows changed by hand are found against; None for the internal table's.
+    base: the version of the target that is compared to find rows changed by hand; None for the internal table's.
     by_hand: rows may have been changed by hand since then. restored: an older version of the table was restored.
     """
 
@@ -60,18 +61,18 @@ class _Foreign:
 
 
 @dataclass(frozen=True)
-class Adopting:
-    """What rows changed by hand are taken over with: the table's state, its columns, how long tombstones count (None: for ever)."""
+class TableState:
+    """A change table as rows changed by hand need it: its state, its columns, how long tombstones count (None: for ever)."""
 
     state: State
     shape: Layout
     retention: Retention | None
 
 
-def settle(session: SparkSession, target: Place, adopting: Adopting | None) -> None:
-    """Take over what others committed to the target, so that its log can follow the internal one again.
+def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None) -> None:
+    """Adopt foreign commits, so that the target's log can mirror the internal one again.
 
-    `adopting` None: rows changed by hand go, as in a full refresh.
+    `table_state` None: rows changed by hand are removed, as in a full refresh.
 
     Raises CDC_TABLE_ALTERED, CDC_FILES_GONE, CDC_ROW_BY_HAND; then nothing was written.
     """
@@ -83,25 +84,25 @@ def settle(session: SparkSession, target: Place, adopting: Adopting | None) -> N
         now = position(target, public.read_version)
         internal = FileTransaction(session, inner)
         found, same = _look(public, now, inner), True
-        if adopting is not None:
+        if table_state is not None:
             _check_description(public, internal)
             _check_files(public, internal)
             if _carry_properties(public, internal, found):
                 internal = FileTransaction(session, inner)
             same = not found.restored and _unshown(inner, now) is None
-            if found.by_hand and _adopt(public, internal, now, found, adopting):
+            if found.by_hand and _adopt(public, internal, now, found, table_state):
                 reached("changes.adopted")
                 internal = FileTransaction(session, inner)
             same = same and _adopted_upto(inner, now)[1]
-        _give_back(public, internal, now, data_change=not same or adopting is None)
+        _give_back(public, internal, now, data_change=not same or table_state is None)
     reached("changes.settled")
 
 
 # ------------------------------------------------------------------------------------------------- what others committed
 
 
-def _look(public: FileTransaction, now: Position, inner: Place) -> _Foreign:
-    """What the commits of others did, from their log files."""
+def _look(public: FileTransaction, now: Position, inner: AnyPath) -> _Foreign:
+    """Return what foreign commits did, from their log files."""
     log = TableLog(public.path)
     start, _ = _adopted_upto(inner, now)
     bases: dict[int, int | None] = {now.public: None, start: None if start == now.public else start}
@@ -132,7 +133,7 @@ def _restored_to(public: FileTransaction, bases: Mapping[int, int | None], versi
     return version
 
 
-def _adopted_upto(inner: Place, now: Position) -> tuple[int, bool]:
+def _adopted_upto(inner: AnyPath, now: Position) -> tuple[int, bool]:
     """The version of the target up to which changes by hand are in the internal log, and whether its rows were the same after that."""
     log = TableLog(inner)
     commits = [log.commit(version) for version in range(now.internal + 1, log.version() + 1)]
@@ -161,7 +162,7 @@ def _check_description(public: FileTransaction, internal: FileTransaction) -> No
 
 
 def _check_files(public: FileTransaction, internal: FileTransaction) -> None:
-    """Raise CDC_FILES_GONE if a file that the target does not show any more was deleted too: the rows' sequences were in it."""
+    """Raise CDC_FILES_GONE if a file removed from the target was also deleted: the sequences of its rows were in it."""
     theirs = by_id(public.files())
     for id, (_, body) in visible_by_id(internal.files(), HIDDEN).items():
         if id not in theirs and not (public.path / unquote(body["path"])).exists():
@@ -188,8 +189,8 @@ def _carry_properties(public: FileTransaction, internal: FileTransaction, found:
     return True
 
 
-def _unshown(inner: Place, now: Position) -> Mapping[str, Any] | None:
-    """What the newest micro-batch in the internal log that the target does not show keeps in its commit; None if there is none."""
+def _unshown(inner: AnyPath, now: Position) -> Mapping[str, Any] | None:
+    """Return the facts of the newest micro-batch that is not mirrored yet; None if there is none."""
     for version in range(TableLog(inner).version(), now.internal, -1):
         for line in commit_text(inner, version).splitlines():
             kept = kept_by(complete(json.loads(line)["commitInfo"])) if line.startswith('{"commitInfo"') else None
@@ -206,10 +207,10 @@ def _adopt(
     internal: FileTransaction,
     now: Position,
     found: _Foreign,
-    adopting: Adopting,
+    table_state: TableState,
 ) -> bool:
     """Commit rows changed by hand to the internal table; False if there are none. Raises CDC_ROW_BY_HAND."""
-    shape, state = stored_layout(adopting.shape, internal.schema), adopting.state
+    shape, state = stored_layout(table_state.shape, internal.schema), table_state.state
     columns = shape.visible.fieldNames()
     current = now.internal == internal.read_version
     if found.base is None and current:
@@ -217,23 +218,23 @@ def _adopt(
     else:
         ours = public.rows_at(found.base) if found.base is not None else _visible(internal.rows_at(now.internal))
         theirs = public.rows_at(now.newest)
-    changes = hand_made_rows.differences(ours, theirs, columns).localCheckpoint()
+    changes = foreign_rows.differences(ours, theirs, columns).localCheckpoint()
     if changes.isEmpty():
         return False
-    hand_made_rows.check(changes, shape)
+    foreign_rows.check(changes, shape)
     inner = internal.rows()
     seen = internal.rows_at(now.internal) if found.base is None and not current else None
     truncate = latest.last_truncate(inner, shape, None)[0] if state.truncates else None
-    before = hand_made_rows.Before(inner, seen, found.base is None, truncate, adopting.retention)
-    after = hand_made_rows.state(state, changes, before, shape).localCheckpoint()
-    touched = hand_made_rows.keys_of(changes, shape)
+    before = foreign_rows.Before(inner, seen, found.base is None, truncate, table_state.retention)
+    after = foreign_rows.state(state, changes, before, shape).localCheckpoint()
+    touched = foreign_rows.keys_of(changes, shape)
     shown = public.rows_at(now.newest).join(touched, list(shape.keys), "left_semi")
-    same = hand_made_rows.differences(shown, _visible(after), columns).isEmpty()
+    same = foreign_rows.differences(shown, _visible(after), columns).isEmpty()
     if PROPERTY in internal.properties and not state.deletes:
         stored = internal.spec()
         buries = {PROPERTY: replace(state, deletes=True).to_json()}
         internal.describe(replace(stored, properties={**(stored.properties or {}), **buries}), replace=False)
-    _replace(internal, touched, after, shape, {_FACTS: {"version": now.newest, "same": same}}, (ADOPTED, now.newest))
+    _replace(internal, touched, after, shape, {_FACTS: {"version": now.newest, "same": same}}, Txn(ADOPTED, now.newest))
     return True
 
 
@@ -250,9 +251,7 @@ def _only_different(public: FileTransaction, internal: FileTransaction) -> tuple
     )
 
 
-def _replace(
-    internal: FileTransaction, touched: DataFrame, state: DataFrame, shape: Layout, kept: Mapping[str, Any], app: tuple[str, int]
-) -> None:
+def _replace(internal: FileTransaction, touched: DataFrame, state: DataFrame, shape: Layout, kept: Mapping[str, Any], txn: Txn) -> None:
     """Write the files that hold some keys again, with the new state of these keys."""
     files, keys = internal.files(), list(shape.keys)
     if internal.size > _SMALL:
@@ -261,16 +260,16 @@ def _replace(
         files = [file for file in files if str(file.path()).rpartition("/")[2] in names]
     rest = internal.rows_of(files).join(touched, keys, "left_anti")
     schema = internal.schema
-    written = internal.write(aligned(rest.unionByName(state, allowMissingColumns=True), schema))
+    written = internal.write(schemas.aligned(rest.unionByName(state, allowMissingColumns=True), schema))
     reached("changes.taken")
-    internal.commit([*(file.remove() for file in files), *written], user_metadata=kept, app=app)
+    internal.commit([*(file.remove() for file in files), *written], user_metadata=kept, txn=txn)
 
 
 # ------------------------------------------------------------------------------------------------ the target's log again
 
 
 def _give_back(public: FileTransaction, internal: FileTransaction, now: Position, *, data_change: bool) -> None:
-    """One commit after which the target shows the newest internal version, with its files.
+    """Commit the files of the newest internal version to the target.
 
     `data_change`: rows differ from those before it, for readers of the target as a stream.
     """
@@ -282,11 +281,11 @@ def _give_back(public: FileTransaction, internal: FileTransaction, now: Position
     kept = _unshown(internal.path, now) or {}
     actions += public.protocol_with(internal)
     actions += _description(public, internal)
-    public.commit(actions, user_metadata=kept, app=(MIRRORED, internal.read_version))
+    public.commit(actions, user_metadata=kept, txn=Txn(MIRRORED, internal.read_version))
 
 
 def _description(public: FileTransaction, internal: FileTransaction) -> list[Any]:
-    """The action that describes the target as the internal table is described; none if it is."""
+    """Return the metadata action that makes the target match the internal table; None if it matches."""
     theirs, ours = public.metadata(), internal.metadata()
     without_hidden(ours, HIDDEN)
     before, now = Declared.recorded(theirs["configuration"]), Declared.recorded(ours["configuration"]) or Declared()
@@ -298,4 +297,4 @@ def _description(public: FileTransaction, internal: FileTransaction) -> list[Any
     return [public.action({"metaData": {**ours, "configuration": properties, **({"description": comment} if comment else {})}})]
 
 
-__all__ = ["Adopting", "settle"]
+__all__ = ["TableState", "adopt"]

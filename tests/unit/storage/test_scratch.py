@@ -13,7 +13,7 @@ import pytest
 
 PROGRAM = """
     import sys, time
-    from lakelet.spark.launch.scratch import scratch_folder
+    from lakelet.files.scratch import scratch_folder
     folder = scratch_folder("java")
     (folder / "block").write_bytes(b"x")
     print(folder, flush=True)

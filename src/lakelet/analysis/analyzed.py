@@ -1,0 +1,77 @@
+"""What analysis is given to open what functions read, and what it finds out about datasets and flows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from lakelet.analysis.plan_facts import Placeholders, StreamPlan
+from lakelet.base.errors import LakeletError
+from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.language.registry import Notice
+from lakelet.plan.graph import Graph
+
+OpenSource = Callable[[Flow, int, Any, Placeholders], DataFrame]
+"""(flow, number, spec, stubs) → streaming DataFrame with the columns of a cloudFiles source."""
+
+OpenRows = Callable[[Dataset, Any], DataFrame | None]
+"""(dataset, JVM reader with the user's options or None) → the rows that it has in the storage; None where it has no table yet."""
+
+
+@dataclass(frozen=True)
+class AnalyzedFlow:
+    """One flow: whether it is a stream, its columns, and what deciding about it needs. `complete`: a stream whose result is replaced."""
+
+    flow: Flow
+    streaming: bool
+    schema: StructType
+    stream: StreamPlan | None
+    fingerprint: str
+    always: str | None
+    complete: bool = False
+    outside: tuple[str, ...] = ()
+    """Keys of the tables from outside that a batch query reads as they are."""
+    of_views: Mapping[str, str] = field(default_factory=dict)
+    """Settings of the views that it reads."""
+    earlier_fingerprint: str | None = None
+    """The fingerprint in the form that storages of before table descriptions (TP-1) hold: as good as the present one."""
+
+
+@dataclass(frozen=True)
+class AnalyzedDataset:
+    """One stored dataset: its kind as it turned out, and the columns its table will have."""
+
+    dataset: Dataset
+    kind: Kind
+    schema: StructType
+    flows: tuple[AnalyzedFlow, ...]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each."""
+
+    graph: Graph
+    datasets: Mapping[str, AnalyzedDataset]
+    failures: Mapping[str, LakeletError]
+
+
+@dataclass
+class Findings:
+    """What an analysis has found so far, beside the datasets.
+
+    errors: mistakes of the definition. failures: by dataset, what only the run is to report. notices: by flow. uncertain: datasets whose
+    columns may be others once there are rows to look at, and what reads them.
+    """
+
+    errors: list[LakeletError] = field(default_factory=list)
+    failures: dict[str, LakeletError] = field(default_factory=dict)
+    notices: dict[str, list[Notice]] = field(default_factory=dict)
+    uncertain: set[str] = field(default_factory=set)
+
+    def notice(self, flow: Flow, *notices: Notice) -> None:
+        self.notices.setdefault(flow.name, []).extend(notices)

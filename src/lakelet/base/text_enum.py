@@ -1,0 +1,18 @@
+"""Enumerations whose members are texts."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class TextEnum(str, Enum):
+    """A set of words that are stored and shown: a member equals its text, and is written as it by `json`, `str` and `format`.
+
+    `TextEnum(text)` gives the member. Raises ValueError for a text that is none of them.
+    """
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, format_spec: str) -> str:
+        return format(self.value, format_spec)

@@ -1,0 +1,61 @@
+"""What the analysis of flows finds out for their runs: their sources of files, and what is to be told about them. Grows meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from lakelet.autoloader import AutoLoaderSource
+from lakelet.autoloader.alone import SOURCE_CONFS
+from lakelet.autoloader.spec import Columns, SourceSpec
+from lakelet.language.model import Flow
+from lakelet.language.registry import Notice
+from lakelet.spark.session_clones import UpdateSession
+from lakelet.storage.root import Storage
+
+
+class FlowSources:
+    """The cloudFiles sources of the pipeline's flows, and the columns that were inferred for them."""
+
+    def __init__(self, spark: UpdateSession, storage: Storage) -> None:
+        self._spark, self._storage = spark, storage
+        self._specs: dict[str, tuple[SourceSpec, ...]] = {}
+        self._inferred: dict[tuple[str, str], Columns] = {}
+
+    def of(self, flow: str) -> tuple[SourceSpec, ...]:
+        """The sources of a flow, in the order of their numbers."""
+        return self._specs.get(flow, ())
+
+    def add(self, flow: str, number: int, spec: SourceSpec) -> None:
+        """Keep source `number` of a flow; one that had the number before, and those after it, are forgotten."""
+        self._specs[flow] = (*self.of(flow)[:number], spec)
+
+    def open(self, flow: Flow, number: int, spec: SourceSpec, *, dry: bool) -> AutoLoaderSource:
+        """A source of a flow with its state; with `dry` nothing is written.
+
+        What a dry analysis inferred is kept and used for the first schema version, so that the files are sampled once.
+        """
+        state = self._storage.source_state(flow.target, flow.name, number)
+        confs = {k: v for k in SOURCE_CONFS if (v := self._spark.conf.get(k, None)) is not None}
+        key = (str(state), repr((spec.path, sorted(spec.options.items()))))
+        if dry and not (state / "_schemas").exists() and not (state / "ledger").exists():
+            source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self._inferred.get(key))
+            self._inferred[key] = source.columns()
+            return source
+        return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self._inferred.get(key))
+
+
+class FlowNotices:
+    """What is to be told about the pipeline's flows, each sentence once: a query is looked at several times."""
+
+    def __init__(self) -> None:
+        self._by_flow: dict[str, dict[Notice, None]] = {}
+
+    def add(self, flow: str, notices: Iterable[Notice]) -> None:
+        self._by_flow.setdefault(flow, {}).update(dict.fromkeys(notices))
+
+    def of(self, flow: str) -> tuple[Notice, ...]:
+        return tuple(self._by_flow.get(flow, ()))
+
+    def __iter__(self) -> Iterator[Notice]:
+        """Those of all flows."""
+        return (notice for notices in self._by_flow.values() for notice in notices)

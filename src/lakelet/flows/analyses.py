@@ -1,0 +1,101 @@
+"""Analyses the pipeline before anything runs, and single datasets again while flows run, on what is stored at that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lakelet.analysis.analyzed import Analysis, AnalyzedDataset
+from lakelet.analysis.analyzer import Analyzer
+from lakelet.autoloader import register
+from lakelet.autoloader.metadata import dry_stream
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.base.errors import DefinitionErrors, LakeletError
+from lakelet.base.patching import patched_with
+from lakelet.cdc import identity
+from lakelet.flows import once_markers
+from lakelet.flows.analysed_flows import FlowNotices, FlowSources
+from lakelet.language.loader import Loaded
+from lakelet.language.model import Dataset, Flow
+from lakelet.language.registry import Notice, name_left_out
+from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.patches.session import CALL_SITES
+from lakelet.spark.session_clones import UpdateSession
+from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import Storage, StoredDataset
+
+
+@dataclass(frozen=True)
+class Analyses:
+    """What every analysis of a pipeline is given. `sources`, `notices`: where it puts what it finds out about the flows."""
+
+    spark: UpdateSession
+    storage: Storage
+    catalog: Catalog
+    parameters: Mapping[str, str]
+    sources: FlowSources
+    notices: FlowNotices
+
+    def pipeline(self, found: Loaded, unbound: Set[str]) -> Analysis:
+        """Analyse all datasets. `unbound`: keys of those for which it does not count what is stored of them. Raises DefinitionErrors."""
+        register(self.spark, wrap=False)
+        analyzer = self._analyzer({key: d for key, d in self.storage.registry().datasets.items() if key not in unbound})
+        try:
+            with patched_with(CALL_SITES):
+                result = analyzer.run(found.errors, complete=found.complete)
+        except DefinitionErrors as problem:
+            for error in problem.errors:
+                if error not in found.errors:
+                    name_left_out(error, found.notices)
+            raise
+        for failure in result.failures.values():
+            name_left_out(failure, found.notices)
+        for flow, notices in analyzer.found.notices.items():
+            self.notices.add(flow, notices)
+        return result
+
+    def fingerprint(self, key: str) -> str | None:
+        """That of a materialized view, on the columns that its inputs have now; None if it cannot be analysed."""
+        found = self._analyzer(self.storage.registry().datasets).dataset(key)
+        return found.flows[0].fingerprint if found else None
+
+    def dataset(self, key: str) -> AnalyzedDataset:
+        """One dataset on what is stored now. Raises its first error."""
+        analyzer = self._analyzer(self.storage.registry().datasets)
+        found = analyzer.dataset(key)
+        if found is None:
+            problems = [analyzer.found.failures.get(key), *analyzer.found.errors, *analyzer.found.failures.values()]
+            raise next((p for p in problems if p is not None), None) or LakeletError("FLOW_FAILED", "it could not be analysed", dataset=key)
+        return found
+
+    def _analyzer(self, stored: Mapping[str, StoredDataset]) -> Analyzer:
+        return Analyzer(
+            spark=self.spark,
+            catalog=self.catalog,
+            stored=stored,
+            parameters=self.parameters,
+            open_source=self._dry_source,
+            open_rows=self._rows,
+            has_run=partial(once_markers.has_run, self.storage),
+            made_with=partial(identity.made_with, self.storage),
+            ever_run=self.storage.registry().last_update is not None,
+        )
+
+    def _dry_source(self, flow: Flow, number: int, spec: SourceSpec, placeholders: Any) -> DataFrame:
+        """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""
+        source = self.sources.open(flow, number, spec, dry=True)
+        self.sources.add(flow.name, number, spec)
+        self.notices.add(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
+        return dry_stream(source.schema(), lambda schema: placeholders.frame("", schema, streaming=True), self.spark)
+
+    def _rows(self, dataset: Dataset, jreader: Any) -> DataFrame | None:
+        """The rows that a dataset has now, read with the options of `jreader`; None where it has no table yet."""
+        path = self.storage.table_path(dataset.name)
+        if TableLog(path).version() < 0:
+            return None
+        reader = jreader or self.spark._jsparkSession.read()
+        return DataFrame(reader.format("delta").load(str(path)), self.spark)

@@ -1,0 +1,107 @@
+"""Decorators that declare flows of their own (docs/semantics/datasets.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from lakelet.base.errors import Location
+from lakelet.base.locations import caller_location, function_location
+from lakelet.language.arguments import invalid, refuse_given, settings, text
+from lakelet.language.decorated import (
+    BOUND,
+    NO_RULES,
+    NO_RULES_TODO,
+    PENDING,
+    RULELESS,
+    check_no_parameters,
+    function_name,
+    unwrapped,
+    wrapper,
+)
+from lakelet.language.model import Flow
+from lakelet.language.registry import active_registry
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def append_flow(
+    name: Any = None,
+    target: str | None = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+    once: bool = False,
+    import_checkpoint: Any = None,
+) -> Callable[[F], F]:
+    """Declare the decorated function as a flow that appends to the streaming table or sink `target`.
+
+    `once`: its query is a batch, appended one time until a full refresh (DS-9).
+    """
+    where = caller_location()
+    if not isinstance(once, bool):
+        raise invalid(f"once must be True or False, got {once!r}", where)
+    refuse_given(where, import_checkpoint=import_checkpoint)
+    return _flow_into("append_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, once=once)
+
+
+def append_flow_into(
+    target: str | None = None,
+    name: Any = None,
+    once: bool = False,
+    spark_conf: Mapping[str, Any] | None = None,
+    comment: str | None = None,
+    import_checkpoint: Any = None,
+) -> Callable[[F], F]:
+    """`dp.append_flow`: the same, its first argument is the target."""
+    return append_flow(name, target, comment, spark_conf, once, import_checkpoint)
+
+
+append_flow_into.__name__ = append_flow_into.__qualname__ = "append_flow"
+
+
+def update_flow(
+    target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
+) -> Callable[[F], F]:
+    """Declare the decorated function as a flow that sends a sink the rows of its result that changed (SK-8)."""
+    return _flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
+
+
+def _flow_into(kind: str, target: Any, name: Any, where: Location, given: Mapping[str, Any], *, once: bool = False) -> Callable[[F], F]:
+    """The decorator `kind` of a flow called `name` into `target`; `given`: comment and spark_conf, to be checked."""
+    if callable(name) or callable(target) or not text("target", target, where):
+        raise invalid(f"{kind} needs a target", where, f'Write @dlt.{kind}(target="table").')
+
+    def declare(function: F) -> F:
+        if not callable(function):
+            raise invalid(f"{kind} decorates a function", where)
+        if getattr(function, PENDING, None):
+            raise invalid(NO_RULES, where, NO_RULES_TODO)
+        registry = active_registry()
+        check_no_parameters(function, function_location(function))
+        flow_name = text("name", name, where) or function_name(function, "dataset", where)
+        query = unwrapped(function)
+        registry.add_flow(
+            Flow(
+                name=flow_name if "." in flow_name else str(registry.resolve(f"`{flow_name}`", where)),
+                target=registry.resolve(str(target), where),
+                query=query,
+                where=function_location(function),
+                default=False,
+                comment=text("comment", given["comment"], where),
+                spark_conf=settings("spark_conf", given["spark_conf"], where),
+                once=once,
+                update=kind == "update_flow",
+            )
+        )
+        return _without_rules(function)
+
+    return declare
+
+
+def _without_rules(function: F) -> F:
+    """The function, wrapped so that an expectation above the decorator of a flow is refused; it would have no effect."""
+    if hasattr(function, BOUND) or getattr(function, RULELESS, False):
+        return function
+    found = wrapper(function)
+    setattr(found, RULELESS, True)
+    return found  # type: ignore[return-value]

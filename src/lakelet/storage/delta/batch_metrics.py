@@ -1,0 +1,170 @@
+"""What a flow found out while it wrote one batch: kept in the commit of its rows, reported as an event (EL-7). No Spark.
+
+    rows written, dropped, late           by the write, the rules and the watermark
+    expectations: RuleCounts per rule     passed and failed records; of the target's rules, then of those of the views that were read
+    sources: SourceRecords per source     records of files, rescued and corrupt ones, the first file and line of these
+    changed: RowChanges                   of a change table: rows upserted, deleted, written again
+    view: ComputedFrom                    of a materialized view: what its content was computed from
+    batch: SnapshotBatch                  of a change flow that reads batches: its generation, and the version of its snapshot
+
+`BatchMetrics` goes from the flow to the writer of the table (`Measure`), comes back with the result of the write, is summed up over an
+update (`Totals`) and becomes an event. The next update reads it from the commits of one that died. The keys of the JSON are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+KEY = "lakelet"
+"""The key in a commit's user metadata under which Lakelet keeps what belongs to the batch."""
+
+
+@dataclass(frozen=True)
+class RuleCounts:
+    """How many rows of a dataset a rule passed and failed (EP-8)."""
+
+    name: str
+    dataset: str
+    passed_records: int
+    failed_records: int
+
+
+@dataclass(frozen=True)
+class SourceRecords:
+    """What a source of files reported about its records. `source`: its path; None where nothing was reported."""
+
+    source: str
+    records: int | None = 0
+    rescued: int | None = 0
+    corrupt: int | None = 0
+    first_file: str | None = None
+    first_line: int | None = None
+
+    def plus(self, other: SourceRecords) -> SourceRecords:
+        """Both together; the first file and line are those of the earlier one that has them."""
+        first = self if self.first_file is not None else other
+        return SourceRecords(
+            self.source,
+            (self.records or 0) + (other.records or 0),
+            (self.rescued or 0) + (other.rescued or 0),
+            (self.corrupt or 0) + (other.corrupt or 0),
+            first.first_file,
+            first.first_line,
+        )
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """What a batch of changes did: rows of the target inserted or updated, and deleted; rows written for it, moved ones included."""
+
+    upserted: int
+    deleted: int
+    rewritten: int
+
+    def as_json(self) -> dict[str, int]:
+        """The counts under the names that commits give them."""
+        return {"rows": self.upserted, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class ComputedFrom:
+    """Fingerprint of a materialized view, and the versions of its inputs."""
+
+    fingerprint: str
+    inputs: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class SnapshotBatch:
+    """`generation`: of the flow's checkpoint; `snapshot`: the version in its stored form, None for a batch that is no snapshot."""
+
+    generation: str
+    snapshot: Any
+
+
+@dataclass(frozen=True)
+class BatchMetrics:
+    """What was found out about one batch.
+
+    `event_id`: of the event that reports it. `batch_id`: number of the micro-batch, None for a materialized view. `dropped`: rows that drop
+    rules left out; `late`: rows that the watermark left out. `anything`: whether anything came in that counts; None where the batch is
+    committed in any case.
+    """
+
+    event_id: str
+    update_id: str
+    dataset: str
+    flow: str
+    batch_id: int | None
+    rows: int
+    dropped: int = 0
+    expectations: tuple[RuleCounts, ...] = ()
+    late: int = 0
+    sources: tuple[SourceRecords, ...] = ()
+    anything: bool | None = None
+    view: ComputedFrom | None = None
+    batch: SnapshotBatch | None = None
+    changed: RowChanges | None = None
+
+    @property
+    def worth_a_commit(self) -> bool:
+        """Whether the batch is committed also without a row."""
+        return self.anything is not False
+
+    def weighed(self) -> BatchMetrics:
+        """With `anything`: rows, also those dropped, late or only judged, and records that did not fit."""
+        judged = any(rule.passed_records + rule.failed_records for rule in self.expectations)
+        unfit = any(source.rescued or source.corrupt for source in self.sources)
+        return replace(self, anything=bool(self.rows or self.dropped or self.late or judged or unfit))
+
+    def with_changes(self, changed: RowChanges) -> BatchMetrics:
+        """With what a batch of changes did; `rows` are those that it inserted or updated."""
+        return replace(self, rows=changed.upserted, changed=changed)
+
+    def as_json(self) -> dict[str, Any]:
+        """As kept in the commit; a part that the batch does not have has no key."""
+        return {
+            "event_id": self.event_id,
+            "update_id": self.update_id,
+            "dataset": self.dataset,
+            "flow": self.flow,
+            "batch_id": self.batch_id,
+            "rows": self.rows,
+            "dropped": self.dropped,
+            "expectations": [asdict(rule) for rule in self.expectations],
+            "late": self.late,
+            "sources": [asdict(source) for source in self.sources],
+            **({} if self.anything is None else {"anything": self.anything}),
+            **({} if self.view is None else {"view": {"fingerprint": self.view.fingerprint, "inputs": dict(self.view.inputs)}}),
+            **({} if self.batch is None else asdict(self.batch)),
+            **({} if self.changed is None else self.changed.as_json()),
+        }
+
+    def user_metadata(self) -> dict[str, Any]:
+        """The user metadata of the batch's commit."""
+        return {KEY: self.as_json()}
+
+    @classmethod
+    def of_commit(cls, user_metadata: Mapping[str, Any] | None) -> BatchMetrics | None:
+        """What a commit with this user metadata keeps; None if it belongs to no batch of Lakelet."""
+        kept = (user_metadata or {}).get(KEY)
+        return cls.from_json(kept) if kept else None
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> BatchMetrics:
+        """What a commit keeps, also one of an older or newer version: keys that are not known are left out."""
+        return cls(
+            **{name: kept[name] for name in ("event_id", "update_id", "dataset", "flow", "batch_id", "rows", "dropped", "late")},
+            expectations=tuple(RuleCounts(**_known(RuleCounts, rule)) for rule in kept["expectations"]),
+            sources=tuple(SourceRecords(**_known(SourceRecords, source)) for source in kept["sources"]),
+            anything=kept.get("anything"),
+            view=ComputedFrom(**_known(ComputedFrom, kept["view"])) if kept.get("view") else None,
+            batch=SnapshotBatch(kept["generation"], kept.get("snapshot")) if "generation" in kept else None,
+            changed=RowChanges(kept["upserted"], kept["deleted"], kept["rewritten"]) if "upserted" in kept else None,
+        )
+
+
+def _known(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {field.name: values[field.name] for field in fields(kind) if field.name in values}

@@ -1,0 +1,120 @@
+"""The words of the event log: states of updates and flows, types and levels of events (EL-1, EL-5). They are stored, so none changes."""
+
+from __future__ import annotations
+
+from lakelet.base.text_enum import TextEnum
+
+
+class UpdateState(TextEnum):
+    """The state of an update, as `update_progress` reports it."""
+
+    QUEUED = "QUEUED"
+    CREATED = "CREATED"
+    INITIALIZING = "INITIALIZING"
+    RESETTING = "RESETTING"
+    SETTING_UP_TABLES = "SETTING_UP_TABLES"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELED = "CANCELED"
+
+    @property
+    def has_ended(self) -> bool:
+        return self in (UpdateState.COMPLETED, UpdateState.FAILED, UpdateState.CANCELED)
+
+
+class FlowState(TextEnum):
+    """The state of a flow in one update, as `flow_progress` reports it. The engine does not report PLANNING."""
+
+    QUEUED = "QUEUED"
+    STARTING = "STARTING"
+    PLANNING = "PLANNING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    SKIPPED = "SKIPPED"
+    STOPPED = "STOPPED"
+    IDLE = "IDLE"
+    EXCLUDED = "EXCLUDED"
+
+    @property
+    def is_at_work(self) -> bool:
+        return self in (FlowState.STARTING, FlowState.PLANNING, FlowState.RUNNING)
+
+    @property
+    def has_ended(self) -> bool:
+        return self is not FlowState.QUEUED and not self.is_at_work
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the flow's target is up to date now."""
+        return self in (FlowState.COMPLETED, FlowState.IDLE)
+
+
+class HookState(TextEnum):
+    """What `hook_progress` reports about an event hook."""
+
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+    DISABLED = "DISABLED"
+
+
+class OperationState(TextEnum):
+    """The state of a part of a flow's work, as `operation_progress` reports it."""
+
+    COMPLETED = "COMPLETED"
+
+
+class FlowType(TextEnum):
+    """How a flow's rows get into its target, as `flow_definition` reports it (EL-6)."""
+
+    APPEND = "APPEND"
+    UPDATE = "UPDATE"
+    COMPLETE = "COMPLETE"
+    MATERIALIZED_VIEW = "MATERIALIZED_VIEW"
+    CHANGE = "CHANGE"
+    SNAPSHOT_CHANGE = "SNAPSHOT_CHANGE"
+
+
+class EventType(TextEnum):
+    """What an event is about; the only key of its `details`."""
+
+    USER_ACTION = "user_action"
+    CREATE_UPDATE = "create_update"
+    RUNTIME_DETAILS = "runtime_details"
+    UPDATE_PROGRESS = "update_progress"
+    DATASET_DEFINITION = "dataset_definition"
+    SINK_DEFINITION = "sink_definition"
+    FLOW_DEFINITION = "flow_definition"
+    FLOW_PROGRESS = "flow_progress"
+    OPERATION_PROGRESS = "operation_progress"
+    HOOK_PROGRESS = "hook_progress"
+    NOTICE = "notice"
+    SCHEMA_CHANGE = "schema_change"
+    SOURCE_RECORDS = "source_records"
+    LATE_RECORDS = "late_records"
+    CLEAN_SOURCE = "clean_source"
+
+    @property
+    def is_of_lakelet(self) -> bool:
+        """Whether Databricks does not have the type (EL-3)."""
+        return self in _OURS
+
+
+_OURS = frozenset({EventType.NOTICE, EventType.SCHEMA_CHANGE, EventType.SOURCE_RECORDS, EventType.LATE_RECORDS, EventType.CLEAN_SOURCE})
+
+
+class Level(TextEnum):
+    """How much an event matters."""
+
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+class Maturity(TextEnum):
+    """Whether the shape of an event may still change (EL-3)."""
+
+    STABLE = "STABLE"
+    EVOLVING = "EVOLVING"

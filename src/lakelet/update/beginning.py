@@ -1,0 +1,127 @@
+"""The beginning of an update, once it has the lease: repairs, registry, resets, and the events about what follows."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from typing import Any
+
+from lakelet.base.failpoints import reached
+from lakelet.base.redaction import shown_options
+from lakelet.base.version import VERSION
+from lakelet.flows.context import FlowRun
+from lakelet.plan.decisions import Decision, Strategy
+from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
+from lakelet.storage.ownership import claimed
+from lakelet.storage.published_views import published, save_views
+from lakelet.storage.root import LastUpdate
+from lakelet.update.inactive_tables import Activity, activity_notices, compare_activity, drop_inactive
+from lakelet.update.initial_events import emit_definitions, emit_left_by_resets
+from lakelet.update.opened import OpenedPipeline
+from lakelet.update.progress import UpdateProgress
+from lakelet.update.recovery import Repaired, repair
+from lakelet.update.resets import with_resets
+from lakelet.update.tasks import Work
+
+
+def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[Work], *, attempt: int) -> None:
+    """Leave the storage ready for the flows, and report all that is known before they run. `attempt`: see `Update`."""
+    runs = [FlowRun(opened.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
+    repaired = repair(opened.environment, opened.storage.reload(), runs)
+    recovered = opened.storage.recovered
+    found = _register(opened, repaired)
+    _report_start(opened, attempt)
+    for state in (UpdateState.QUEUED, UpdateState.CREATED, UpdateState.INITIALIZING):
+        progress.update_is(state)
+    _report_findings(opened, repaired, recovered, found)
+    if opened.selection.reset or opened.selection.checkpoints:  # before any event of a flow: a reset gives flows new ids
+        progress.update_is(UpdateState.RESETTING)
+        _reset(opened)
+    emit_definitions(opened.reporter, everything, opened.analysis.graph)
+    _report_notices_of_flows(opened, everything)
+    emit_left_by_resets(opened.reporter, everything, opened.selection, opened.environment.catalog.datasets)
+    progress.update_is(UpdateState.SETTING_UP_TABLES)
+    progress.update_is(UpdateState.RUNNING)
+    for work in everything:
+        if opened.selects(work):
+            progress.flow_is(work, FlowState.QUEUED, f"Flow '{work.key}' is QUEUED.")
+        else:
+            progress.flow_is(work, FlowState.EXCLUDED, f"Flow '{work.key}' is EXCLUDED: it was not selected.")
+            progress.decided(work, Decision(Strategy.EXCLUDED, "it was not selected"))
+
+
+def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
+    """Record the update, its tables and views in the registry, and drop the tables that are to be dropped."""
+    config, owner, storage, catalog = opened.config, opened.owner, opened.storage, opened.environment.catalog
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    mine = claimed(repaired.registry, owner, catalog.datasets)
+    found = compare_activity(mine.datasets, opened.analysis.graph, config.parameters, owner=owner.id, partial=owner.partial)
+    last = LastUpdate(opened.id, now, clean=False)
+    storage.save(replace(mine, namespace=config.namespace, datasets=found.datasets, last_update=last))
+    views = published(flow for flows in catalog.flows.values() for flow in flows)
+    save_views(storage, views, owner=owner.id)
+    drop_inactive(storage, storage.registry(), found.drop)
+    return found
+
+
+def _report_start(opened: OpenedPipeline, attempt: int) -> None:
+    emit, cause = opened.reporter.emit, "RETRY_ON_FAILURE" if attempt else "USER_ACTION"
+    if not attempt:
+        user = getpass.getuser()
+        emit(EventType.USER_ACTION, f"User {user} started an update.", {"action": "START", "user_name": user})
+    emit(EventType.CREATE_UPDATE, f"Update {opened.id[:6]} started by {cause}.", _settings(opened, cause))
+    emit(EventType.RUNTIME_DETAILS, f"Lakelet {VERSION}", {"runtime_version": {"dbr_version": f"lakelet-{VERSION}"}})
+
+
+def _report_findings(opened: OpenedPipeline, repaired: Repaired, recovered: str | None, found: Activity) -> None:
+    """What the update before left, what has no effect in the code, and which tables became inactive or active."""
+    reporter, died = opened.reporter, repaired.died
+    if died is not None:
+        text = f"The update before, {died.id[:6]} of {died.started[:19]}, ended with its process; this one goes on where it stopped."
+        reporter.notice(text, text="last update died", update_id=died.id, events_added=repaired.events_added)
+    if recovered is not None:
+        text = f"{recovered}; the registry as it was before its last change was used. Nothing is to be done if the tables look right."
+        reporter.notice(text)
+    for notice in opened.loaded.notices:
+        reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
+    for dataset, text, level in activity_notices(found):
+        reporter.notice(text, dataset=dataset, level=level)
+
+
+def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
+    return {
+        "cause": cause,
+        "runtime_version": {"dbr_version": f"lakelet-{VERSION}"},
+        "catalog": opened.config.namespace.catalog,
+        "schema": opened.config.namespace.schema,
+        "storage": str(opened.storage.root),
+        "configuration": shown_options(opened.config.parameters),
+        "refresh_selection": sorted(opened.selection.refresh),
+        "full_refresh_selection": sorted(opened.selection.reset),
+        "reset_checkpoint_selection": sorted(opened.selection.checkpoints),
+        "development": opened.config.development is not False,
+        "continuous": opened.config.continuous,
+    }
+
+
+def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[Work]) -> None:
+    """One warning per flow and place in its code, naming all that has no effect there."""
+    for work in everything:
+        if not opened.selects(work):
+            continue
+        by_location: dict[str, list[str]] = {}
+        for notice in opened.environment.notices.of(work.key):
+            by_location.setdefault(str(notice.where), []).append(notice.text)
+        name = str(opened.environment.catalog.datasets[work.target].name)
+        for where, texts in by_location.items():
+            text = "; ".join(texts)
+            opened.reporter.notice(f"{where}: {text}", text=text, where=where, dataset=name, flow=work.key)
+
+
+def _reset(opened: OpenedPipeline) -> None:
+    """Record the resets that were asked for."""
+    registry, analyzed = opened.storage.registry(), opened.analysis.datasets
+    opened.storage.save(with_resets(registry, opened.selection, root=opened.storage.root, analyzed=analyzed))
+    reached("reset.recorded")

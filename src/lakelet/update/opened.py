@@ -1,0 +1,44 @@
+"""What an update works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.analysis.analyzed import Analysis
+from lakelet.config.update_config import PipelineConfig
+from lakelet.flows.environment import Environment
+from lakelet.language.loader import Loaded
+from lakelet.plan.selection import Selection
+from lakelet.storage.eventlog.reporter import Reporter
+from lakelet.storage.ownership import Owner
+from lakelet.storage.root import Storage
+from lakelet.update.tasks import Work
+
+
+@dataclass(frozen=True)
+class OpenedPipeline:
+    """A loaded and analysed pipeline with the surroundings its flows need."""
+
+    config: PipelineConfig
+    loaded: Loaded
+    analysis: Analysis
+    selection: Selection
+    environment: Environment
+    owner: Owner
+
+    @property
+    def storage(self) -> Storage:
+        return self.environment.storage
+
+    @property
+    def reporter(self) -> Reporter:
+        return self.environment.reporter
+
+    @property
+    def id(self) -> str:
+        """That of the update."""
+        return self.reporter.update_id
+
+    def selects(self, work: Work) -> bool:
+        """Whether the update brings a flow up to date."""
+        return work.target in self.selection.refresh

@@ -1,0 +1,57 @@
+"""How far an update is: everything about it that changes while it runs, each change of a state with its event."""
+
+from __future__ import annotations
+
+from lakelet.base.errors import LakeletError
+from lakelet.flows.environment import Environment
+from lakelet.plan.decisions import Decision, Step
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+from lakelet.update.tasks import Work
+
+
+class UpdateProgress:
+    """State of an update and of its flows. `errors`: of flows that failed for good; `steps`: by flow, what was decided last."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._datasets, self._reporter = environment.catalog.datasets, environment.reporter
+        self._flows: dict[str, FlowState] = {}
+        self.state = UpdateState.QUEUED
+        self.errors: list[LakeletError] = []
+        self.steps: dict[str, Step] = {}
+
+    @property
+    def is_stopping(self) -> bool:
+        return self.state is UpdateState.STOPPING
+
+    def update_is(self, state: UpdateState, *, error: BaseException | None = None, again: str = "", cause: str | None = None) -> None:
+        """`again`: when the update is tried again after this state, in words. `cause`: who stopped it (EL-9)."""
+        self.state = state
+        level = Level.INFO if state is not UpdateState.FAILED else Level.WARN if again else Level.ERROR
+        body = {"state": state, **({"cancellation_cause": cause} if cause else {})}
+        message = f"Update {self._reporter.update_id[:6]} is {state}{again}."
+        self._reporter.emit(EventType.UPDATE_PROGRESS, message, body, level=level, error=error)
+
+    def flow_is(self, work: Work, state: FlowState, message: str, *, level: Level = Level.INFO, error: BaseException | None = None) -> None:
+        self._flows[work.key] = state
+        body, dataset = {"status": state}, str(self._datasets[work.target].name)
+        self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=work.key, level=level, error=error)
+
+    def flow_stopped(self, work: Work) -> None:
+        self.flow_is(work, FlowState.STOPPED, f"Flow '{work.key}' was STOPPED.")
+
+    def flow_failed(self, work: Work, problem: LakeletError) -> None:
+        """A flow failed and is not tried again."""
+        self.errors.append(problem)
+        self.flow_is(work, FlowState.FAILED, f"Flow '{work.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem)
+
+    def flow_skipped(self, work: Work, roots: tuple[str, ...]) -> None:
+        """A flow lies below failed ones. Also for a flow whose analysis failed because of them."""
+        self.flow_is(work, FlowState.SKIPPED, f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=Level.WARN)
+
+    def flow_has_ended(self, work: Work) -> bool:
+        return self._flows.get(work.key, FlowState.QUEUED).has_ended
+
+    def decided(self, work: Work, decision: Decision) -> None:
+        inputs = tuple(str(self._datasets[i].name) for i in work.inputs)
+        target = str(self._datasets[work.target].name)
+        self.steps[work.key] = Step(target, work.kind, work.key, decision.strategy, decision.reason, inputs)

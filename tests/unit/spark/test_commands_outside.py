@@ -1,0 +1,34 @@
+"""Commands outside of dataset functions: the paths and tables that they name, in the words of Spark. No Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.spark.names import paths
+from lakelet.spark.patches.made_tables import with_target
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CREATE TABLE a LOCATION '/mnt/x'", "CREATE TABLE a LOCATION '/here/mnt/x'"),
+        ('create table a location /* c */ "/mnt/it\'s"', "create table a location /* c */ '/here/mnt/it\\'s'"),
+        ("CREATE TABLE a COMMENT 'LOCATION \\'/mnt/x\\'' -- LOCATION '/mnt/x'", None),
+        ("SELECT location FROM a", None),
+    ],
+)
+def test_only_the_string_behind_location_is_a_path(monkeypatch, text: str, expected: str | None):
+    monkeypatch.setattr(paths, "located", lambda path, writing: f"/here{path}")
+    assert paths.located_locations(text) == (expected or text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("CREATE TABLE a.b AS SELECT * FROM a.b", "CREATE TABLE new_a.b AS SELECT * FROM a.b"),
+        ("-- INSERT INTO c\nINSERT INTO TABLE `a b` VALUES (1)", "-- INSERT INTO c\nINSERT INTO TABLE old_`a b` VALUES (1)"),
+        ("SELECT 'INSERT INTO a'", "SELECT 'INSERT INTO a'"),
+    ],
+)
+def test_the_table_of_a_command_gets_the_name_that_spark_has(text: str, expected: str):
+    assert with_target(text, lambda name, creating: f"{'new' if creating else 'old'}_{name}") == expected
