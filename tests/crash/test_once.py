@@ -44,3 +44,49 @@ def test_the_batch_of_an_update_that_was_killed_there_is_appended_once(failpoint
     assert project.statuses() == {"old": "IDLE"}
     project.run(full_refresh=("orders",))
     assert project.rows("orders") == [(1, 10), (3, 30)]
+
+
+STREAM = """
+import dlt
+
+@dlt.view
+def copied():
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
+    return reader.schema("id INT, name STRING, seq INT").load(spark.conf.get("landing"))
+
+dlt.create_streaming_table("people", expect_all={"named": "name IS NOT NULL"})
+dlt.create_auto_cdc_flow("people", "copied", name="copy", once=True, keys=["id"], sequence_by="seq", except_column_list=["seq"])
+"""
+
+
+@pytest.mark.parametrize("failpoint", ["changes.merged", "changes.mirrored", "flow.drained", "flow.finished"])
+def test_a_stream_that_is_read_once_is_not_read_on_after_its_update_was_killed_there(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(STREAM)
+    project.arrive("a.json", {"id": 1, "name": "one", "seq": 0}, {"id": 2, "seq": 0})
+    project.arrive("b.json", {"id": 3, "name": "three", "seq": 0})
+    kill_at(failpoint, project.folder)
+    project.arrive("c.json", {"id": 4, "name": "late", "seq": 0})
+    project.run()
+    assert project.rows("people", "id", "name") == [(1, "one"), (2, None), (3, "three")]
+    assert measured(project) == {"named": (2, 1)}
+    check_log(project)
+    versions = project.versions()
+    project.run()
+    assert project.versions() == versions
+    assert project.statuses() == {"copy": "IDLE"}
+    project.run(full_refresh=("people",))
+    assert project.rows("people", "id", "name") == [(1, "one"), (2, None), (3, "three"), (4, "late")]
+
+
+@pytest.mark.parametrize("failpoint", ["once.started", "batch.started"])
+def test_a_stream_that_is_read_once_and_was_not_committed_is_read_in_the_next_update(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(STREAM)
+    project.arrive("a.json", {"id": 1, "name": "one", "seq": 0})
+    kill_at(failpoint, project.folder)
+    project.arrive("b.json", {"id": 4, "name": "late", "seq": 0})
+    project.run()
+    assert project.rows("people", "id", "name") == [(1, "one"), (4, "late")]
+    check_log(project)
+    project.arrive("c.json", {"id": 5, "name": "too late", "seq": 0})
+    project.run()
+    assert project.rows("people", "id", "name") == [(1, "one"), (4, "late")]

@@ -34,6 +34,7 @@ FAILPOINTS: tuple[str, ...] = (
     "changes.taken",
     "changes.adopted",
     "changes.settled",
+    "once.started",
     "flow.drained",
     "flow.finished",
     "view.files_written",

@@ -233,10 +233,14 @@ class Running(Protocol):
 Query = TypeVar("Query", bound=Running)
 
 
-def run_append(run: FlowRun) -> Totals:
-    """Process everything that is there, then stop. Raises LakeletError."""
+def run_append(run: FlowRun, *, one_batch: bool = False) -> Totals:
+    """Process everything that is there, then stop. Raises LakeletError.
+
+    `one_batch`: a checkpoint without a batch gets a single one, whatever the limits of the sources; one that holds an unfinished batch gets
+    no further one.
+    """
     totals = Totals()
-    batches = drained(run, lambda spark: _start(run, spark, totals))
+    batches = drained(run, lambda spark: _start(run, spark, totals, one_batch=one_batch))
     reached("flow.drained")
     finish(run, totals, batches.shape)
     clean_sources(run)
@@ -273,10 +277,30 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
     ) from failure
 
 
-def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
-    reader = run_reader(run, spark, batch_query=False)
+def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool) -> _Batches:
     checkpoint = run.checkpoint()
     state = read_checkpoint(checkpoint)
+    reader, frame, shape = opened(run, spark, state)
+    frame, rules = with_hidden_results(frame, run.dataset.expectations)
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape)
+    mode = mode_of(run, checkpoint, started=state.planned >= 0)
+    writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
+    writer = writer.trigger(once=True) if one_batch else writer.trigger(availableNow=True)
+    try:
+        batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
+    except BaseException:  # also Ctrl-C: no function is left behind without its query
+        release(spark, batches)
+        raise
+    batches.started.set()
+    return batches
+
+
+def opened(run: FlowRun, spark: SparkSession, state: Checkpoint) -> tuple[RunReader, DataFrame, Layout | None]:
+    """Open the sources of the flow and check its columns. Return the reader, the query, and the layout if the target is a change table.
+
+    The target of a change flow gets what its internal log already has. Raises LakeletError and AnalysisException.
+    """
+    reader = run_reader(run, spark, batch_query=False)
     prepare(run, reader, spark, state)
     try:
         with reading(reader):
@@ -290,17 +314,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals) -> _Batches:
     run.table_spec(shape.visible if shape is not None else frame.schema)  # refuses new columns before a batch is planned
     if spec is not None:
         writing.catch_up(run.path())
-    frame, rules = with_hidden_results(frame, run.dataset.expectations)
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape)
-    mode = mode_of(run, checkpoint, started=state.planned >= 0)
-    writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches).trigger(availableNow=True)
-    try:
-        batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
-    except BaseException:  # also Ctrl-C: no function is left behind without its query
-        release(spark, batches)
-        raise
-    batches.started.set()
-    return batches
+    return reader, frame, shape
 
 
 def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
@@ -381,4 +395,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide_stream", "drained", "finish", "run_append", "seen_of_sources"]
+__all__ = ["decide_stream", "drained", "finish", "opened", "run_append", "seen_of_sources"]

@@ -55,13 +55,13 @@ def changed_files(run: FlowRun, failure: BaseException, state: Checkpoint) -> bo
 
 def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
     """The offsets of the file sources, in the order of their numbers, in the newest planned batch, if the table has it."""
-    if not state.unfinished or not _has(run, spark, state.planned):
+    if not state.unfinished or not has_batch(run, spark, state.planned):
         return ()
     return [offset for offset in state.offsets if offset is not None and is_offset(offset)]
 
 
-def _has(run: FlowRun, spark: SparkSession, number: int) -> bool:
-    """Whether the target has a batch; no for a target that cannot say so."""
+def has_batch(run: FlowRun, spark: SparkSession, number: int) -> bool:
+    """Whether the target has committed batch `number` of the flow; False for a target that keeps no record of batches."""
     app_id: str | None = f"{run.name}/{run.generation()}"
     path = run.path() / INTERNAL if run.flow.flow.changes is not None else run.path()
     if run.dataset.sink is not None:
@@ -78,4 +78,4 @@ def _query_id(run: FlowRun) -> str | None:
     return None
 
 
-__all__ = ["changed_files", "prepare"]
+__all__ = ["changed_files", "has_batch", "prepare"]

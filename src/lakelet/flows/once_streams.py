@@ -1,15 +1,23 @@
-"""Change flows that run once and read a stream: they process what is there at their first update, and nothing after it (CD-13).
+"""Change flows that run once and read a stream: what is there when they run is applied, and nothing that comes later (CD-13, CD-21).
 
-The checkpoint says how far such a flow has come, so that one that died goes on; the marker beside it, that it has run.
+All of it is one micro-batch, so the commit of that batch decides that the flow has run. The marker file beside the checkpoint records it
+for later updates. A stream with a watermark needs further batches to emit the rows that it holds back: there the marker alone decides.
 """
 
 from __future__ import annotations
 
+from lakelet.base.failpoints import reached
 from lakelet.flows import append, once
+from lakelet.flows.attempts import has_batch
 from lakelet.flows.context import FlowRun
 from lakelet.flows.metrics import Totals
-from lakelet.flows.once_markers import has_run, write_marker
+from lakelet.flows.once_markers import has_run, read_marker, write_marker
+from lakelet.flows.positions import read_checkpoint
+from lakelet.flows.source_cleanup import clean_sources
 from lakelet.plan.decisions import Decision
+from lakelet.spark.session_clones import flow_session
+
+_ONE_BATCH = "one_batch"  # in the marker file: the flow was started in this way, and its first batch is all of it
 
 
 def decide_once_stream(run: FlowRun) -> Decision:
@@ -19,6 +27,28 @@ def decide_once_stream(run: FlowRun) -> Decision:
 
 def run_once_stream(run: FlowRun) -> Totals:
     """Process everything that is there, one time. Raises LakeletError."""
-    totals = append.run_append(run)
-    write_marker(run.environment.storage, run.flow.flow, done=True)
+    storage, flow = run.environment.storage, run.flow.flow
+    first = read_checkpoint(run.checkpoint()).planned < 0
+    watermark = run.flow.stream is not None and run.flow.stream.watermark
+    if first and not watermark:
+        write_marker(storage, flow, done=False, **{_ONE_BATCH: True})
+        reached("once.started")
+    one_batch = bool(read_marker(storage, flow).get(_ONE_BATCH))  # not in the storage of a Lakelet that made several batches
+    totals = _run(run, first=first) if one_batch else append.run_append(run)
+    write_marker(storage, flow, done=True)
+    return totals
+
+
+def _run(run: FlowRun, *, first: bool) -> Totals:
+    """Process everything that is there, unless a batch was committed before; a failed batch is repeated, with what came since."""
+    state = read_checkpoint(run.checkpoint())
+    if state.completed < 0:
+        with flow_session(run.environment.spark, run.conf) as spark:
+            committed = state.unfinished and has_batch(run, spark, state.planned)
+        return append.run_append(run, one_batch=first or committed)
+    with flow_session(run.environment.spark, run.conf) as spark:
+        _, _, shape = append.opened(run, spark, state)
+    totals = Totals()
+    append.finish(run, totals, shape)
+    clean_sources(run)
     return totals
