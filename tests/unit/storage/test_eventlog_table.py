@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import any_path, names_in
+from lakelet.files.remote import delta_options
 from lakelet.inspection.inspector import list_tables, read_events, read_rows
 from lakelet.storage.eventlog import remote_table
 from lakelet.storage.eventlog import table as log_table
@@ -102,6 +103,45 @@ def test_a_process_that_dies_while_it_compacts_leaves_every_event_once(events, f
     append(events, [event(100)])
     log_table.compact(events)
     assert numbers(events) == [*range(log_table.SMALL_FILES), 100]
+
+
+@pytest.fixture
+def remote_events(s3):
+    """A log of many small files on an object store that keeps files of no version for no time."""
+    path = any_path(s3.uri("events"))
+    rows = pa.Table.from_pylist([event_row(event(0))], schema=SCHEMA)
+    short = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    write_deltalake(str(path), rows, configuration=short, storage_options=delta_options(path))
+    for number in range(1, log_table.SMALL_FILES):
+        append(path, [event(number)])
+    return path
+
+
+def remote_numbers(path):
+    return sorted(row["sequence"]["data_plane_id"]["seq_no"] for row in open_table(path).to_pyarrow_table().to_pylist())
+
+
+@pytest.mark.long
+def test_a_process_that_dies_while_it_compacts_a_log_on_an_object_store_leaves_every_event_once(remote_events):
+    program = "import sys; from lakelet.files.paths import any_path; from lakelet.storage.eventlog import remote_table\n"
+    program += "remote_table.compact(any_path(sys.argv[1]))"
+    environment = {**os.environ, "LAKELET_FAILPOINT": "events.compaction_committed"}
+    died = subprocess.run([sys.executable, "-c", program, str(remote_events)], env=environment, start_new_session=True, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert len(open_table(remote_events).file_uris()) == 1
+    append(remote_events, [event(100)])
+    assert remote_numbers(remote_events) == [*range(log_table.SMALL_FILES), 100]
+
+
+@pytest.mark.long
+def test_files_of_a_compaction_on_an_object_store_that_was_not_committed_are_removed(remote_events, monkeypatch):
+    monkeypatch.setattr(remote_table, "KEPT_SECONDS", 0)
+    half = remote_events / "part-00000-half.snappy.parquet"
+    half.write_whole("half of a file")
+    assert remote_numbers(remote_events) == list(range(log_table.SMALL_FILES))
+    assert remote_table.compact(remote_events)
+    assert remote_numbers(remote_events) == list(range(log_table.SMALL_FILES))
+    assert len([name for name in names_in(remote_events) if name.endswith(".parquet")]) == 1
 
 
 def test_files_that_no_reader_can_need_are_removed_a_week_later(events):

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pyarrow as pa
 
+from lakelet.base.failpoints import reached
 from lakelet.files.paths import RemotePath
 from lakelet.files.remote import delta_options
 from lakelet.storage.eventlog.table import KEPT_SECONDS, SMALL_BYTES, SMALL_FILES
@@ -22,7 +23,8 @@ def append(path: RemotePath, rows: pa.Table) -> None:
 def compact(path: RemotePath) -> bool:
     """Put many small files into one, write a checkpoint, and remove what no reader needs (ST-10). Return whether there was a reason to.
 
-    Raises DeltaError and OSError of the store; what was committed before stays.
+    The compaction is one commit: a process that dies before it leaves the log as it was, and files in no version, which are removed a week
+    later. Raises DeltaError and OSError of the store; what was committed before stays.
     """
     from deltalake import DeltaTable, WriterProperties
 
@@ -31,6 +33,8 @@ def compact(path: RemotePath) -> bool:
     if sum(size < SMALL_BYTES for size in sizes) < SMALL_FILES:
         return False
     table.optimize.compact(target_size=SMALL_BYTES, writer_properties=WriterProperties(compression="SNAPPY"))
+    reached("events.compaction_committed")
     table.create_checkpoint()
-    table.vacuum(retention_hours=int(timedelta(seconds=KEPT_SECONDS).total_seconds() // 3600), dry_run=False)
+    hours = int(timedelta(seconds=KEPT_SECONDS).total_seconds() // 3600)
+    table.vacuum(retention_hours=hours, dry_run=False, full=True)  # also what a process that died left in no version
     return True
