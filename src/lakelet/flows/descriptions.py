@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.cdc import guarding
 from lakelet.flows.context import FlowRun
 from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta import column_mapping, schemas, tables
 
 
 def refresh(run: FlowRun) -> None:
@@ -24,7 +24,7 @@ def refresh(run: FlowRun) -> None:
     wanted = run.description()
     if run.dataset.sink is not None or known is None or known.described == wanted:
         return
-    spec, path = run.table_spec(run.analyzed.schema), run.path()
+    spec, path = column_mapping.without_automatic(run.dataset, run.table_spec(run.analyzed.schema)), run.path()
     change = guarding.redescribe if run.flow.flow.changes is not None else tables.redescribe
     try:
         described = change(environment.spark, path, spec)

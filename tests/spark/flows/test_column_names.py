@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable
 
 from lakelet.inspection.inspector import list_tables, read_arrow, read_rows, run_sql
 
@@ -172,3 +173,41 @@ def test_a_new_table_is_made_with_column_mapping(project):
     p.arrive("1.json", {"id": 10}, folder="plain")
     p.run()
     assert shown(p, "bronze", "id", ODD) == shown(p, "gold", "id", ODD) == [(1, "u")]
+
+
+DESCRIBED = """
+import dlt
+
+def landed():
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id INT, name STRING")
+    return reader.load(spark.conf.get("landing")){more}
+
+@dlt.table(comment="{comment}")
+def appended():
+    return landed()
+
+@dlt.view
+def events():
+    return landed()
+
+dlt.create_streaming_table("merged", comment="{comment}")
+dlt.apply_changes("merged", "events", ["id"], "id")
+"""
+
+
+@pytest.mark.long
+def test_a_new_comment_leaves_column_mapping_to_the_first_rows_that_need_it(project):
+    p = project(DESCRIBED.format(comment="before", more=""))
+    p.arrive("1.json", {"id": 1, "name": "a"})
+    p.run()
+    p.write(DESCRIBED.format(comment="after", more=f".selectExpr('*', 'name AS `{ODD}`')"))
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+    assert {DeltaTable(str(p.path(name))).metadata().description for name in ("appended", "merged")} == {"after"}
+    assert not any("column mapping" in e.message for e in p.events)
+    p.arrive("2.json", {"id": 2, "name": "b"})
+    p.run()
+    noticed = {e.origin.dataset_name for e in p.events if "column mapping" in e.message}
+    assert noticed == {"main.default.appended", "main.default.merged"}
+    for table in ("appended", "merged"):
+        assert shown(p, table, "id", ODD) == [(1, None), (2, "b")]

@@ -65,6 +65,12 @@ def completed(schema: T.StructType, properties: Mapping[str, str]) -> dict[str, 
     return {**properties, MODE: "name"} if next(odd_names(schema), None) is not None else dict(properties)
 
 
+def without_automatic(dataset: Dataset, spec: TableSpec) -> TableSpec:
+    """`spec` without the mode that `completed` added: the commit that brings the first such column switches mapping on (SC-10)."""
+    properties = spec.properties or {}
+    return replace(spec, properties={k: v for k, v in properties.items() if k != MODE}) if automatic(dataset) else spec
+
+
 def refused(schema: T.StructType, properties: Mapping[str, str], *, code: str, dataset: str, where: Any) -> LakeletError | None:
     """The coded error for columns whose names Delta refuses in a table with these properties; None if it takes them."""
     odd = list(odd_names(schema))
