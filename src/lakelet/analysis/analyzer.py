@@ -322,8 +322,8 @@ class Analyzer:
         with reading(reader), self._configured(dataset, flow, {}):
             self._called(dataset, flow, reader)
         own = {**dataset.spark_conf, **flow.spark_conf}
-        found, told = view_settings(self._views_read(reader.reads.values()), own)
-        self.found.notice(flow, *(Notice(text, flow.where) for text in told))
+        found, notices = view_settings(self._views_read(reader.reads.values()), own)
+        self.found.notice(flow, *(Notice(text, flow.where) for text in notices))
         reader.begin_again()
         return found
 
@@ -387,8 +387,8 @@ class Analyzer:
         self._progress.configured += 1
         try:
             with flow_session(self.spark, conf):
-                told = [Notice(text, flow.where) for text in settings.apply(self.spark.conf, conf)]
-                self.found.notice(flow, *told)
+                notices = [Notice(text, flow.where) for text in settings.apply(self.spark.conf, conf)]
+                self.found.notice(flow, *notices)
                 yield
         finally:
             self._progress.configured -= 1

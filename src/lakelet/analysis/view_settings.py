@@ -16,7 +16,7 @@ def view_settings(views: Iterable[Dataset], own: Mapping[str, str]) -> tuple[dic
     `own`: those of the flow and of its dataset, which win. Raises VIEW_SETTINGS_DIFFER where two views do not agree and `own` says nothing.
     """
     found: dict[str, Dataset] = {}
-    told = []
+    notices = []
     for view in views:
         for key, value in view.spark_conf.items():
             first = found.setdefault(key, view)
@@ -24,7 +24,7 @@ def view_settings(views: Iterable[Dataset], own: Mapping[str, str]) -> tuple[dic
                 continue
             if key in own:
                 if own[key] != value:
-                    told.append(f"{key} = {value} of the view {view.name} has no effect here: the flow that reads it sets {own[key]}")
+                    notices.append(f"{key} = {value} of the view {view.name} has no effect here: the flow that reads it sets {own[key]}")
             elif first.spark_conf[key] != value:
                 raise LakeletError(
                     "VIEW_SETTINGS_DIFFER",
@@ -33,4 +33,4 @@ def view_settings(views: Iterable[Dataset], own: Mapping[str, str]) -> tuple[dic
                     where=view.where,
                     todo="Give both one value, or set it in the spark_conf of the flow or table that reads them.",
                 )
-    return {key: view.spark_conf[key] for key, view in found.items() if key not in own and not key.startswith(_OF_TABLES)}, told
+    return {key: view.spark_conf[key] for key, view in found.items() if key not in own and not key.startswith(_OF_TABLES)}, notices

@@ -28,19 +28,20 @@ def spark_file(folder: Path) -> Path | None:
         if (folder / name).is_file():
             return folder / name
     file = folder / _PREVIEW
-    return file if file.is_file() and _tells(file) else None
+    return file if file.is_file() and _lists_sources(file) else None
 
 
-def _tells(file: Path) -> bool:
+def _lists_sources(file: Path) -> bool:
+    """Whether a file has the list of globs that only a project file of Spark's tool has."""
     with suppress(LakeletError):
         tree = read_yaml(file, shown=file.name)
         lists = tree.get("libraries") or tree.get("definitions")
-        return lists is not None and isinstance(lists.value, list) and any(one.get("glob", "include") for one in lists.value)
+        return lists is not None and isinstance(lists.value, list) and any(library.get("glob", "include") for library in lists.value)
     return False
 
 
 def load_spark_file(file: Path, *, cwd: Path, environ: Mapping[str, str]) -> tuple[Bundle, tuple[Remark, ...]]:
-    """Read the file; what it asks for without effect here comes back as remarks.
+    """Read the file; what has no effect here is returned as remarks.
 
     Raises CONFIG_INVALID with file and line for whatever does not fit the format, and where a folder holds both spellings of its name.
     """

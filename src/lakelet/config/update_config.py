@@ -441,10 +441,10 @@ def _property_remarks(project: _Project, parameters: Mapping[str, str], developm
         settings = project.settings
         given = settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
         where = written[key].where if key in written and project.bundle and project.bundle.partly(written[key]) == value else given
-        for told in properties.examine({key: value}, of="pipeline", development=bool(development)):
-            if told.invalid:
-                raise LakeletError("PROPERTY_INVALID", told.text, where=where)
-            remarks.append((told.text, where))
+        for setting in properties.examine({key: value}, of="pipeline", development=bool(development)):
+            if setting.invalid:
+                raise LakeletError("PROPERTY_INVALID", setting.text, where=where)
+            remarks.append((setting.text, where))
         for remark in delta_properties.examine_default(key, value) if key.startswith(delta_properties.DEFAULTS) else ():
             if remark.code is not None:
                 raise LakeletError(remark.code, remark.text, where=where, nearest=remark.nearest)

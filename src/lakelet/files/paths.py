@@ -68,11 +68,11 @@ class RemotePath:
         """What matches `pattern`, whose segments may hold `*`, `?` and `[…]`; `**` is not known."""
         segment, _, rest = pattern.partition("/")
         if any(c in segment for c in "*?["):
-            found = (place for place in self.iterdir() if fnmatch.fnmatchcase(place.name, segment))
+            found = (path for path in self.iterdir() if fnmatch.fnmatchcase(path.name, segment))
         else:
-            found = (place for place in [self / segment] if rest or place.exists())
-        for place in found:
-            yield from place.glob(rest) if rest else (place,)
+            found = (path for path in [self / segment] if rest or path.exists())
+        for path in found:
+            yield from path.glob(rest) if rest else (path,)
 
     def sizes(self, since: float = 0.0) -> Iterator[int]:
         """Bytes of each file below the folder that came at or after a moment (seconds since 1970). Raises STORE_FAILED."""

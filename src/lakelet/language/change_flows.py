@@ -77,11 +77,11 @@ def create_auto_cdc_flow(
 ) -> None:
     """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
     given = dict(locals())
-    place = caller_location()
+    location = caller_location()
     name, flow_name = given.pop("name"), given.pop("flow_name")
     if name is not None and flow_name is not None:
-        raise _contradiction("name and flow_name are the same argument", place, "Give one of them.")
-    declare_changes(given, given.pop("target"), name if name is not None else flow_name, place)
+        raise _contradiction("name and flow_name are the same argument", location, "Give one of them.")
+    declare_changes(given, given.pop("target"), name if name is not None else flow_name, location)
 
 
 def apply_changes_from_snapshot(

@@ -18,9 +18,9 @@ _WORKSPACE = "/Workspace/"
 
 
 class ImportPath:
-    """Finds what Python's own search does not, in the folders that the additions to `sys.path` mean here.
+    """Finder of modules that Python's own search does not find: in the folders that entries of `sys.path` correspond to here.
 
-    `source` is the file that runs. Asked last of all finders, so what is installed or found as it stands stays what it is.
+    `source` is the file that runs. It is the last finder that Python asks, so modules that are installed or found otherwise win.
     """
 
     def __init__(self, roots: Sequence[Path], files: Sequence[Path]) -> None:
@@ -30,20 +30,20 @@ class ImportPath:
         self._ours: frozenset[str] = frozenset()
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The interface of `sys.meta_path`; only modules without a package are looked for, their parts are found through them."""
-        places = [str(place) for place in self.added()] if path is None else []
-        return PathFinder.find_spec(name, places, target) if places else None
+        """The interface of `sys.meta_path`; only top-level modules are searched; Python finds their submodules."""
+        folders = [str(folder) for folder in self.added()] if path is None else []
+        return PathFinder.find_spec(name, folders, target) if folders else None
 
     def folders(self) -> list[Path]:
         """Where modules of the user may lie: the import roots and what was added."""
         return [*self._roots, *self.added()]
 
     def added(self) -> list[Path]:
-        """The folders that are meant by what was put on `sys.path`, in the order in which they are looked through."""
+        """Folders of this machine for the entries that user code added to `sys.path`, in search order."""
         entries = [entry for entry in sys.path if entry and entry not in self._ours]
-        return list(dict.fromkeys(place.resolve() for entry in entries for place in self._meant(entry) if place.is_dir()))
+        return list(dict.fromkeys(folder.resolve() for entry in entries for folder in self._candidates(entry) if folder.is_dir()))
 
-    def _meant(self, entry: str) -> Iterator[Path]:
+    def _candidates(self, entry: str) -> Iterator[Path]:
         yield Path(entry)
         if entry.startswith(_WORKSPACE):
             yield Path(os.sep, entry.removeprefix(_WORKSPACE))  # people write it in front of a path that is one of this machine here

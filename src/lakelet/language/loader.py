@@ -178,8 +178,8 @@ def _hint(error: BaseException) -> str:
         key = str((error.getMessageParameters() or {}).get("sqlConf", "KEY")).strip('"')  # type: ignore[attr-defined]
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
     if condition in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
-        told = error.getMessageParameters() or {}  # type: ignore[attr-defined]
-        name = told.get("relationName") or told.get("identifier") or "NAME"
+        parameters = error.getMessageParameters() or {}  # type: ignore[attr-defined]
+        name = parameters.get("relationName") or parameters.get("identifier") or "NAME"
         inside = "Tables of the pipeline can be read inside a dataset's function only."
         return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {inside}"
     return "Code outside of functions runs when the file is loaded; nothing else has run."

@@ -150,10 +150,10 @@ def name_left_out(error: LakeletError, notices: Sequence[Notice]) -> LakeletErro
     where = error.where
     if where is None:
         return error
-    place = (where.cell or 0, where.line)
-    found = [n for n in notices if n.magic and n.where.file == where.file and (n.where.cell or 0, n.where.line) < place]
-    told = [f"{notice.magic} at {notice.where} was left out, and with it what it makes" for notice in found]
-    error.why = "\n".join(filter(None, [error.why, *told])) or None
+    position = (where.cell or 0, where.line)
+    found = [n for n in notices if n.magic and n.where.file == where.file and (n.where.cell or 0, n.where.line) < position]
+    lines = [f"{notice.magic} at {notice.where} was left out, and with it what it makes" for notice in found]
+    error.why = "\n".join(filter(None, [error.why, *lines])) or None
     return error
 
 

@@ -98,8 +98,8 @@ def _options(options: Any, where: Location) -> dict[str, str]:
 
 def _table(options: Mapping[str, str], where: Location) -> TableName | None:
     """The table that a Delta sink names; None for one with a path."""
-    told = {key.lower(): value for key, value in options.items()}
-    path, table = told.get("path"), told.get("tablename")
+    given = {key.lower(): value for key, value in options.items()}
+    path, table = given.get("path"), given.get("tablename")
     if (path is None) == (table is None):
         what = "neither path nor tableName" if path is None else "both path and tableName"
         raise invalid(f"a delta sink has {what}", where, 'Write options={"path": "..."} or options={"tableName": "catalog.schema.table"}.')

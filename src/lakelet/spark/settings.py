@@ -38,18 +38,18 @@ def hosted_only(key: str, value: str) -> str | None:
 
 
 def apply(conf: RuntimeConfig, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Set what Spark takes; sentences about the rest, whose effect is on speed and size only. Can be repeated.
+    """Set what Spark accepts. Return one notice for each other setting, which concerns speed or size only. Can be repeated.
 
     Raises PROPERTY_INVALID for a value that the key cannot have.
     """
-    told = []
+    notices = []
     for key, value in settings.items():
         text = hosted_only(key, value)
         if text is None:
             text = _set(conf, key, value)
         if text is not None:
-            told.append(text)
-    return tuple(told)
+            notices.append(text)
+    return tuple(notices)
 
 
 def _set(conf: RuntimeConfig, key: str, value: str) -> str | None:
@@ -59,8 +59,8 @@ def _set(conf: RuntimeConfig, key: str, value: str) -> str | None:
         if error.getCondition() in _FIXED:
             return f"{key} has no effect here: Spark takes it when it starts, not from a pipeline"
         if str(error.getCondition()).startswith("INVALID_CONF_VALUE"):
-            told = str(error).splitlines()[0].split("] ", 1)[-1].split(" SQLSTATE")[0]
-            raise LakeletError("PROPERTY_INVALID", told, todo="Correct the value, or leave the setting out.") from None
+            text = str(error).splitlines()[0].split("] ", 1)[-1].split(" SQLSTATE")[0]
+            raise LakeletError("PROPERTY_INVALID", text, todo="Correct the value, or leave the setting out.") from None
         raise
     return None
 

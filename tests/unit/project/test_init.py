@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
 from lakelet.project.init import report_lines, start
-from lakelet.project.init.findings import PathFound, Place
+from lakelet.project.init.findings import CodeLocation, PathFound
 from lakelet.project.init.paths import prefix
 from lakelet.project.init.sqltexts import names_of
 
@@ -65,7 +65,7 @@ def only(started):
 def test_datasets_inputs_and_parameters_of_a_repository_are_found_by_reading(repository):
     folder = shop(repository)
     found = only(start(folder, load=False))
-    assert [(one.name, one.kind, str(one.place)) for one in found.datasets] == [
+    assert [(one.name, one.kind, str(one.location)) for one in found.datasets] == [
         ("orders_raw", "streaming_table", "src/bronze/orders.py:9"),
         ("customers", "view", "src/bronze/orders.py:13"),
         ("totals", "materialized_view", "src/gold/totals.sql:2"),
@@ -264,15 +264,15 @@ def test_what_is_not_supported_is_named_with_its_place(repository):
         }
     )
     found = only(start(folder))
-    told = [(str(one.place), one.code) for one in found.refused]
+    told = [(str(one.location), one.code) for one in found.refused]
     assert ("a.sql:1", "PROTECTION_REFUSED") in told
     assert ("a.sql:3", "SQL_STATEMENT_REFUSED") in told
-    whats = {str(one.place): one.what for one in found.refused}
+    whats = {str(one.location): one.what for one in found.refused}
     assert "ai_query" in whats["a.sql:2"]
     assert "kafka" in whats["b.py:9"]
     assert "row_filter" in whats["b.py:7"]
     assert "has no tabel" in whats["b.py:10"]
-    assert [(one.module, [str(place) for place in one.places]) for one in found.missing] == [("no_such_package", ["b.py:2"])]
+    assert [(one.module, [str(location) for location in one.locations]) for one in found.missing] == [("no_such_package", ["b.py:2"])]
 
 
 def test_notebooks_of_all_kinds_are_read(repository):
@@ -296,7 +296,7 @@ def test_notebooks_of_all_kinds_are_read(repository):
         }
     )
     found = only(start(folder))
-    assert [(one.name, str(one.place)) for one in found.datasets] == [("a", "n/a.ipynb:cell 3:2"), ("b", "n/b.py:7"), ("c", "n/c.sql:2")]
+    assert [(one.name, str(one.location)) for one in found.datasets] == [("a", "n/a.ipynb:cell 3:2"), ("b", "n/b.py:7"), ("c", "n/c.sql:2")]
     assert [path for path, _, _ in found.paths] == ["/mnt/shared/x", "dbfs:/in/a"]
 
 
@@ -391,7 +391,7 @@ def test_tables_and_paths_of_a_query(query, tables, paths):
 )
 def test_the_prefix_of_a_path_that_is_worth_a_mapping(path, expected):
     holes = [path.find(sign) for sign in "{*" if sign in path]
-    assert prefix(PathFound(path, min(holes, default=len(path)), Place("a", 1))) == expected
+    assert prefix(PathFound(path, min(holes, default=len(path)), CodeLocation("a", 1))) == expected
 
 
 def test_the_format_of_files_is_told_where_sql_says_it():

@@ -79,18 +79,18 @@ def _cells(lines: list[str], language: str) -> Iterator[Cell]:
 
 
 def _cell(lines: list[str], first: int, language: str) -> Cell:
-    """The cell whose lines these are. All of it is a magic cell if its first telling line is one."""
+    """The cell whose lines these are. All of it is a magic cell if its first line of code is one."""
     comment = _COMMENTS[language]
     magic = re.compile(rf"^{comment} MAGIC ?")
-    told = next((i for i, line in enumerate(lines) if line.strip() and not _is_title(line, comment)), None)
-    if told is None or not magic.match(lines[told]):
+    first_code = next((i for i, line in enumerate(lines) if line.strip() and not _is_title(line, comment)), None)
+    if first_code is None or not magic.match(lines[first_code]):
         # Single lines behind the mark stay comments, unless they are commands themselves: those are found as in a Jupyter notebook.
         shown = [magic.sub("", line) if re.match(rf"^{comment} MAGIC %", line) else line for line in lines]
         return Cell(language, "\n".join(shown), first, uncommented=shown != lines)
-    plain = "\n".join(magic.sub("", line) for line in lines[told:])
+    plain = "\n".join(magic.sub("", line) for line in lines[first_code:])
     if not plain.lstrip().startswith("%"):
-        return Cell("md", plain, first + told)
-    return magic_cell(plain, language, first + told, uncommented=True)
+        return Cell("md", plain, first + first_code)
+    return magic_cell(plain, language, first + first_code, uncommented=True)
 
 
 def _is_title(line: str, comment: str) -> bool:

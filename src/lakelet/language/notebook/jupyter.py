@@ -45,8 +45,8 @@ def _broken(what: str, where: Location, why: str | None) -> LakeletError:
 
 def _language(metadata: Any) -> str:
     """What Databricks, the kernel or the editor noted, in this order; Python where nothing is noted."""
-    places = (("application/vnd.databricks.v1+notebook", "language"), ("kernelspec", "language"), ("language_info", "name"))
-    for section, key in places:
+    keys = (("application/vnd.databricks.v1+notebook", "language"), ("kernelspec", "language"), ("language_info", "name"))
+    for section, key in keys:
         noted = _mapping(_mapping(metadata).get(section)).get(key)
         if isinstance(noted, str) and noted:
             return _LANGUAGES.get(noted.lower(), noted)

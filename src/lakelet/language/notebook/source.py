@@ -65,15 +65,16 @@ def other_language(file: Path, language: str) -> LakeletError:
 
 
 def magic_cell(text: str, language: str, line: int, *, number: int | None = None, uncommented: bool = False) -> Cell:
-    """The cell with this text, whose language a magic command on its first telling line may change."""
+    """The cell with this text, whose language a magic command on its first line of code may change."""
     lines = text.split("\n")
-    told = next((i for i, one in enumerate(lines) if one.strip() and not one.lstrip().startswith(_COMMENTS[language])), None)
-    found = _MAGIC.match(lines[told].strip()) if told is not None else None
-    if told is None or not found or (language == PYTHON and not _takes_cell(found["sign"], found["name"].lower())):
+    comment = _COMMENTS[language]
+    first = next((i for i, code in enumerate(lines) if code.strip() and not code.lstrip().startswith(comment)), None)
+    found = _MAGIC.match(lines[first].strip()) if first is not None else None
+    if first is None or not found or (language == PYTHON and not _takes_cell(found["sign"], found["name"].lower())):
         return Cell(language, text, line, number, uncommented)
     name = found["name"].lower()
     rest = found["rest"].strip() if name in _LANGUAGES else ""
-    return Cell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[told + 1 :]]), line + told, number, uncommented)
+    return Cell(_LANGUAGES.get(name, name), "\n".join([rest, *lines[first + 1 :]]), line + first, number, uncommented)
 
 
 def _takes_cell(sign: str, name: str) -> bool:

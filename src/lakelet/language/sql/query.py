@@ -65,9 +65,9 @@ class Query:
             error.where = self._better(error)
             raise
         except Exception as error:  # of Spark, or of a function that the query calls; only its location is added
-            place = self._place_of(error)
-            if place is not None:
-                vars(error).setdefault("lakelet_where", place)  # that of an inner query stays
+            location = self._location_of(error)
+            if location is not None:
+                vars(error).setdefault("lakelet_where", location)  # that of an inner query stays
             raise
         if self.wanted is not None and bool(frame.isStreaming) is not self.wanted.streaming:
             raise LakeletError("QUERY_KIND", self.wanted.what, where=self.text.where, todo=self.wanted.todo)
@@ -95,17 +95,17 @@ class Query:
         if not any(column.comment for column in self.names):
             return frame.toDF(*(column.name for column in self.names))
         frame = frame.toDF(*(f"c{at}" for at in range(len(self.names))))  # the query's own names may be twice the same
-        told = [{"metadata": {"comment": column.comment}} if column.comment else {} for column in self.names]
-        return frame.select(*(frame[f"c{at}"].alias(column.name, **told[at]) for at, column in enumerate(self.names)))
+        metadata = [{"metadata": {"comment": column.comment}} if column.comment else {} for column in self.names]
+        return frame.select(*(frame[f"c{at}"].alias(column.name, **metadata[at]) for at, column in enumerate(self.names)))
 
     # ---------------------------------------------------------------------------------------------------- locations
 
-    def _place_of(self, error: BaseException) -> Location | None:
+    def _location_of(self, error: BaseException) -> Location | None:
         """The line of the file that Spark's message names."""
-        told = POSITION.find(str(error))
-        if told is None:
+        position = POSITION.find(str(error))
+        if position is None:
             return None
-        line, column = int(told[1]) - self.text.where.line, int(told[2])
+        line, column = int(position[1]) - self.text.where.line, int(position[2])
         if line < 0:
             return None
         lines = self.text.text.splitlines(keepends=True)
@@ -122,7 +122,7 @@ class Query:
             return error.where
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
         parts = name[1].split(".") if name else []
-        for first in range(len(parts)):  # what USE added stands nowhere
+        for first in range(len(parts)):  # what USE added is not in the text
             start = _name_at(self.text.text, parts[first:])
             if start is not None:
                 return self.statement.location(self.text.start + start)

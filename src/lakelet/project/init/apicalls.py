@@ -91,7 +91,7 @@ class Api:
 
 
 def kind_of(module: str, name: str) -> str | None:
-    """The kind of dataset that a function declares; `table` where only its query tells; None for functions that declare none."""
+    """The kind of dataset that a function declares; `table` where only its query decides; None for functions that declare none."""
     if name == "table":
         return "table"
     if name == "create_table":
@@ -105,7 +105,7 @@ def writes_flow(name: str) -> bool:
 
 
 def hooks(name: str) -> bool:
-    """Whether a function declares what is told the events of an update."""
+    """Whether a function declares an event hook."""
     return name == "on_event_hook"
 
 

@@ -56,7 +56,7 @@ def bundle_text(folder: Path, resources: list[Resource]) -> str:
     """The whole file: a resource for each pipeline, and two targets."""
     several = len(resources) > 1
     only = resources[0]
-    told = (
+    schema_line = (
         ("schema_prefix", "In front of each pipeline's schema", '""')
         if several
         else ("schema", "The tables' schema", only.schema or "default")
@@ -67,9 +67,9 @@ def bundle_text(folder: Path, resources: list[Resource]) -> str:
         key=f" {only.group.key}" if several else "",
         name=slug(folder.name) or "pipelines",
         catalog=_scalar(shared or "main"),
-        schema=told[0],
-        what=told[1],
-        value=told[2] if several else _scalar(told[2]),
+        schema=schema_line[0],
+        what=schema_line[1],
+        value=schema_line[2] if several else _scalar(schema_line[2]),
     )
     parts = [line for resource in resources for line in _resource(folder, resource, several, shared)]
     return head + "\n".join(parts) + "\n" + _TARGETS
@@ -110,9 +110,9 @@ def _configuration(parameters: Iterable[ParameterFound]) -> Iterator[str]:
     elif open_ones:
         yield "      # configuration:"
     for one in given:
-        yield f"        {_scalar(one.key)}: {json.dumps(one.default, ensure_ascii=False)} # the code's own default, {one.place}"
+        yield f"        {_scalar(one.key)}: {json.dumps(one.default, ensure_ascii=False)} # the code's own default, {one.location}"
     for one in open_ones:
-        yield f'      #   {_scalar(one.key)}: "" # without default: {one.place}'
+        yield f'      #   {_scalar(one.key)}: "" # without default: {one.location}'
 
 
 def _relative(path: Path, folder: Path) -> str:

@@ -10,7 +10,7 @@ _HOLE = re.compile(r"xhole(\d+)x")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class CodeLocation:
     """A line of a file, or of one cell of a Jupyter notebook."""
 
     file: str
@@ -22,7 +22,7 @@ class Place:
 
 
 class Holes:
-    """Parts of texts that are known only when the code runs. A text holds a token in their place, which is a word for SQL as well."""
+    """Parts of texts that are known only when the code runs. A text holds a token instead of each, which SQL reads as a word."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -34,7 +34,7 @@ class Holes:
         return f"xhole{self._names.index(name)}x"
 
     def shown(self, text: str) -> str:
-        """The text with `{name}` in the place of tokens."""
+        """The text with `{name}` instead of tokens."""
         return _HOLE.sub(lambda found: "{" + self._names[int(found[1])] + "}", text)
 
     @staticmethod
@@ -50,7 +50,7 @@ class DatasetFound:
 
     name: str
     kind: str
-    place: Place
+    location: CodeLocation
     computed: bool = False
     loaded: bool = False
 
@@ -65,7 +65,7 @@ class TableRead:
     """A table that the code reads by name. `within`: the dataset whose query reads it, where that is known."""
 
     name: str
-    place: Place
+    location: CodeLocation
     within: str | None = None
 
     @property
@@ -86,7 +86,7 @@ class PathFound:
 
     path: str
     fixed: int
-    place: Place
+    location: CodeLocation
     format: str = ""
 
 
@@ -96,7 +96,7 @@ class ParameterFound:
 
     key: str
     default: str | None
-    place: Place
+    location: CodeLocation
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Refused:
 
     code: str
     what: str
-    place: Place
+    location: CodeLocation
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ class Import:
     """A package that the code imports. `guarded`: inside of `try`, so that it may be missing."""
 
     module: str
-    place: Place
+    location: CodeLocation
     guarded: bool = False
 
 

@@ -156,7 +156,7 @@ def _common(files: Sequence[FileReading]) -> Path:
 
 
 def _name(groups: list[Group], root: Path) -> None:
-    """Give each group a key: the nearest folder's name that tells something, the files' where a folder holds several groups."""
+    """Give each group a key: the nearest folder's name that is not a generic one, the files' where a folder holds several groups."""
     for group in groups:
         shared = sum(other.folder == group.folder for other in groups) > 1
         group.key = (slug(_stem(group.files)) if shared else "") or _of_folder(group.folder, root)
@@ -168,7 +168,7 @@ def _name(groups: list[Group], root: Path) -> None:
     for number, group in enumerate(_twice(groups), 2):
         group.key += f"_{number}"
     for group in groups:
-        if (root / group.key).exists():  # behind `lakelet run` it would mean the folder
+        if (root / group.key).exists():  # as an argument of `lakelet run` it would mean the folder
             group.key += "_pipeline"
 
 
@@ -178,8 +178,8 @@ def _twice(groups: list[Group]) -> list[Group]:
 
 
 def _of_folder(folder: Path, root: Path) -> str:
-    telling = [part for part in folder.relative_to(root).parts if not _is_plain(part)]
-    return slug(telling[-1] if telling else root.name)
+    named = [part for part in folder.relative_to(root).parts if not _is_plain(part)]
+    return slug(named[-1] if named else root.name)
 
 
 def _is_plain(part: str) -> bool:

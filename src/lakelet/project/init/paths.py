@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from lakelet.project.init.findings import Holes, PathFound, Place
+from lakelet.project.init.findings import CodeLocation, Holes, PathFound
 
 _HOSTED = re.compile(
     r"(/Volumes/|/?dbfs[:/]|/mnt/|/databricks-datasets(/|$)|/FileStore/|/Workspace/|s3[an]?://|abfss?://|wasbs?://|gs://|adl://|hdfs://|file:/)",
@@ -19,14 +19,14 @@ def is_hosted(text: str) -> bool:
     return bool(_HOSTED.match(text)) and "\n" not in text and len(text) < 1000
 
 
-def path_found(text: str, holes: Holes, place: Place, format: str = "") -> PathFound:
+def path_found(text: str, holes: Holes, location: CodeLocation, format: str = "") -> PathFound:
     """The path as the report shows it."""
     ends = [len(text)]
     hole = holes.first_in(text)
     ends += [hole] if hole is not None else []
     pattern = _PATTERN.search(text)
     ends += [pattern.start()] if pattern else []
-    return PathFound(holes.shown(text), min(ends), place, format)
+    return PathFound(holes.shown(text), min(ends), location, format)
 
 
 def is_here(path: str, folder: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.language.notebook import Cell, Source, read_source
 from lakelet.language.notebook.magics import Code, Magic, pieces, run_target
-from lakelet.project.init.findings import Place
+from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.texts import Scope
 
 _SUFFIXES = (".py", ".ipynb", ".sql")
@@ -44,8 +44,8 @@ class Repository:
         self.folder = folder
         self._read: dict[Path, PyFile] = {}
 
-    def place(self, file: Path, line: int, cell: int | None = None) -> Place:
-        return Place(file.relative_to(self.folder).as_posix() if file.is_relative_to(self.folder) else str(file), line, cell)
+    def location(self, file: Path, line: int, cell: int | None = None) -> CodeLocation:
+        return CodeLocation(file.relative_to(self.folder).as_posix() if file.is_relative_to(self.folder) else str(file), line, cell)
 
     def roots(self, file: Path) -> Iterator[Path]:
         """Folders from which the file may import, the nearest first: its own, those above it, and `src` in each."""

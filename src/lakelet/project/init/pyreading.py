@@ -7,7 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
-from lakelet.project.init.findings import DatasetFound, FileReading, Holes, Import, ParameterFound, PathFound, Place, Refused, TableRead
+from lakelet.project.init.findings import (
+    CodeLocation,
+    DatasetFound,
+    FileReading,
+    Holes,
+    Import,
+    ParameterFound,
+    PathFound,
+    Refused,
+    TableRead,
+)
 from lakelet.project.init.paths import is_hosted, path_found
 from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
 from lakelet.project.init.sqlfile import hosted
@@ -28,7 +38,7 @@ def read_python(file: PyFile, reading: FileReading, repository: Repository, hole
     """Add to `reading` what the file says, and what the notebooks say that it runs."""
     if file.broken is not None:
         what, line, cell = file.broken
-        reading.refused.append(Refused("SOURCE_FAILED", f"the file does not compile: {what}", repository.place(file.path, line, cell)))
+        reading.refused.append(Refused("SOURCE_FAILED", f"the file does not compile: {what}", repository.location(file.path, line, cell)))
     names = Api.of(tree.module for tree in file.trees)
     for tree in file.trees:
         _Visitor(file, tree, reading, repository, holes, names).visit_all(tree.module.body, file.scope, top=True)
@@ -123,7 +133,7 @@ class _Visitor:
             named is not None and not top and self.reader.constant(named, scope) is None
         )
         self.reading.incomplete |= computed or not top
-        self.reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._place(function or call), computed))
+        self.reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._location(function or call), computed))
 
     # ---------------------------------------------------------------------------------------------------------- calls
 
@@ -187,7 +197,7 @@ class _Visitor:
         text = self.reader.text(node, scope)
         last = text.split(".")[-1]
         if text and not text.startswith("/") and self.holes.first_in(last) is None:
-            self.reading.tables.append(TableRead(self.holes.shown(text), self._place(node), self.holes.shown(into) or self._reader()))
+            self.reading.tables.append(TableRead(self.holes.shown(text), self._location(node), self.holes.shown(into) or self._reader()))
 
     def _reader(self) -> str | None:
         """The dataset whose function is read."""
@@ -195,12 +205,12 @@ class _Visitor:
 
     def _sql(self, node: ast.expr, scope: Scope) -> None:
         found = names_of(self.reader.text(node, scope))
-        place = self._place(node)
+        location = self._location(node)
         for table in found.tables:
             if self.holes.first_in(table.text.split(".")[-1]) is None:
-                self.reading.tables.append(TableRead(self.holes.shown(table.text), place, self._reader()))
-        self._add_paths(path_found(path.text, self.holes, place, path.format) for path in found.paths)
-        self.reading.refused += [hosted(one.text, place) for one in found.hosted]
+                self.reading.tables.append(TableRead(self.holes.shown(table.text), location, self._reader()))
+        self._add_paths(path_found(path.text, self.holes, location, path.format) for path in found.paths)
+        self.reading.refused += [hosted(one.text, location) for one in found.hosted]
 
     def _text(self, node: ast.expr, scope: Scope) -> None:
         """A path that stands anywhere in the code."""
@@ -228,7 +238,7 @@ class _Visitor:
     def _path(self, node: ast.expr, scope: Scope, *, named: bool, format: str = "") -> None:
         text = self.reader.text(node, scope)
         if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
-            self._add_paths([path_found(text, self.holes, self._place(node), format)])
+            self._add_paths([path_found(text, self.holes, self._location(node), format)])
 
     def _add_paths(self, found: Iterable[PathFound]) -> None:
         for one in found:
@@ -244,7 +254,7 @@ class _Visitor:
             if there is not None:
                 self._helper(node, module, *there)
             elif not getattr(node, "level", 0):
-                self.reading.imports.append(Import(module, self._place(node), self.guarded > 0))
+                self.reading.imports.append(Import(module, self._location(node), self.guarded > 0))
 
     def _helper(self, node: ast.Import | ast.ImportFrom, module: str, file: Path, root: Path) -> None:
         self.reading.roots.append(root)
@@ -255,20 +265,20 @@ class _Visitor:
     # ----------------------------------------------------------------------------------------------------------- rest
 
     def _asked(self, key: str, default: str | None, node: ast.AST) -> None:
-        found = ParameterFound(key, default, self._place(node))
+        found = ParameterFound(key, default, self._location(node))
         if found not in self.reading.parameters and not key.startswith(_OF_SPARK):
             self.reading.parameters.append(found)
 
     def _refuse(self, node: ast.AST) -> Refuse:
         def refuse(code: str, what: str) -> None:
-            found = Refused(code, what, self._place(node))
+            found = Refused(code, what, self._location(node))
             if found not in self.reading.refused:
                 self.reading.refused.append(found)
 
         return refuse
 
-    def _place(self, node: ast.AST | None) -> Place:
-        return self.repository.place(self.file.path, getattr(node, "lineno", 1), self.tree.cell)
+    def _location(self, node: ast.AST | None) -> CodeLocation:
+        return self.repository.location(self.file.path, getattr(node, "lineno", 1), self.tree.cell)
 
 
 def _chain(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
@@ -286,7 +296,7 @@ def _chain(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:
 
 
 def _kind_by_reads(function: _Function) -> str:
-    """What a table of `dlt.table` is, as far as its function tells."""
+    """What a table of `dlt.table` is, as far as its function shows."""
     read = {node.attr for node in ast.walk(function) if isinstance(node, ast.Attribute)}
     if read & {"readStream", "read_stream"}:
         return "streaming_table"

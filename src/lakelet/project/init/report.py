@@ -16,12 +16,12 @@ from lakelet.files.remote import scheme_of
 from lakelet.project.init import trial
 from lakelet.project.init.bundlefile import Resource
 from lakelet.project.init.findings import (
+    CodeLocation,
     DatasetFound,
     FileReading,
     Import,
     ParameterFound,
     PathFound,
-    Place,
     Refused,
     TableRead,
     name_parts,
@@ -51,7 +51,7 @@ class Outside:
     """A table that the pipeline reads and does not declare. `made_by`: the pipeline of the repository that does."""
 
     name: str
-    places: tuple[Place, ...]
+    locations: tuple[CodeLocation, ...]
     made_by: str | None = None
 
     @property
@@ -66,7 +66,7 @@ class Missing:
 
     module: str
     package: str
-    places: tuple[Place, ...]
+    locations: tuple[CodeLocation, ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PipelineReport:
 
     resource: Resource
     datasets: tuple[DatasetFound, ...]
-    paths: tuple[tuple[str, str, tuple[Place, ...]], ...]
+    paths: tuple[tuple[str, str, tuple[CodeLocation, ...]], ...]
     tables: tuple[Outside, ...]
     refused: tuple[Refused, ...]
     missing: tuple[Missing, ...]
@@ -102,7 +102,7 @@ class Report:
 
 
 def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = None) -> Report:
-    """Make the report. `load`: run code whose datasets only running tells, apart from this process and without Spark."""
+    """Make the report. `load`: run code whose dataset names are known only when it runs, apart from this process and without Spark."""
     folder = found.folder
     groups = grouped(folder, found.sources) if groups is None else groups
     for group in groups:
@@ -139,7 +139,7 @@ def _helpers(group: Group, found: Found) -> list[FileReading]:
 
 
 def _add_loaded(group: Group, folder: Path) -> None:
-    """Put the names in that loading the files tells."""
+    """Put the names that loading the files found."""
     given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
     roots = [*dict.fromkeys([_root(group), *(root for reading in group.readings for root in reading.roots), folder])]
     unknown = sorted({one.key for reading in group.readings for one in reading.parameters} - set(given))
@@ -152,14 +152,14 @@ def _add_loaded(group: Group, folder: Path) -> None:
     for row in rows:
         reading = home.get(row["file"], group.files[0])
         computed = "{" in row["name"].split(".")[-1]
-        new = DatasetFound(row["name"], row["kind"], Place(row["file"], row["line"]), computed, loaded=True)
+        new = DatasetFound(row["name"], row["kind"], CodeLocation(row["file"], row["line"]), computed, loaded=True)
         if not any(same_table(new.parts, one.parts) and not one.computed for one in reading.datasets):
             reading.datasets.append(new)
 
 
 def _pipeline(group: Group, groups: Sequence[Group], folder: Path) -> PipelineReport:
     readings = group.readings
-    datasets = tuple(sorted((one for reading in readings for one in reading.datasets), key=lambda one: one.place))
+    datasets = tuple(sorted((one for reading in readings for one in reading.datasets), key=lambda one: one.location))
     reads = [one for reading in readings for one in reading.tables]
     catalog, schema = _namespace(reads, datasets)
     parameters = tuple(_parameters(readings))
@@ -168,7 +168,7 @@ def _pipeline(group: Group, groups: Sequence[Group], folder: Path) -> PipelineRe
         datasets,
         tuple(_paths((one for reading in readings for one in reading.paths), folder)),
         tuple(_outside(reads, datasets, (catalog, schema), group, groups)),
-        tuple(sorted({one for reading in readings for one in reading.refused}, key=lambda one: (one.place, one.what))),
+        tuple(sorted({one for reading in readings for one in reading.refused}, key=lambda one: (one.location, one.what))),
         tuple(_missing(one for reading in readings for one in reading.imports)),
     )
 
@@ -229,10 +229,12 @@ def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
 
 
 def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
-    """Each key once; the place with a default before those without."""
+    """Each key once; one with a default before those without."""
     readings = list(readings)
     given = {key for reading in readings for key in reading.given}
-    every = sorted((one for reading in readings for one in reading.parameters), key=lambda one: (one.key, one.default is None, one.place))
+    every = sorted(
+        (one for reading in readings for one in reading.parameters), key=lambda one: (one.key, one.default is None, one.location)
+    )
     first: dict[str, ParameterFound] = {}
     for one in every:
         if one.key not in given:
@@ -240,15 +242,15 @@ def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
     return first.values()
 
 
-def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, str, tuple[Place, ...]]]:
-    """The paths that this machine does not have, each with the format of its files and its places."""
-    places: dict[str, dict[Place, None]] = {}
+def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, str, tuple[CodeLocation, ...]]]:
+    """The paths that this machine does not have, each with the format of its files and its locations."""
+    locations: dict[str, dict[CodeLocation, None]] = {}
     formats: dict[str, str] = {}
     for one in paths:
         if one.fixed < len(one.path) or not is_here(one.path, folder):
-            places.setdefault(one.path, {})[one.place] = None
+            locations.setdefault(one.path, {})[one.location] = None
             formats[one.path] = formats.get(one.path) or one.format
-    return [(path, formats[path], tuple(sorted(places[path]))) for path in sorted(places) if path.strip("/. ")]
+    return [(path, formats[path], tuple(sorted(locations[path]))) for path in sorted(locations) if path.strip("/. ")]
 
 
 def _outside(
@@ -268,16 +270,16 @@ def _outside(
             for other in groups
             if other is not group and any(one.parts == same[0].parts for reading in other.readings for one in reading.datasets)
         ]
-        yield Outside(same[0].name, tuple(sorted({one.place for one in same})), made[0] if made else None)
+        yield Outside(same[0].name, tuple(sorted({one.location for one in same})), made[0] if made else None)
 
 
 def _missing(imports: Iterable[Import]) -> Iterable[Missing]:
-    places: dict[str, set[Place]] = {}
+    locations: dict[str, set[CodeLocation]] = {}
     for one in imports:
         if not one.guarded and (absent := _absent(one.module)):
-            places.setdefault(absent, set()).add(one.place)
-    for module in sorted(places):
-        yield Missing(module, _DISTRIBUTIONS.get(module, module.replace(".", "-")), tuple(sorted(places[module])))
+            locations.setdefault(absent, set()).add(one.location)
+    for module in sorted(locations):
+        yield Missing(module, _DISTRIBUTIONS.get(module, module.replace(".", "-")), tuple(sorted(locations[module])))
 
 
 def _absent(module: str) -> str | None:
@@ -306,7 +308,7 @@ def needs_map(path: str) -> bool:
 
 def _maps(paths: Iterable[str]) -> dict[str, str]:
     """A prefix for each folder that files come from, and a folder for it."""
-    prefixes = {prefix(PathFound(path, _fixed(path), Place("", 0))) for path in paths if needs_map(path)} - {""}
+    prefixes = {prefix(PathFound(path, _fixed(path), CodeLocation("", 0))) for path in paths if needs_map(path)} - {""}
     spelt: dict[str, str] = {}
     for one in sorted(prefixes, key=lambda text: (len(text), text)):
         spelt.setdefault(_plain(one), one)
@@ -314,10 +316,10 @@ def _maps(paths: Iterable[str]) -> dict[str, str]:
     for plain, one in sorted(spelt.items()):
         if any(plain.startswith(_plain(known).rstrip("/") + "/") for known in result):
             continue  # the shorter prefix serves it
-        place = "data/" + (plain.strip("/").split("/")[-1].split("@")[0] or "files")
-        if place in result.values():
-            place = "data/" + plain.replace("://", "/").replace(":", "").strip("/")
-        result[one] = place
+        path = "data/" + (plain.strip("/").split("/")[-1].split("@")[0] or "files")
+        if path in result.values():
+            path = "data/" + plain.replace("://", "/").replace(":", "").strip("/")
+        result[one] = path
     return result
 
 
@@ -346,16 +348,18 @@ def as_json(report: Report, written: str | None) -> Mapping[str, Any]:
 
 
 def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
-    def places(found: Iterable[Place]) -> list[str]:
-        return [str(place) for place in found]
+    def locations(found: Iterable[CodeLocation]) -> list[str]:
+        return [str(location) for location in found]
 
     return {
         "key": one.key,
         "files": [reading.file for reading in one.resource.group.files],
-        "datasets": [{"name": d.name, "kind": d.kind, "where": str(d.place), "computed": d.computed} for d in one.datasets],
-        "paths": [{"path": p, "format": form or None, "needs_map": needs_map(p), "where": places(found)} for p, form, found in one.paths],
-        "tables": [{"name": t.name, "made_by": t.made_by, "where": places(t.places)} for t in one.tables],
-        "parameters": [{"key": p.key, "default": p.default, "where": str(p.place)} for p in one.parameters],
-        "not_supported": [{"code": r.code, "what": r.what, "where": str(r.place)} for r in one.refused],
-        "missing_packages": [{"module": m.module, "package": m.package, "where": places(m.places)} for m in one.missing],
+        "datasets": [{"name": d.name, "kind": d.kind, "where": str(d.location), "computed": d.computed} for d in one.datasets],
+        "paths": [
+            {"path": p, "format": form or None, "needs_map": needs_map(p), "where": locations(found)} for p, form, found in one.paths
+        ],
+        "tables": [{"name": t.name, "made_by": t.made_by, "where": locations(t.locations)} for t in one.tables],
+        "parameters": [{"key": p.key, "default": p.default, "where": str(p.location)} for p in one.parameters],
+        "not_supported": [{"code": r.code, "what": r.what, "where": str(r.location)} for r in one.refused],
+        "missing_packages": [{"module": m.module, "package": m.package, "where": locations(m.locations)} for m in one.missing],
     }

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lakelet.base.text import aligned, counted, listed
-from lakelet.project.init.findings import Place
+from lakelet.project.init.findings import CodeLocation
 from lakelet.project.init.report import PipelineReport, Report, needs_map
 
 
@@ -40,24 +40,26 @@ def _pipeline(one: PipelineReport) -> Iterator[str]:
     home = os.path.commonpath([PurePosixPath(reading.file).parent for reading in one.resource.group.files])
     lead = f"{home}/" if home else ""
 
-    def place(where: Place) -> str:
+    def location(where: CodeLocation) -> str:
         return str(where).removeprefix(lead)
 
-    def places(found: Sequence[Place]) -> str:
-        return listed([place(where) for where in found], 2)
+    def locations(found: Sequence[CodeLocation]) -> str:
+        return listed([location(where) for where in found], 2)
 
     yield f"pipeline {one.key}{f', in {lead}' if lead else ''}:"
     kinds = {"table": "table", "streaming_table": "streaming table", "materialized_view": "materialized view"}
-    rows = [(d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), place(d.place)) for d in one.datasets]
+    rows = [
+        (d.name, kinds.get(d.kind, d.kind) + (" (named when it runs)" if d.computed else ""), location(d.location)) for d in one.datasets
+    ]
     yield from _part("datasets", _aligned(rows))
-    paths = [(path, form, "" if needs_map(path) else "not on this machine", places(found)) for path, form, found in one.paths]
+    paths = [(path, form, "" if needs_map(path) else "not on this machine", locations(found)) for path, form, found in one.paths]
     yield from _part("files it names", _aligned(paths))
-    outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", places(t.places)) for t in one.tables]
+    outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", locations(t.locations)) for t in one.tables]
     yield from _part("tables from outside", _aligned(outside))
-    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', place(p.place)) for p in one.parameters]
+    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', location(p.location)) for p in one.parameters]
     yield from _part("parameters", _aligned(parameters))
-    yield from _part("not supported", [f"{place(r.place)}  [{r.code}] {r.what}" for r in one.refused])
-    missing = [(m.module, f"pip install {m.package}", places(m.places)) for m in one.missing]
+    yield from _part("not supported", [f"{location(r.location)}  [{r.code}] {r.what}" for r in one.refused])
+    missing = [(m.module, f"pip install {m.package}", locations(m.locations)) for m in one.missing]
     yield from _part("packages that are not installed", _aligned(missing))
 
 
@@ -78,10 +80,10 @@ def _settings(report: Report) -> Iterator[str]:
     for key, pairs in (("map", report.maps), ("table", report.tables)):
         if pairs:
             yield f"  [tool.lakelet.{key}]"
-            yield from (f"  {_toml(name)} = {_toml(place)}" for name, place in pairs.items())
+            yield from (f"  {_toml(name)} = {_toml(path)}" for name, path in pairs.items())
     yield "or behind the command:"
     for key, pairs in (("map", report.maps), ("table", report.tables)):
-        yield from (f"  --{key} {shlex.quote(f'{name}={place}')}" for name, place in pairs.items())
+        yield from (f"  --{key} {shlex.quote(f'{name}={path}')}" for name, path in pairs.items())
 
 
 def _toml(text: str) -> str:

@@ -84,7 +84,7 @@ def _projects(folder: Path) -> Iterator[Path]:
 
 
 def _read(file: Path, repository: Repository, holes: Holes) -> FileReading:
-    reading = FileReading(file, repository.place(file, 1).file)
+    reading = FileReading(file, repository.location(file, 1).file)
     try:
         source = read_source(file)
     except (LakeletError, SyntaxError) as error:

@@ -12,7 +12,7 @@ from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Nam
 from lakelet.language.sql_text.json_paths import parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken
-from lakelet.project.init.findings import DatasetFound, FileReading, Holes, ParameterFound, Place, Refused, TableRead
+from lakelet.project.init.findings import CodeLocation, DatasetFound, FileReading, Holes, ParameterFound, Refused, TableRead
 from lakelet.project.init.paths import path_found
 from lakelet.project.init.sqltexts import names_of
 
@@ -50,8 +50,8 @@ class _Statements:
         except LakeletError as error:
             self.refuse(error)
         except RecursionError:
-            place = self._place(self.text.location(begin))
-            self.reading.refused.append(Refused("SQL_SYNTAX", "the statement is nested too deeply", place))
+            location = self._location(self.text.location(begin))
+            self.reading.refused.append(Refused("SQL_SYNTAX", "the statement is nested too deeply", location))
 
     def refuse(self, error: LakeletError) -> None:
         """Keep a mistake, unless it may come from a parameter whose value is not known."""
@@ -60,13 +60,13 @@ class _Statements:
             declares_nothing = error.code == "SQL_STATEMENT_REFUSED"
             self.reading.scripts += declares_nothing
             self.reading.stored += not declares_nothing
-            self.reading.refused.append(Refused(error.code, self.holes.shown(error.what), self._place(error.where)))
+            self.reading.refused.append(Refused(error.code, self.holes.shown(error.what), self._location(error.where)))
 
     def _value(self, key: str, where: Location) -> str:
         if key in self.settings:
             return self.settings[key]
         if key not in self.reading.given:
-            self.reading.parameters.append(ParameterFound(key, None, self._place(where)))
+            self.reading.parameters.append(ParameterFound(key, None, self._location(where)))
         return self.holes.token(key)
 
     def _with_parameters(self, text: StatementText) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -92,7 +92,7 @@ class _Statements:
             reading.stored += found.kind is not Kind.VIEW or found.view == "live"
             name = self._full(found.name)
             computed = self.holes.first_in(name.split(".")[-1]) is not None
-            reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._place(found.where), computed))
+            reading.datasets.append(DatasetFound(self.holes.shown(name), kind, self._location(found.where), computed))
             self._names(found.query or (found.changes.source if found.changes else None), text, self.holes.shown(name))
 
     def _full(self, name: Name) -> str:
@@ -107,24 +107,24 @@ class _Statements:
         lead = "" if plain else "FROM "
         found = names_of(lead + query.text)
 
-        def place(start: int) -> Place:
-            return self._place(text.location(query.start + max(0, start - len(lead))))
+        def location(start: int) -> CodeLocation:
+            return self._location(text.location(query.start + max(0, start - len(lead))))
 
         for table in found.tables:
             bare = "." not in table.text
             name = ".".join((*self.used, table.text)) if bare and self.used else table.text
             if self.holes.first_in(table.text) is None or len(table.text.split(".")) > 1:
-                self.reading.tables.append(TableRead(self.holes.shown(name), place(table.start), within))
-        self.reading.paths += [path_found(path.text, self.holes, place(path.start), path.format) for path in found.paths]
-        self.reading.refused += [hosted(one.text, place(one.start)) for one in found.hosted]
+                self.reading.tables.append(TableRead(self.holes.shown(name), location(table.start), within))
+        self.reading.paths += [path_found(path.text, self.holes, location(path.start), path.format) for path in found.paths]
+        self.reading.refused += [hosted(one.text, location(one.start)) for one in found.hosted]
 
-    def _place(self, where: Location) -> Place:
-        return Place(self.reading.file, where.line, where.cell)
+    def _location(self, where: Location) -> CodeLocation:
+        return CodeLocation(self.reading.file, where.line, where.cell)
 
 
-def hosted(function: str, place: Place) -> Refused:
+def hosted(function: str, location: CodeLocation) -> Refused:
     """A function that only Databricks has."""
-    return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", place)
+    return Refused("NOT_SUPPORTED_YET", f"the function {function} belongs to Databricks; register one of this name to run here", location)
 
 
 def relative(path: Path, folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""Loads source files in a process of their own, without Spark, to learn names that only running code tells.
+"""Loads source files in a process of their own, without Spark, to learn names that only running code knows.
 
 `lakelet.project.init.report` starts it where reading does not suffice. The code may read; what would write,
 connect or start a process raises.

@@ -47,8 +47,8 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
     text = str(problem)
     code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
     if missing := sentences.VALUE_MISSING.find(text):
-        told = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
-        return LakeletError("NOT_NULL_VIOLATED", told, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
+        what = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
+        return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _told(text, known) or what
     worker = _worker_location(text)
@@ -60,7 +60,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
 
 
 def essence(text: str) -> str:
-    """The sentences of a Spark or worker message that tell a user something; at most four lines."""
+    """The sentences of a Spark or worker message that a user needs; at most four lines."""
     text = sentences.STREAM_ENDED.pattern.sub("", text)
     if not_started := _worker_not_started(text):
         return not_started
@@ -77,8 +77,8 @@ def essence(text: str) -> str:
     if coded and (text.lstrip().startswith(_WRAPPERS) or sentences.JAVA_SAYS.said_in(text.lstrip())):
         return _without_state(str(coded[-1]))
     lines = [line.strip() for line in text.splitlines()]
-    telling = [line for line in lines if line and not sentences.NOT_TELLING.said_in(line)]
-    return "\n".join(map(_without_state, telling[:4]))
+    lines_shown = [line for line in lines if line and not sentences.NOT_TELLING.said_in(line)]
+    return "\n".join(map(_without_state, lines_shown[:4]))
 
 
 def first_line(error: BaseException) -> str:
@@ -137,8 +137,8 @@ def remedy(error: BaseException) -> str | None:
 def proposed(error: BaseException) -> list[str]:
     """Spark's list of column names, which need not look like the one that is missing."""
     found = parameter(error, "proposal")
-    if found is None and (told := sentences.PROPOSAL.find(str(error))):
-        found = told[1]
+    if found is None and (match := sentences.PROPOSAL.find(str(error))):
+        found = match[1]
     return [name.strip().strip("`").replace("`.`", ".") for name in found.split(", ")] if found else []
 
 

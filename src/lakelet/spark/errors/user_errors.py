@@ -119,5 +119,5 @@ def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletErr
 
 
 def _user_location(error: BaseException, flow: Flow) -> Location:
-    place: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
-    return place or innermost_location(error, [Path(os.sep)]) or flow.where
+    location: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
+    return location or innermost_location(error, [Path(os.sep)]) or flow.where

@@ -78,8 +78,8 @@ def located_locations(text: str) -> str:
     edits = []
     for word, path in pairwise(plain_tokens(text)):
         if word.upper == "LOCATION" and path.kind == "string":
-            place = located(path.value, writing=True)
-            edits += [(path.start, path.stop, literal(place))] if place != path.value else []
+            target = located(path.value, writing=True)
+            edits += [(path.start, path.stop, literal(target))] if target != path.value else []
     return edited(text, edits)
 
 
