@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from lakelet.analysis.column_lineage import TracedPlan
 from lakelet.analysis.plan_facts import Placeholders, StreamPlan
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Dataset, Flow, Kind
@@ -39,6 +40,8 @@ class AnalyzedFlow:
     """Settings of the views that it reads."""
     earlier_fingerprint: str | None = None
     """The fingerprint in the form that storages of before table descriptions (TP-1) hold: as good as the present one."""
+    plan: TracedPlan = field(default_factory=TracedPlan)
+    """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pyspark.sql.types import LongType, StructType
 from lakelet.analysis import actions, checks
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
 from lakelet.analysis.placeholders import PlaceholderReader
-from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan
+from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.view_settings import view_settings
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
@@ -298,19 +298,20 @@ class Analyzer:
             shape = layout(changes, frame)
             identity.check(changes, shape, self.made_with(dataset.name.key) if dataset.name.key in self.stored else None)
             columns = shape.visible
+        plan = traced_plan(frame, self.placeholders)
         if frame.isStreaming:
+            stream, complete = stream_plan(frame, self.placeholders), False
             if dataset.sink is not None:
                 checks.check_sink_stream(self.placeholders, dataset, flow, frame)
-                return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.placeholders), "", None, of_views=of_views)
-            others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
-            complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
-            return AnalyzedFlow(flow, True, columns, stream_plan(frame, self.placeholders), "", None, complete, of_views=of_views)
+            else:
+                others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
+                complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
+            return AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan)
         always = "its function looks at rows" if reader.acts else never_skippable(frame, self.placeholders)
         fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
         outside = tuple(reader.outside)
-        return AnalyzedFlow(
-            flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, earlier_fingerprint=earlier
-        )
+        facts = AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan)
+        return replace(facts, earlier_fingerprint=earlier)
 
     def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:
         """The settings of the views that a flow reads, which it takes over; a look for them costs a call of its function (LG-20).

@@ -12,6 +12,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from lakelet.analysis.column_lineage import TracedPlan
+
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
 _IDS = re.compile(r"#\d+|(?<=CTERelationDef )\d+|(?<=CTERelationRef )\d+|(?<=UnionLoop )\d+|(?<=UnionLoopRef )\d+")
@@ -46,6 +48,11 @@ class Placeholders:
         self._frames: dict[tuple[str, bool, int], tuple[Any, Any, DataFrame]] = {}
         self._standing: set[int] = set()
         self._aliases: dict[tuple[int, str], tuple[DataFrame, DataFrame]] = {}
+
+    @property
+    def datasets(self) -> Mapping[int, str]:
+        """Keys of the datasets that placeholders stand for, by the id of a placeholder's first column; grows with the analysis."""
+        return self._names
 
     def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
         """An empty DataFrame with these columns that stands for the dataset `key`.
@@ -108,6 +115,12 @@ class Placeholders:
         if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
             return None
         return self._names.get(int(leaf.output().apply(0).exprId().id()))
+
+
+def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
+    """The analysed plan of a query as text with every column, in one call to Java."""
+    text = frame._jdf.queryExecution().analyzed().treeString(True, False, 1 << 30, False, False)
+    return TracedPlan(str(text), placeholders.datasets)
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence
     if opened.selection.reset or opened.selection.checkpoints:  # before any event of a flow: a reset gives flows new ids
         progress.update_is(UpdateState.RESETTING)
         _reset(opened)
-    emit_definitions(opened.reporter, everything, opened.analysis.graph)
+    emit_definitions(opened.reporter, everything, opened.analysis.graph, opened.config.root)
     _report_notices_of_flows(opened, everything)
     emit_left_by_resets(opened.reporter, everything, opened.selection, opened.environment.catalog.datasets)
     progress.update_is(UpdateState.SETTING_UP_TABLES)

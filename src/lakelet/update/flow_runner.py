@@ -73,7 +73,7 @@ class FlowRunner:
             return known
         analyzed = self._environment.analyses.dataset(work.target)
         found = [replace(work, key=f.flow.name, analyzed=analyzed, flow=f, kind=analyzed.kind) for f in analyzed.flows]
-        emit_definitions(self._opened.reporter, found, self._opened.analysis.graph)
+        emit_definitions(self._opened.reporter, found, self._opened.analysis.graph, self._opened.config.root)
         self._found[work.key] = found
         return found
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.analysis.sink_paths import sink_definition
+from lakelet.base.errors import Location
 from lakelet.base.redaction import shown_options
 from lakelet.config.properties import RESET_ALLOWED, reset_allowed
 from lakelet.language.model import Dataset, Kind
@@ -16,29 +20,31 @@ from lakelet.storage.eventlog.states import EventType, FlowType
 from lakelet.update.tasks import Work
 
 
-def emit_definitions(reporter: Reporter, everything: Sequence[Work], graph: Graph) -> None:
-    """Report what the datasets and flows are (EL-6)."""
+def emit_definitions(reporter: Reporter, everything: Sequence[Work], graph: Graph, root: Path) -> None:
+    """Report what the datasets and flows are (EL-6), and what their columns are made of (EL-11). `root`: the project's folder."""
     defined: set[str] = set()
     for work in everything:
         if work.analyzed is None or work.flow is None:
             continue
         if work.target not in defined:
             defined.add(work.target)
-            _emit_dataset(reporter, work.analyzed.dataset, work.kind, len(work.analyzed.flows))
-        _emit_flow(reporter, work.analyzed.dataset, work.flow, [str(i) for i in graph.by_key[work.target].inputs])
+            _emit_dataset(reporter, work.analyzed.dataset, work.kind, len(work.analyzed.flows), root)
+        _emit_flow(reporter, work.analyzed.dataset, work.flow, [str(i) for i in graph.by_key[work.target].inputs], root)
+        if work.analyzed.dataset.sink is None:
+            _emit_columns(reporter, work.analyzed.dataset, work.flow, graph)
 
 
-def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int) -> None:
+def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int, root: Path) -> None:
     name = str(dataset.name)
     if dataset.sink is not None:
         reporter.emit(EventType.SINK_DEFINITION, f"Sink '{name}' defined.", sink_definition(dataset), dataset=name)
         return
     rules = [{"name": r.name, "constraint": r.text, "action": r.action.value} for r in dataset.expectations]
-    body = {"dataset_type": kind.name, "num_flows": flows, "expectations": rules}
+    body = {"dataset_type": kind.name, "num_flows": flows, "expectations": rules, "source_code": source_code(dataset.where, root)}
     reporter.emit(EventType.DATASET_DEFINITION, f"Dataset '{name}' defined.", body, dataset=name)
 
 
-def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, inputs: Sequence[str]) -> None:
+def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, inputs: Sequence[str], root: Path) -> None:
     name, flow, kind = str(dataset.name), analyzed.flow, _flow_type(analyzed)
     body = {
         "output_sink" if dataset.sink is not None else "output_dataset": name,
@@ -51,9 +57,31 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, inp
         "once": flow.once or (flow.changes is not None and flow.changes.once),
         "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in analyzed.schema.fields],
         "schema_json": analyzed.schema.json(),
+        "source_code": source_code(flow.where, root),
     }
     told = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
     reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {told}.", body, dataset=name, flow=flow.name)
+
+
+def _emit_columns(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph) -> None:
+    name, flow = str(dataset.name), analyzed.flow.name
+    traced = [
+        {"name": c.name, "inputs": [{"dataset": str(graph.by_key[i.dataset].name), "column": i.column} for i in c.inputs]}
+        for c in analyzed.plan.columns(analyzed.schema.fieldNames())
+    ]
+    body = {"flow_name": flow, "output_dataset": name, "columns": traced}
+    reporter.emit(EventType.COLUMN_LINEAGE, f"Columns of flow '{flow}' traced.", body, dataset=name, flow=flow)
+
+
+def source_code(where: Location, root: Path) -> dict[str, Any]:
+    """Where something is declared: `file` is relative to the project's folder if it lies below it, else absolute; `line` counts from 1.
+
+    `cell`, of a Jupyter notebook only: counted from 1 over all its cells; `line` is within it.
+    """
+    file = Path(os.path.abspath(where.file))
+    shown = file.relative_to(root.absolute()) if file.is_relative_to(root.absolute()) else file
+    cell = {} if where.cell is None else {"cell": where.cell}
+    return {"file": shown.as_posix(), "line": where.line, **cell}
 
 
 def _flow_type(flow: AnalyzedFlow) -> FlowType:

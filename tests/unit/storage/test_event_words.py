@@ -23,7 +23,7 @@ STORED = {
     FlowType: "APPEND UPDATE COMPLETE MATERIALIZED_VIEW CHANGE SNAPSHOT_CHANGE",
     Level: "INFO WARN ERROR",
     EventType: "user_action create_update runtime_details update_progress dataset_definition sink_definition flow_definition "
-    "flow_progress operation_progress hook_progress notice schema_change source_records late_records clean_source",
+    "flow_progress operation_progress hook_progress notice schema_change source_records late_records clean_source column_lineage",
 }
 
 

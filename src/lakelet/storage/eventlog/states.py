@@ -95,6 +95,7 @@ class EventType(TextEnum):
     SOURCE_RECORDS = "source_records"
     LATE_RECORDS = "late_records"
     CLEAN_SOURCE = "clean_source"
+    COLUMN_LINEAGE = "column_lineage"
 
     @property
     def is_of_lakelet(self) -> bool:
@@ -102,7 +103,12 @@ class EventType(TextEnum):
         return self in _OURS
 
 
-_OURS = frozenset({EventType.NOTICE, EventType.SCHEMA_CHANGE, EventType.SOURCE_RECORDS, EventType.LATE_RECORDS, EventType.CLEAN_SOURCE})
+_OURS = frozenset(
+    (
+        *(EventType.NOTICE, EventType.SCHEMA_CHANGE, EventType.SOURCE_RECORDS, EventType.LATE_RECORDS, EventType.CLEAN_SOURCE),
+        *(EventType.COLUMN_LINEAGE,),
+    )
+)
 
 
 class Level(TextEnum):

@@ -1,0 +1,68 @@
+"""What events say of definitions: where they are declared, and what their columns are made of (EL-11, EL-12)."""
+
+from __future__ import annotations
+
+PYTHON = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.table
+    def orders():
+        return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+                .option("cloudFiles.inferColumnTypes", "true").load(spark.conf.get("landing")))
+
+    @dlt.view
+    def priced():
+        return dlt.read_stream("orders").withColumn("total", F.expr("price * pieces"))
+
+    @dlt.table
+    def clean():
+        return dlt.read_stream("priced").select("id", F.round("total", 2).alias("total"), F.current_timestamp().alias("seen"))
+
+    dlt.create_streaming_table("newest")
+    dlt.apply_changes(target="newest", source="orders", keys=["id"], sequence_by="n", stored_as_scd_type=2)
+"""
+SQL = """
+-- totals
+CREATE OR REFRESH MATERIALIZED VIEW totals AS
+WITH all AS (SELECT * FROM clean)
+SELECT count(*) AS orders, max(a.total) AS most, (SELECT min(id) FROM newest) AS first FROM all a
+"""
+
+
+def test_definitions_name_their_source_and_columns_their_inputs(project):
+    p = project(PYTHON)
+    p.write(SQL, "sql/totals.sql")
+    p.arrive("a.json", {"id": 1, "price": 2.5, "pieces": 2, "n": 1})
+    p.run()
+    places = {e.origin.dataset_name: e.body["source_code"] for e in p.events if e.event_type == "dataset_definition"}
+    assert places == {
+        "main.default.orders": {"file": "pipeline.py", "line": 5},
+        "main.default.clean": {"file": "pipeline.py", "line": 14},
+        "main.default.newest": {"file": "pipeline.py", "line": 18},
+        "main.default.totals": {"file": "sql/totals.sql", "line": 3},
+    }
+    flows = {e.origin.flow_name: e.body["source_code"] for e in p.events if e.event_type == "flow_definition"}
+    assert flows["main.default.newest"] == {"file": "pipeline.py", "line": 19}
+    assert flows["main.default.totals"] == places["main.default.totals"]
+    lineage = {
+        (e.body["output_dataset"].rsplit(".")[-1], c["name"]): {f"{i['dataset']}.{i['column']}" for i in c["inputs"]}
+        for e in p.events
+        if e.event_type == "column_lineage"
+        for c in e.body["columns"]
+    }
+    orders, clean, newest = "main.default.orders", "main.default.clean", "main.default.newest"
+    assert {column: inputs for column, inputs in lineage.items() if inputs} == {
+        ("clean", "id"): {f"{orders}.id"},
+        ("clean", "total"): {f"{orders}.price", f"{orders}.pieces"},
+        **{("newest", name): {f"{orders}.{name}"} for name in ("id", "price", "pieces", "n", "_rescued_data")},
+        ("totals", "most"): {f"{clean}.total"},
+        ("totals", "first"): {f"{newest}.id"},
+    }
+    assert {column for column, inputs in lineage.items() if not inputs} >= {
+        ("orders", "id"),
+        ("clean", "seen"),
+        ("newest", "__START_AT"),
+        ("totals", "orders"),
+    }
+    assert {e.maturity for e in p.events if e.event_type == "column_lineage"} == {"EVOLVING"}
