@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence that somebody else says.
+    """A sentence in the error messages of another program.
 
     Attributes:
-        name: names the sentence in tests.
-        says: who says it.
-        pattern: finds it in a message; groups are the values in it.
-        why: why no condition is read instead of it.
+        name: identifies the sentence in tests.
+        says: the program that writes it.
+        pattern: finds it in a message; its groups are the values.
+        why: why no error condition is read instead.
     """
 
     name: str
@@ -31,8 +31,8 @@ class Sentence:
         """Return the first occurrence in a message, or None."""
         return self.pattern.search(text)
 
-    def said_in(self, text: str) -> bool:
-        """Whether a message has the sentence."""
+    def is_in(self, text: str) -> bool:
+        """Whether a message contains the sentence."""
         return self.find(text) is not None
 
 
@@ -57,13 +57,13 @@ CODED_LINE = _sentence(
     "it is the condition, in the text of an outer error",
     re.MULTILINE,
 )
-"""A line that begins with a condition, also behind the name of a Java class; group 1: the line from the condition on."""
+"""A line that begins with a condition, or with the name of a Java class and a condition; group 1: the line from the condition on."""
 
 SQLSTATE = _sentence("SQLSTATE", "Spark", r" SQLSTATE: ?", "it ends the sentence that a user reads")
-JAVA_SAYS = _sentence("Java says", "py4j", r"\AAn error occurred while calling [^\n]*\n: ", "it stands before what Java says")
+JAVA_SAYS = _sentence("Java says", "py4j", r"\AAn error occurred while calling [^\n]*\n: ", "it comes before the message of Java")
 
-NOT_TELLING = _sentence(
-    "not telling",
+NOISE = _sentence(
+    "noise",
     "Spark, Java and Python",
     r"\A(?:Traceback|File |at |Caused by|JVM stacktrace|Driver stacktrace|=== Streaming|Identifier:|Current |Thread State|Logical Plan|~)",
     "such lines are left out",
@@ -71,7 +71,7 @@ NOT_TELLING = _sentence(
 """The beginning of a line of a stack trace, or of Spark's description of a query."""
 
 PLAN = _sentence("plan", "Spark", r"\A(?:JVM stacktrace|'Project|'Global)", "a message is cut off there")
-"""The beginning of the stack trace or of the plan behind a message."""
+"""The beginning of the stack trace or of the plan after a message."""
 
 # -------------------------------------------------------------------------------------------------- Spark's analysis
 
@@ -119,7 +119,7 @@ RAISED = _sentence(
     _TEXT,
     re.MULTILINE,
 )
-"""The line behind a traceback, of whatever class: SystemExit and a user's own names do not end in Error or Exception."""
+"""The line after a traceback, of whatever class: SystemExit and a user's own names do not end in Error or Exception."""
 
 PYTHON_ERROR = _sentence("Python error", "a Python worker", r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", _TEXT, re.MULTILINE)
 WORKER_LINE = _sentence("worker line", "a Python worker", r'File "([^"]+)", line (\d+)', _TEXT)
@@ -130,7 +130,7 @@ STREAM_ENDED = _sentence(
     "stream ended",
     "Spark",
     r"^\[STREAM_FAILED\] Query \[[^\]]*\] terminated with exception: ",
-    "the sentence that matters is behind it",
+    "the cause follows it",
 )
 VALUE_MISSING = _sentence(
     "value missing",

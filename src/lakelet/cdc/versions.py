@@ -47,21 +47,21 @@ def sequence_of(version: Any) -> Column:
 
 
 def is_after(version: Any, last: Any) -> bool:
-    """Whether a version is above the one before it. Moments are compared, not what clocks showed: an hour of autumn occurs twice."""
+    """Whether a version is above the one before it. Points in time are compared, not clock readings: an hour of autumn occurs twice."""
     if isinstance(version, datetime) and isinstance(last, datetime):
         return _micros(version) > _micros(last)
     return bool(version > last)
 
 
-def _micros(moment: datetime) -> int:
-    """Microseconds since 1970; a moment without time zone is in that of the process, as everywhere in PySpark."""
-    offset = moment.utcoffset()
+def _micros(value: datetime) -> int:
+    """Microseconds since 1970; a value without time zone is in that of the process, as everywhere in PySpark."""
+    offset = value.utcoffset()
     if offset is None:
         try:
-            offset = moment.astimezone().utcoffset()
+            offset = value.astimezone().utcoffset()
         except (OverflowError, ValueError):  # the first and the last day that Python knows: the zone's offset near to them
-            offset = datetime(min(max(moment.year, 2), 9998), 1, 1).astimezone().utcoffset()
-    return (moment.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())) // timedelta(microseconds=1)
+            offset = datetime(min(max(value.year, 2), 9998), 1, 1).astimezone().utcoffset()
+    return (value.replace(tzinfo=None) - datetime(1970, 1, 1) - (offset or timedelta())) // timedelta(microseconds=1)
 
 
 def to_stored(version: Any) -> Mapping[str, Any]:

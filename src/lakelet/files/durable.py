@@ -135,9 +135,9 @@ def writing(file: AnyPath | str) -> Iterator[None]:
 def storage_failure(problem: BaseException, file: AnyPath | str | None = None) -> LakeletError | None:
     """The error for a write that failed because the disk is full, read-only, refused or gone; None for any other problem."""
     number, text = getattr(problem, "errno", None), str(problem)
-    if number in _FULL_NUMBERS or DISK_FULL.said_in(text):
+    if number in _FULL_NUMBERS or DISK_FULL.is_in(text):
         cause, todo = "no space is left", "Make room"
-    elif number == errno.EROFS or READ_ONLY.said_in(text):
+    elif number == errno.EROFS or READ_ONLY.is_in(text):
         cause, todo = "it is read-only", "Make it writable"
     elif number in _REFUSED and isinstance(problem, OSError):
         cause, todo = "this user may not write there", "Give this user the right to write"
@@ -146,8 +146,6 @@ def storage_failure(problem: BaseException, file: AnyPath | str | None = None) -
     else:
         return None
     what = f"{file} cannot be written: {cause}" if file is not None else f"a file cannot be written: {cause}"
-    why = next(
-        (line.strip() for line in text.splitlines() if DISK_FULL.said_in(line) or READ_ONLY.said_in(line)), text.strip().split("\n")[0]
-    )
+    why = next((line.strip() for line in text.splitlines() if DISK_FULL.is_in(line) or READ_ONLY.is_in(line)), text.strip().split("\n")[0])
     todo = f"{todo}, and run the update again: it goes on from what is committed. Or name another storage: --storage DIR"
     return LakeletError("STORAGE_FAILED", what, why=why[:300], todo=todo)

@@ -260,7 +260,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
             failure = _wait(spark, batches)
         if failure is None:
             return batches
-        slow = sentences.SLOW_WORKER.said_in(str(failure))
+        slow = sentences.SLOW_WORKER.is_in(str(failure))
         slow_starts += slow
         if (slow and slow_starts <= _MAX_SLOW_STARTS) or changed_files(run, failure, read_checkpoint(run.checkpoint())):
             continue

@@ -85,7 +85,7 @@ class FlowRun:
         datasets = self.environment.storage.registry().datasets
         leaves = self.flow.stream.leaves if self.flow.stream else ()
         above = [(key, datasets[key].epoch) for key, _ in leaves if key in datasets and datasets[key].epoch]
-        own = self.environment.storage.beginning(self.flow.flow.target.key, self.name)
+        own = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
     def checkpoint(self) -> AnyPath:
@@ -93,7 +93,7 @@ class FlowRun:
 
     def change_id(self, number: int, version: int) -> str:
         """Id of the event that reports a schema version of source `number`."""
-        return event_id(self.path(), self.name, self.environment.storage.beginning(self.flow.flow.target.key, self.name), number, version)
+        return event_id(self.path(), self.name, self.environment.storage.reset_id(self.flow.flow.target.key, self.name), number, version)
 
     def _retention(self) -> Mapping[str, str]:
         """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""

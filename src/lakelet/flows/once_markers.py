@@ -16,7 +16,7 @@ from lakelet.storage.root import Storage
 
 
 def _marker_path(storage: Storage, flow: Flow) -> AnyPath:
-    return storage.checkpoint(flow.target, flow.name, storage.beginning(flow.target.key, flow.name)) / "once.json"
+    return storage.checkpoint(flow.target, flow.name, storage.reset_id(flow.target.key, flow.name)) / "once.json"
 
 
 def read_marker(storage: Storage, flow: Flow) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ def _of_other_sources(text: str) -> bool:
     """Whether a source found the offset of another one, or none."""
     counted = sentences.SOURCES_COUNTED
     offsets = (sentences.OFFSET_OF_DELTA, sentences.OFFSET_BEFORE_FILES)
-    return NO_OFFSET in text or any(sentence.said_in(text) for sentence in (counted, *offsets))
+    return NO_OFFSET in text or any(sentence.is_in(text) for sentence in (counted, *offsets))
 
 
 def mode_of(run: FlowRun, checkpoint: AnyPath, *, started: bool) -> str:
@@ -124,7 +124,7 @@ def _source_name(run: FlowRun, text: str) -> str:
 
 
 def _state_changed(run: FlowRun, text: str) -> LakeletError:
-    operators = sentences.OPERATORS_NOW.said_in(text)
+    operators = sentences.OPERATORS_NOW.is_in(text)
     return _error(
         run,
         "STREAM_STATE_CHANGED",

@@ -167,7 +167,7 @@ def _report_progress(run: FlowRun, started: Sequence[_Sending]) -> None:
 
 def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
     """The error for a data source that Spark does not have; None for any other problem."""
-    if not sentences.FORMAT_MISSING.said_in(str(problem)):
+    if not sentences.FORMAT_MISSING.is_in(str(problem)):
         return None
     format, version = _sink(run).format, run.environment.spark.version
     package = _PACKAGES.get(format.lower())

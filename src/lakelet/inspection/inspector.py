@@ -269,7 +269,7 @@ def _result(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
 
 def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
     lines = [line for line in str(problem).splitlines() if line.strip()]
-    text = lines[: next((i for i, line in enumerate(lines) if sentences.PLAN.said_in(line)), 8)]
+    text = lines[: next((i for i, line in enumerate(lines) if sentences.PLAN.is_in(line)), 8)]
     return LakeletError(code, what, why="\n".join(text[:8]))
 
 

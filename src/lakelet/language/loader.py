@@ -171,7 +171,7 @@ def _hint(error: BaseException) -> str:
         return "In a helper module: from databricks.sdk.runtime import dbutils"
     if hint := python_path_hint(error) or data_source_hint(str(error)):
         return hint
-    if sentences.JAVA_CLASS_MISSING.said_in(str(error)):
+    if sentences.JAVA_CLASS_MISSING.is_in(str(error)):
         return "It calls a Java class of a package that this session does not have: put its jars into the folder `jars` of pyspark."
     condition = error.getCondition() if hasattr(error, "getCondition") else None
     if condition == "SQL_CONF_NOT_FOUND":

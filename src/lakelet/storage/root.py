@@ -201,16 +201,16 @@ class Storage:
     def checkpoint(self, target: TableName, flow: str, generation: str) -> AnyPath:
         return self.root / "checkpoints" / _folder(target) / _segment(flow) / generation
 
-    def belongings(self, target: TableName) -> tuple[AnyPath, AnyPath]:
-        """Folders with all checkpoints and source states of a table's flows."""
+    def flow_folders(self, target: TableName) -> tuple[AnyPath, AnyPath]:
+        """Return the folder with all checkpoints of a table's flows, and the one with the states of their sources."""
         return self.root / "checkpoints" / _folder(target), self.root / "autoloader" / _folder(target)
 
     def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
-        """Where a flow keeps what it knows of its source `number` since it began again."""
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.beginning(target.key, flow) / str(number)
+        """Folder with the state of source `number` of a flow since its last reset."""
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / str(number)
 
-    def beginning(self, target: str, flow: str) -> str:
-        """Since when a flow into `target` (key) reads its sources: the reset epoch and, if any, the resets of its checkpoint."""
+    def reset_id(self, target: str, flow: str) -> str:
+        """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""
         registry = self.registry()
         stored, known = registry.datasets.get(target), registry.flow(target, flow)
         return str(stored.epoch if stored else 0) + (f"r{known.resets}" if known.resets else "")

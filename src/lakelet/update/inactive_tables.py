@@ -72,7 +72,7 @@ def drop_inactive(storage: Storage, registry: Registry, keys: Iterable[str]) -> 
     reset = {key: replace(d, epoch=d.epoch + 1, columns=None, fingerprint=None, input_versions={}) for key, d in gone.items()}
     storage.save(replace(registry, datasets={**registry.datasets, **reset}))
     for dataset in gone.values():
-        for folder in storage.belongings(TableName(*split_name(dataset.name))):
+        for folder in storage.flow_folders(TableName(*split_name(dataset.name))):
             remove_tree(folder)
         remove_tree(storage.root / dataset.path)
     kept = replace(registry, datasets={k: d for k, d in registry.datasets.items() if k not in gone})

@@ -15,11 +15,11 @@ from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.plan.decisions import Step
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
-from lakelet.update.beginning import begin
 from lakelet.update.continuous import Rounds, pace
 from lakelet.update.executor import execute
 from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
+from lakelet.update.initialization import begin
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.retries import Retries

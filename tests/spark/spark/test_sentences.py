@@ -218,23 +218,23 @@ def java_writes(spark: Any, folder: Path) -> None:
 
 def test_java_names_a_disk_that_is_full_and_one_that_is_read_only(small_disk: Disk, spark: Any) -> None:
     small_disk.seal()
-    assert sentences.READ_ONLY.said_in(message(spark, small_disk.folder, java_writes))
+    assert sentences.READ_ONLY.is_in(message(spark, small_disk.folder, java_writes))
     small_disk.repair()
     small_disk.fill()
-    assert sentences.DISK_FULL.said_in(message(spark, small_disk.folder, java_writes))
+    assert sentences.DISK_FULL.is_in(message(spark, small_disk.folder, java_writes))
 
 
 @pytest.mark.long
 def test_lines_of_a_streams_description_are_not_telling(spark: Any, said: Any) -> None:
     text = said(updated_source)
-    left_out = "\n".join(line for line in map(str.strip, text.splitlines()) if sentences.NOT_TELLING.said_in(line))
+    left_out = "\n".join(line for line in map(str.strip, text.splitlines()) if sentences.NOISE.is_in(line))
     for beginning in ("=== Streaming Query ===", "Identifier: ", "Current Available Offsets", "Thread State", "Logical Plan:"):
         assert beginning in left_out
 
 
 def test_a_plan_stands_behind_the_message_of_analysis(spark: Any, said: Any) -> None:
     lines = said(misspelt_column).splitlines()
-    assert [number for number, line in enumerate(lines) if sentences.PLAN.said_in(line)] == [1]
+    assert [number for number, line in enumerate(lines) if sentences.PLAN.is_in(line)] == [1]
 
 
 @pytest.mark.long
@@ -246,7 +246,7 @@ def test_a_python_process_that_does_not_connect_is_named(spark: Any) -> None:
 
 
 def test_every_sentence_has_a_case() -> None:
-    elsewhere = {sentences.NOT_TELLING, sentences.PLAN, sentences.SLOW_WORKER, sentences.DISK_FULL, sentences.READ_ONLY}
+    elsewhere = {sentences.NOISE, sentences.PLAN, sentences.SLOW_WORKER, sentences.DISK_FULL, sentences.READ_ONLY}
     assert {sentence.name for sentence, _ in CASES.values()} == {one.name for one in SENTENCES if one not in elsewhere}
     assert len({sentence.name for sentence in SENTENCES}) == len(SENTENCES)
 

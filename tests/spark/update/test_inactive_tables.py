@@ -71,7 +71,7 @@ def test_inactive_tables_are_dropped_if_the_pipeline_says_so_and_begin_anew_afte
     p.parameters["pipelines.dropInactiveTables"] = "true"
     p.arrive("a.json", {"id": 1})
     p.run()
-    folders = [p.path("gone"), *p.storage.belongings(_name("gone"))]
+    folders = [p.path("gone"), *p.storage.flow_folders(_name("gone"))]
     assert all(f.exists() for f in folders)
     p.write(BRONZE + "\n    @dlt.table\n    def copy():\n        return spark.read.table('gone')\n")
     p.run()

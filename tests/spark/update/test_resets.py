@@ -131,7 +131,7 @@ def test_a_checkpoint_that_was_cleared_before_the_process_died_is_cleared_once(p
             raise MemoryError(point)
 
     with monkeypatch.context() as patched:
-        patched.setattr("lakelet.update.beginning.reached", dies)
+        patched.setattr("lakelet.update.initialization.reached", dies)
         with pytest.raises(MemoryError):
             p.run(reset_checkpoint=("bronze",))
     p.run()

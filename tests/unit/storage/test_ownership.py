@@ -188,9 +188,9 @@ def test_flows_of_one_name_into_two_tables_do_not_share_what_is_known_of_them(tm
     """Two pipelines: a reset of the checkpoint in one must not make the other read its sources again."""
     storage = Storage(tmp_path)
     storage.save(replace(registry(table("a"), table("b")), flows={"load": StoredFlow("load", resets=1)}))
-    assert storage.beginning("main.default.a", "load") == "0r1", "an older storage has flows by their names alone"
+    assert storage.reset_id("main.default.a", "load") == "0r1", "an older storage has flows by their names alone"
     storage.note_flow(replace(storage.registry().flow("main.default.a", "load"), resets=2))
-    assert storage.beginning("main.default.a", "Load") == "0r2"
-    assert storage.beginning("main.default.b", "load") == "0r1"
+    assert storage.reset_id("main.default.a", "Load") == "0r2"
+    assert storage.reset_id("main.default.b", "load") == "0r1"
     storage.save(storage.registry())
-    assert Storage(tmp_path).beginning("main.default.a", "load") == "0r2"
+    assert Storage(tmp_path).reset_id("main.default.a", "load") == "0r2"

@@ -47,7 +47,7 @@ def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives
     storage = Storage(tmp_path)
     entry = stored("t", epoch=3, columns="{}")
     storage.save(Registry(datasets=registry(entry, stored("other"))))
-    folders = [tmp_path / entry.path, *storage.belongings(TableName("c", "s", "t"))]
+    folders = [tmp_path / entry.path, *storage.flow_folders(TableName("c", "s", "t"))]
     for folder in folders:
         (folder / "deep").mkdir(parents=True)
     remove = inactive_tables.remove_tree

@@ -66,7 +66,7 @@ class Ledger:
         return without(waiting, "identity" if by_time else "path", values).select(listing.column_names)
 
     def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
-        """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: the moment of the listing."""
+        """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: time of the listing."""
         self.files.write(self._batch_path(batch), to_bytes([self._entries_of(rows, batch, discovered)]))
         reached("ledger.planned")
         if batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
@@ -107,7 +107,7 @@ class Ledger:
             self.files.create(f"{self.folder}/committed-{batch:010d}", str(self._clock()).encode())
 
     def commits(self, up_to: int) -> dict[int, int]:
-        """Batch → the earliest moment at which it is known to have been committed, for the batches up to `up_to`.
+        """Batch → the earliest time (microseconds since 1970) at which it is known to have been committed, for the batches up to `up_to`.
 
         That is when a run ended after it, or when the next batch was planned. Batches of which neither is known are left out.
         """
@@ -115,16 +115,16 @@ class Ledger:
         found: dict[int, int] = {}
         for piece in self.entries(up_to + 1):
             table = pa.Table.from_batches([piece]).group_by("batch").aggregate([("planned", "min"), ("committed", "min")])
-            for batch, moment, known in zip(*(table[n].to_pylist() for n in ("batch", "planned_min", "committed_min")), strict=True):
-                planned[batch] = moment
+            for batch, timestamp, known in zip(*(table[n].to_pylist() for n in ("batch", "planned_min", "committed_min")), strict=True):
+                planned[batch] = timestamp
                 found.update({batch: known} if known is not None else {})
         marks = sorted(self._marks().items())
         for batch in planned:
-            moments = [planned.get(batch + 1), *(moment for mark, moment in marks if mark >= batch)]
-            known = [moment for moment in moments if moment is not None]
+            times = [planned.get(batch + 1), *(timestamp for mark, timestamp in marks if mark >= batch)]
+            known = [timestamp for timestamp in times if timestamp is not None]
             if known:
                 found.setdefault(batch, min(known))
-        return {batch: moment for batch, moment in found.items() if 0 <= batch <= up_to}
+        return {batch: timestamp for batch, timestamp in found.items() if 0 <= batch <= up_to}
 
     def restart(self) -> None:
         """Forget the batches of an abandoned checkpoint: Spark starts from the beginning, so none of them counts (AL-14)."""
@@ -148,8 +148,8 @@ class Ledger:
                 self.files.remove(f"{self.folder}/{name}")
 
     def _entries_of(self, listing: Any, batch: int, discovered: int | None) -> Any:
-        moment = self._clock()
-        values = {"batch": batch, "discovered": moment if discovered is None else discovered, "planned": moment}
+        timestamp = self._clock()
+        values = {"batch": batch, "discovered": timestamp if discovered is None else discovered, "planned": timestamp}
         columns = [
             listing[f.name]
             if f.name in listing.column_names
@@ -184,9 +184,9 @@ class Ledger:
 
 
 def _with_commits(piece: Any, commits: dict[int, int]) -> Any:
-    moments = pa.array([commits.get(batch) for batch in piece["batch"].to_pylist()], pa.int64())
+    times = pa.array([commits.get(batch) for batch in piece["batch"].to_pylist()], pa.int64())
     at = piece.schema.names.index("committed")
-    return piece.set_column(at, piece.schema.field(at), pc.coalesce(piece["committed"], moments))
+    return piece.set_column(at, piece.schema.field(at), pc.coalesce(piece["committed"], times))
 
 
 def _identity(rows: Any) -> Any:

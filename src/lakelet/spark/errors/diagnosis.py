@@ -65,19 +65,19 @@ def essence(text: str) -> str:
     if not_started := _worker_not_started(text):
         return not_started
     raised = sentences.RAISED.pattern.findall(text)
-    if not raised and sentences.TRACEBACK.said_in(text):
+    if not raised and sentences.TRACEBACK.is_in(text):
         raised = sentences.PYTHON_ERROR.pattern.findall(text)
     if raised:
         name, message = raised[-1]
         return message if name == "LakeletError" else f"{name}: {message}" if message else name
-    if sentences.WORKER_GONE.said_in(text):
+    if sentences.WORKER_GONE.is_in(text):
         fatal = sentences.WORKER_CRASH.find(text)
         return f"the Python process of a UDF ended: {fatal[1] if fatal else 'os._exit in its code, a crash of a library, or no memory'}"
     coded = [line for line in sentences.CODED_LINE.pattern.findall(text) if not line.startswith(_WRAPPERS)]
-    if coded and (text.lstrip().startswith(_WRAPPERS) or sentences.JAVA_SAYS.said_in(text.lstrip())):
+    if coded and (text.lstrip().startswith(_WRAPPERS) or sentences.JAVA_SAYS.is_in(text.lstrip())):
         return _without_state(str(coded[-1]))
     lines = [line.strip() for line in text.splitlines()]
-    lines_shown = [line for line in lines if line and not sentences.NOT_TELLING.said_in(line)]
+    lines_shown = [line for line in lines if line and not sentences.NOISE.is_in(line)]
     return "\n".join(map(_without_state, lines_shown[:4]))
 
 

@@ -45,29 +45,29 @@ def dataset_states(storage: Storage, name: TableName) -> pa.Table:
 class Source:
     """One source of a streaming flow that reads files: the flow's name, the source's number in it, and its state folder.
 
-    `beginning` names since when the flow reads it.
+    `reset_id` names since when the flow reads it.
     """
 
     flow: str
     number: int
-    beginning: str
+    reset_id: str
     state: Any
 
 
 def sources_of(storage: Storage, name: TableName) -> list[Source]:
     """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
     found = []
-    for folder in _folders(storage.belongings(name)[1]):
+    for folder in _folders(storage.flow_folders(name)[1]):
         flow = unquote(folder.name)
-        beginning = storage.beginning(name.key, flow)
-        found += [Source(flow, int(s.name), beginning, s) for s in _folders(folder / beginning) if s.name.isdigit()]
+        reset_id = storage.reset_id(name.key, flow)
+        found += [Source(flow, int(s.name), reset_id, s) for s in _folders(folder / reset_id) if s.name.isdigit()]
     return sorted(found, key=lambda source: (source.flow, source.number))
 
 
 def _checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
     """The flow's checkpoint since the last full refresh, None where there is none."""
     root = storage.checkpoint(name, source.flow, "0").parent
-    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == source.beginning]
+    found = [folder for folder in _folders(root) if folder.name.split("-")[0] == source.reset_id]
     return max(found, key=lambda folder: folder.name) if found else None
 
 

@@ -60,7 +60,7 @@ def _converting(converts: bool) -> Iterator[None]:
 
 
 def is_path_into_text(problem: Exception) -> bool:
-    return sentences.NOT_VARIANT.said_in(str(problem))
+    return sentences.NOT_VARIANT.is_in(str(problem))
 
 
 def converts() -> bool:

@@ -64,7 +64,7 @@ def open_kafka(spark: SparkSession, options: Mapping[str, str], *, streaming: bo
     try:
         return reader.format("kafka").options(**options).load()
     except PySparkException as problem:
-        if not sentences.FORMAT_MISSING.said_in(str(problem)):
+        if not sentences.FORMAT_MISSING.is_in(str(problem)):
             raise
         raise _missing(where) from problem
 

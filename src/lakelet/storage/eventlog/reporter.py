@@ -63,4 +63,4 @@ class Reporter:
         """Stays the same over updates, is new after a full refresh or a reset of the checkpoint (EL-5)."""
         if dataset is None or flow is None:
             return None
-        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{self.storage.beginning(dataset.lower(), flow)}"))
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.pipeline_id}|{flow}|{self.storage.reset_id(dataset.lower(), flow)}"))

@@ -1,4 +1,4 @@
-"""The beginning of an update, once it has the lease: repairs, registry, resets, and the events about what follows."""
+"""Initialization of an update that holds the lease: repairs, registry, resets, and the events about the plan."""
 
 from __future__ import annotations
 
