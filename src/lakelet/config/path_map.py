@@ -1,4 +1,4 @@
-"""Where the paths of user code lie on this machine: `--map FROM=TO`. No Spark.
+"""Paths of user code as paths of this machine: `--map FROM=TO`. No Spark.
 
 Code for Databricks names its files in several spellings: `/Volumes/…`, `dbfs:/…` (which is `/dbfs/…` for Python's own functions),
 `/mnt/…`, `s3a://bucket/…`. A map says what replaces a prefix; one map serves all spellings.
@@ -50,7 +50,7 @@ def resolved_target(text: str, base: Path) -> str:
 
 
 @dataclass(frozen=True)
-class _Spelt:
+class _ParsedPath:
     """A path as components. The first one is empty for an absolute path, `s3a:` for a URI. `dbfs`: spelt as a path of DBFS."""
 
     parts: tuple[str, ...]
@@ -65,25 +65,25 @@ class _Spelt:
         """Whether only Databricks has such a path."""
         return self.dbfs or (self.rooted and len(self.parts) > 1 and self.parts[1] in HOSTED_ROOTS)
 
-    def covers(self, path: _Spelt) -> bool:
+    def covers(self, path: _ParsedPath) -> bool:
         """Whether `path` is this prefix or lies below it. The root of DBFS does not cover local paths."""
         if self.dbfs and self.parts == (_ROOT,) and not path.hosted:
             return False
         return path.parts[: len(self.parts)] == self.parts
 
 
-def _spelt(path: str) -> _Spelt:
+def _parsed(path: str) -> _ParsedPath:
     text = path.strip()
     scheme = scheme_of(text)
     if scheme == "dbfs":
-        return _Spelt(_components("/" + text.split(":", 1)[1]), dbfs=True)
+        return _ParsedPath(_components("/" + text.split(":", 1)[1]), dbfs=True)
     if scheme not in (None, "file"):
         rest = text.split(":", 1)[1].lstrip("/")
-        return _Spelt((f"{_ONE_SPELLING.get(scheme, scheme)}:", *_components(rest)))
+        return _ParsedPath((f"{_ONE_SPELLING.get(scheme, scheme)}:", *_components(rest)))
     parts = _components("/" + text.split(":", 1)[1] if scheme else text)
     if parts[:2] == (_ROOT, "dbfs"):
-        return _Spelt((_ROOT, *parts[2:]), dbfs=True)
-    return _Spelt(parts)
+        return _ParsedPath((_ROOT, *parts[2:]), dbfs=True)
+    return _ParsedPath(parts)
 
 
 def _components(path: str) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class PathMap:
-    """Path prefixes of user code and what they are on this machine.
+    """Path prefixes of user code and the paths of this machine that replace them.
 
     `kept`: folders whose paths are never mapped, because they are Lakelet's (the storage). `root`: the project's folder, in which
     relative paths of files are looked up after the working directory.
@@ -126,7 +126,7 @@ class PathMap:
                 what = f"{prefix} is no prefix of paths: it holds a pattern"
                 raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
             entry = Entry(prefix, resolved_target(target, base), where)
-            first = found.setdefault(_spelt(prefix).parts, entry)
+            first = found.setdefault(_parsed(prefix).parts, entry)
             if first.target != entry.target:
                 what = f"{prefix} is mapped twice: to {first.target} and to {entry.target}"
                 raise LakeletError(code, what, where=where, todo="Name one target for it.")
@@ -134,15 +134,15 @@ class PathMap:
 
     def over(self, below: PathMap) -> PathMap:
         """This map, and what of `below` has a prefix that it does not have."""
-        own = {_spelt(entry.prefix).parts for entry in self.entries}
-        return PathMap((*self.entries, *(e for e in below.entries if _spelt(e.prefix).parts not in own)), self.kept + below.kept)
+        own = {_parsed(entry.prefix).parts for entry in self.entries}
+        return PathMap((*self.entries, *(e for e in below.entries if _parsed(e.prefix).parts not in own)), self.kept + below.kept)
 
     def entry(self, path: str) -> Entry | None:
         """The entry with the longest prefix of `path`, or None."""
-        spelt = _spelt(path)
-        if not spelt.parts or any(_spelt(root).covers(spelt) for root in self.kept):
+        parsed = _parsed(path)
+        if not parsed.parts or any(_parsed(root).covers(parsed) for root in self.kept):
             return None
-        covering = [(len(_spelt(entry.prefix).parts), entry) for entry in self.entries if _spelt(entry.prefix).covers(spelt)]
+        covering = [(len(_parsed(entry.prefix).parts), entry) for entry in self.entries if _parsed(entry.prefix).covers(parsed)]
         return max(covering, key=lambda found: found[0])[1] if covering else None
 
     def mapped(self, path: str) -> str:
@@ -150,7 +150,7 @@ class PathMap:
         entry = self.entry(path)
         if entry is None:
             return path
-        rest = "/".join(_spelt(path).parts[len(_spelt(entry.prefix).parts) :])
+        rest = "/".join(_parsed(path).parts[len(_parsed(entry.prefix).parts) :])
         slash = "/" if rest and path.strip().endswith("/") else ""
         return f"{entry.target.rstrip('/')}/{rest}{slash}" if rest else entry.target
 
@@ -165,7 +165,7 @@ class PathMap:
         return next((choice for choice in found if os.path.exists(_glob_free(choice))), path)
 
     def located(self, path: str, *, readable: Readable, writing: bool = False, where: Location | None = None) -> str:
-        """Where a path of user code lies here.
+        """Return the path of this machine for a path of user code.
 
         Args:
             path: as the code names it; one that nothing maps and that is no path of Databricks comes back unchanged.
@@ -183,23 +183,23 @@ class PathMap:
         if here is not None:
             return here
         scheme = scheme_of(path.strip())
-        if _spelt(path).hosted or (scheme in CLOUD_SCHEMES and not readable(scheme)):
+        if _parsed(path).hosted or (scheme in CLOUD_SCHEMES and not readable(scheme)):
             raise not_mapped(path, where)
         return path
 
 
 def is_hosted(path: str) -> bool:
     """Whether only Databricks has such a path."""
-    return _spelt(path).hosted
+    return _parsed(path).hosted
 
 
 def found_here(path: str, *, writing: bool = False) -> str | None:
     """A hosted path that exists on this machine after all, as this machine names it; else None. To be written, its folder must exist."""
-    spelt = _spelt(path)
-    if not spelt.hosted:
+    parsed = _parsed(path)
+    if not parsed.hosted:
         return None
-    plain = "/".join(spelt.parts)
-    if not spelt.dbfs:
+    plain = "/".join(parsed.parts)
+    if not parsed.dbfs:
         return path if _is_there(_glob_free(plain), writing) else None
     slash = "/" if path.strip().endswith("/") else ""
     return next((found + slash for found in (f"/dbfs{plain}", plain) if _is_there(_glob_free(found), writing)), None)
@@ -246,7 +246,7 @@ def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletE
 
 
 def argument(text: str) -> str:
-    """The text as it is typed in a shell."""
+    """Return the text quoted for a shell where needed."""
     return f"'{text}'" if re.search(r"[\s\"`$&;|<>()]", text) else text
 
 

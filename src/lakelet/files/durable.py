@@ -1,4 +1,4 @@
-"""Small files that must survive: written whole, on the disk before they count, and what a refused write means."""
+"""Small files that must survive a crash: written as a whole, and on the disk before the call returns, and the error for a refused write."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def _linked(temporary: Path, file: Path, *, alone: bool) -> bool:
 
 
 def before(file: AnyPath) -> AnyPath:
-    """Where the former content of a file is kept."""
+    """Return the path of the copy that `write_atomically(keep=True)` makes of the previous content."""
     name, dot, suffix = file.name.rpartition(".")
     return file.parent / f"{name}-before{dot}{suffix}"
 
 
 def sync_folder(folder: str | Path) -> None:
-    """Put the names in a folder on the disk. File systems that cannot do that are left alone."""
+    """Write the directory entries of a folder to the disk; does nothing on file systems that cannot."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -98,7 +98,7 @@ def _write_through(file: Path, text: str) -> None:
 
 
 def _keep(file: Path) -> None:
-    """Give the old content its second name, without copying it where the file system has links."""
+    """Keep the previous content under its second name, as a link where the file system has links, else as a copy."""
     kept = before(file)
     assert isinstance(kept, Path)
     temporary = kept.with_name(f".{kept.name}.{uuid.uuid4().hex}")

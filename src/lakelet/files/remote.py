@@ -27,7 +27,7 @@ _SIGNS = {
     **dict.fromkeys(("abfss", "abfs"), (("AZURE_",), ("~/.azure",))),
     "gs": (("GOOGLE_", "GCE_"), ("~/.config/gcloud",)),
 }
-"""By scheme: how names of variables begin, and files, that say who this machine is to its stores."""
+"""By scheme: prefixes of environment variables, and files, that hold the credentials for its stores."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
 _ENCODE = re.compile(r"[\x00-\x20\"%<>\[\\\]^`{|}#?\x7f]")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(/.*)?", re.DOTALL)
@@ -50,7 +50,7 @@ def is_s3(location: object) -> bool:
 
 
 def is_set_up(scheme: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Whether this machine says how to get at the stores of a scheme; without that pyarrow asks the network for a long time, in vain."""
+    """Whether this machine has credentials for the stores of a scheme; without them pyarrow waits for the network in vain."""
     variables, files = _SIGNS.get(scheme, ((), ()))
     given = os.environ if environ is None else environ
     return any(name.startswith(variables) for name in given) or any(os.path.exists(os.path.expanduser(file)) for file in files)
@@ -66,7 +66,7 @@ def encoded(path: str) -> str:
 
 @dataclass(frozen=True)
 class S3Settings:
-    """Where S3 is; no credentials. `endpoint` is a URL, None for Amazon's own."""
+    """Address of S3, without credentials. `endpoint` is a URL, None for Amazon's own."""
 
     endpoint: str | None
     region: str | None
@@ -143,7 +143,7 @@ def _s3(settings: S3Settings, bucket: str, identity: tuple[str | None, ...]) -> 
     if settings.endpoint:
         scheme, _, host = settings.endpoint.rpartition("://")
         endpoint = {"scheme": scheme or "https", "endpoint_override": host.rstrip("/")}
-    with _told(f"s3://{bucket}"):
+    with _store_errors(f"s3://{bucket}"):
         region = settings.region or fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(region=region, allow_delayed_open=True, **endpoint)
 
@@ -171,8 +171,8 @@ def _hdfs(authority: str) -> Any:
 
 
 @contextmanager
-def _told(uri: str) -> Iterator[None]:
-    """What a store answers instead of doing its work, as a LakeletError. A missing file stays a FileNotFoundError."""
+def _store_errors(uri: str) -> Iterator[None]:
+    """Raise STORE_FAILED for errors that a store answers with. A missing file stays a FileNotFoundError."""
     try:
         yield
     except FileNotFoundError:
@@ -182,7 +182,7 @@ def _told(uri: str) -> Iterator[None]:
         raise LakeletError("STORE_FAILED", f"{uri}: the store did not do its work", why=str(error), todo=todo) from error
 
 
-class _Told(io.RawIOBase):
+class _StoreFile(io.RawIOBase):
     """A remote file whose store may go away while it is read: that is STORE_FAILED, never a damaged file."""
 
     def __init__(self, stream: Any, uri: str) -> None:
@@ -195,11 +195,11 @@ class _Told(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with _told(self._uri):
+        with _store_errors(self._uri):
             return int(self._stream.readinto(buffer))
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        with _told(self._uri):
+        with _store_errors(self._uri):
             return int(self._stream.seek(offset, whence))
 
     def tell(self) -> int:
@@ -246,7 +246,7 @@ class RemoteStore:
         from pyarrow import fs
 
         bucket = path.partition("/")[0]
-        with _told(self.shown(path)):
+        with _store_errors(self.shown(path)):
             found: list[Any] = self.system.get_file_info(fs.FileSelector(path, recursive=recursive, allow_not_found=True))
             if not found and bucket and self.system.get_file_info(bucket).type == fs.FileType.NotFound:
                 raise OSError(f"there is no bucket {bucket}")
@@ -263,21 +263,21 @@ class RemoteStore:
 
     def info(self, path: str) -> Any:
         """pyarrow's `FileInfo` of one path."""
-        with _told(self.shown(path)):
+        with _store_errors(self.shown(path)):
             return self.system.get_file_info(path)
 
     def open(self, path: str) -> BinaryIO:
-        with _told(self.shown(path)):
-            return cast("BinaryIO", io.BufferedReader(_Told(self.system.open_input_file(path), self.shown(path)), _BUFFER))
+        with _store_errors(self.shown(path)):
+            return cast("BinaryIO", io.BufferedReader(_StoreFile(self.system.open_input_file(path), self.shown(path)), _BUFFER))
 
     def read(self, path: str) -> bytes:
-        with _told(self.shown(path)), self.system.open_input_stream(path) as stream:
+        with _store_errors(self.shown(path)), self.system.open_input_stream(path) as stream:
             content: bytes = stream.readall()
         return content
 
     def write(self, path: str, content: bytes) -> None:
         """Write a whole file so that readers see it complete or not at all."""
-        with _told(self.shown(path)):
+        with _store_errors(self.shown(path)):
             if self.whole:
                 self._put(path, content)
                 return
@@ -304,7 +304,7 @@ class RemoteStore:
             mine = f"{prefix}{uuid.uuid4().hex}"
             self.write(f"{folder}/{mine}", b"")
             try:
-                if self._stands_aside(folder, prefix, mine):
+                if self._must_yield(folder, prefix, mine):
                     continue
                 if self.is_file(path):
                     return False
@@ -314,8 +314,8 @@ class RemoteStore:
                 self.remove(f"{folder}/{mine}")
         return False
 
-    def _stands_aside(self, folder: str, prefix: str, mine: str) -> bool:
-        """Return False once this claim is the only one. True: another one goes first, and has had the time to."""
+    def _must_yield(self, folder: str, prefix: str, mine: str) -> bool:
+        """Return False once this claim is the only one; True if another one takes precedence, after waiting for it."""
         while True:
             claims = self._claims(folder, prefix)
             if mine not in claims:
@@ -344,7 +344,7 @@ class RemoteStore:
 
     def remove(self, path: str) -> None:
         try:
-            with _told(self.shown(path)):
+            with _store_errors(self.shown(path)):
                 self.system.delete_file(path)
         except FileNotFoundError:
             return

@@ -26,7 +26,7 @@ from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import essence
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
-from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations
+from lakelet.spark.names.paths import FILE_FORMATS, located, with_local_locations
 from lakelet.spark.patches.made_tables import path_to_write, with_target
 from lakelet.spark.session_clones import within
 from lakelet.storage.root import new_table_path
@@ -75,7 +75,7 @@ class _Reader(RunReader):
     takes_commands: ClassVar[bool] = True
 
     def sql(self, text: str, run: Callable[[str], DataFrame], args: Mapping[str, Any] | None = None) -> DataFrame:
-        return super().sql(with_target(located_locations(text), lambda name, creating: self.target_of(name)), run, args)
+        return super().sql(with_target(with_local_locations(text), lambda name, creating: self.target_of(name)), run, args)
 
     def target_of(self, name: str) -> str | None:
         """SQL of the table that a command or call names; None for what Spark knows by itself. Raises TARGET_KIND for the pipeline's own."""

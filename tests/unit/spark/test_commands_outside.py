@@ -19,7 +19,7 @@ from lakelet.spark.patches.made_tables import with_target
 )
 def test_only_the_string_behind_location_is_a_path(monkeypatch, text: str, expected: str | None):
     monkeypatch.setattr(paths, "located", lambda path, writing: f"/here{path}")
-    assert paths.located_locations(text) == (expected or text)
+    assert paths.with_local_locations(text) == (expected or text)
 
 
 @pytest.mark.parametrize(

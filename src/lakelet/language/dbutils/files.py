@@ -15,7 +15,7 @@ from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, sc
 from lakelet.language.dbutils.members import Group, Note
 
 Locate = Callable[[str], str]
-"""Where a path of user code lies here: what a mapping of path prefixes hooks into."""
+"""Function that returns the path of this machine for a path of user code."""
 
 _WRITING = "A pipeline's files are loaded several times, and what an update writes belongs into its storage."
 
@@ -49,8 +49,8 @@ class FileSystem(Group):
         self._locate = locate
 
     def ls(self, dir: str) -> list[FileInfo]:
-        """What lies in a folder, by name; for a file that file itself. Raises FILE_NOT_FOUND."""
-        found = _listed(self._place(dir))
+        """Return the entries of a folder, by name; of a file, the file itself. Raises FILE_NOT_FOUND."""
+        found = _listed(self._local(dir))
         if found is None:
             raise _missing(dir)
         names, is_file = found
@@ -59,8 +59,8 @@ class FileSystem(Group):
         return [FileInfo(path, name, size, time) for name, path, size, time in shown]
 
     def head(self, file: str, maxBytes: int = 65536, *, max_bytes: int | None = None) -> str:
-        """The beginning of a file as text. Raises FILE_NOT_FOUND."""
-        where = self._place(file)
+        """Return the first `maxBytes` bytes of a file as text. Raises FILE_NOT_FOUND."""
+        where = self._local(file)
         count = maxBytes if max_bytes is None else max_bytes
         try:
             if isinstance(where, RemotePath):
@@ -77,15 +77,15 @@ class FileSystem(Group):
         return content.decode("utf-8", errors="replace")
 
     def mkdirs(self, dir: str) -> bool:
-        """True for a folder that is there. Raises DBUTILS_REFUSED for one that is not."""
-        where = self._place(dir)
+        """Return True for an existing folder. Raises DBUTILS_REFUSED for a missing one."""
+        where = self._local(dir)
         if where.is_dir():
             return True
         raise self._refused("mkdirs", f"{dir} does not exist. {_WRITING}", f"Make the folder before the update: mkdir -p {where}")
 
     def rm(self, dir: str, recurse: bool = False) -> bool:
-        """False for a path that is not there. Raises DBUTILS_REFUSED for one that is."""
-        where = self._place(dir)
+        """Return False for a missing path. Raises DBUTILS_REFUSED for an existing one."""
+        where = self._local(dir)
         if not where.exists():
             return False
         raise self._refused("rm", _WRITING, f"Remove it before the update: rm {'-r ' if recurse else ''}{where}")
@@ -103,7 +103,7 @@ class FileSystem(Group):
         raise self._refused("put", _WRITING, f"Write {file} before the update, or define a table with these rows.")
 
     def mounts(self) -> list[Any]:
-        """None: there are no mounts here."""
+        """Return an empty list: there are no mounts here."""
         self._without_effect("mounts()", "nothing is mounted; paths are mapped with --map FROM=TO")
         return []
 
@@ -121,7 +121,7 @@ class FileSystem(Group):
         """Raises DBUTILS_REFUSED."""
         raise self._refused("unmount", "Nothing is mounted.", "Leave the call out; paths are mapped with --map FROM=TO.")
 
-    def _place(self, path: str) -> AnyPath:
+    def _local(self, path: str) -> AnyPath:
         return user_path(path, self._locate)
 
 
@@ -166,9 +166,9 @@ def _missing(path: str) -> NoSuchFile:
         f"{path} does not exist",
         where=caller_location(),
         why=f"java.io.FileNotFoundException: No such file or directory {path}",
-        todo=f"Say where it lies on this machine: {flag_for(path)}" if _needs_place(path) else "Put the files there before the update.",
+        todo=f"Say where it lies on this machine: {flag_for(path)}" if _needs_map(path) else "Put the files there before the update.",
     )
 
 
-def _needs_place(path: str) -> bool:
+def _needs_map(path: str) -> bool:
     return is_hosted(path) or scheme_of(path) in CLOUD_SCHEMES

@@ -1,7 +1,7 @@
-"""The table functions in SQL text that Spark does not have: `read_files`, `cloud_files`, `read_kafka` and others.
+"""Table functions in SQL text that Spark does not have: `read_files`, `cloud_files`, `read_kafka` and others.
 
 Spark does not know them. Their arguments are constants, so each call is turned into the description of a source (AL-29 to AL-32);
-whoever runs the text opens the source and puts a view in the call's place.
+the caller opens the source and replaces the call by a view.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def evaluated(run: Callable[[str], Any]) -> Evaluate:
 
 
 def _literal(text: str) -> tuple[Any] | None:
-    """What a literal means that says the same in every SQL: text without escapes, a whole number, a truth value, a map of them."""
+    """Return the value of a literal in a tuple; None for another expression.
+
+    Only literals that every SQL dialect reads alike: text without escapes, whole numbers, truth values, and maps of them.
+    """
     found = plain_tokens(text)
     if len(found) == 1:
         return _plain(text, found[0])

@@ -82,18 +82,18 @@ _active = Outside()
 
 
 def named() -> Named:
-    """The named tables of the update that works in this process; none outside of updates."""
+    """Return the named tables of the update that runs in this process; none outside of updates."""
     return _active.tables
 
 
 def active_map() -> PathMap:
-    """The map of the update that works in this process; an empty one outside of updates."""
+    """Return the path map of the update that runs in this process; an empty one outside of updates."""
     return _active.paths
 
 
 @contextmanager
 def using(outside: Outside) -> Iterator[None]:
-    """Make `outside` that of the process for the life of the block; at its end the tables that code made are dropped."""
+    """Use `outside` in this process for the life of the block; at its end, drop the tables that user code made."""
     global _active
     before, _active = _active, outside
     try:

@@ -1,4 +1,4 @@
-"""Where the paths of user code lie on this machine, by the map of the update that works in this process."""
+"""Paths of user code as paths of this machine, by the path map of the update that runs in this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCE_OPTIONS = ("cloudfiles.cleansource.movedestination", _SCHEMA_LOG)
 
 
 def located(path: str, *, writing: bool = False, files: bool = True) -> str:
-    """Where Spark finds a path of user code; relative paths of `files` may begin in the project.
+    """Return the path under which Spark finds a path of user code; relative paths of `files` may begin in the project.
 
     Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING.
     """
@@ -70,8 +70,8 @@ def open_relation(spark: SparkSession, parts: Sequence[str], *, streaming: bool,
     return DataFrame(reader.format(parts[0]).load(located(parts[1])), spark)
 
 
-def located_locations(text: str) -> str:
-    """SQL text in which `LOCATION '…'` is the path that is meant here. Raises PATH_NOT_MAPPED."""
+def with_local_locations(text: str) -> str:
+    """Return SQL text with the paths of `LOCATION '…'` as paths of this machine. Raises PATH_NOT_MAPPED."""
 
     if not may_have(text, ("LOCATION",)):
         return text

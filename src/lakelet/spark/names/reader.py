@@ -208,7 +208,7 @@ class TableReader(ABC):
         return frame.alias(name)
 
     def look_through(self, dataset: Dataset) -> DataFrame:
-        """A view is its query, put in place; its rules are judged in each flow that reads it (EP-7)."""
+        """Return the view's query; its rules are evaluated in each flow that reads it (EP-7)."""
         self._scopes.append({})
         flow = self.catalog.flows[dataset.name.key][0]
         try:
@@ -272,9 +272,9 @@ class TableReader(ABC):
         return self.stream_of(self.placed(SourceSpec(path=path, options=dict(options), schema=schema, where=where)))
 
     def placed(self, spec: SourceSpec) -> SourceSpec:
-        """The source with the paths that are meant on this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
-        for option, place in unusable_schema_location(spec).items():
-            text = f"{option} has no effect here: {place} is no place of this machine; the columns are kept in the storage"
+        """Return the source with the paths of this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
+        for option, path in unusable_schema_location(spec).items():
+            text = f"{option} has no effect here: {path} is no path of this machine; the columns are kept in the storage"
             self.notices.append(Notice(text, spec.where or caller_location()))
         return located_source(spec)
 

@@ -22,15 +22,15 @@ _working = threading.local()
 
 
 @runtime_checkable
-class Watching(Protocol):
+class ActionWatcher(Protocol):
     """A reader that is notified of actions."""
 
     def acted(self, action: str, frame: DataFrame, where: Location) -> None:
-        """`action` is about to be done on `frame`. May raise."""
+        """User code is about to call `action` on `frame`. May raise."""
 
 
 def _pivoted(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DataFrame | None:
-    """What `pivot` looks at to find its columns; None where they are given."""
+    """Return the frame that `pivot` evaluates to find its columns; None if they are given."""
     values = args[1] if len(args) > 1 else kwargs.get("values")
     return self._df if values is None else None
 
@@ -71,12 +71,12 @@ def _refused(name: str) -> Callable[[Any], Any]:
     return make
 
 
-def _reader_of_user() -> Watching | None:
-    """The active reader if user code is calling: neither this package nor an action that is told already. Two frames up is the caller."""
+def _reader_of_user() -> ActionWatcher | None:
+    """Return the active reader if user code calls; None for calls of this package and within an action. The caller is two frames up."""
     if getattr(_working, "busy", False) or sys._getframe(2).f_code.co_filename.startswith(PACKAGE):
         return None
     reader = active_reader()
-    return reader if isinstance(reader, Watching) else None
+    return reader if isinstance(reader, ActionWatcher) else None
 
 
 _ACTIONS = {
@@ -111,7 +111,7 @@ _WRITES: dict[str, dict[str, str]] = {
     owners.TABLE_WRITER: dict.fromkeys(("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions"), "3.1.0"),
     owners.STREAM_WRITER: {"start": "2.0.0", "toTable": "3.1.0"},
 }
-_ASKS, _REFUSED = "analysis is told of actions in functions", "a dataset's function may not write"
+_ASKS, _REFUSED = "analysis is notified of actions in functions", "a dataset's function may not write"
 
 ACTIONS: tuple[Patch, ...] = (
     *(
@@ -127,4 +127,4 @@ ACTIONS: tuple[Patch, ...] = (
 )
 """What reports actions of user code to the active reader, and refuses writes."""
 
-__all__ = ["ACTIONS", "Watching"]
+__all__ = ["ACTIONS", "ActionWatcher"]

@@ -1,4 +1,4 @@
-"""Reads and settings answered from what a test gives (`lakelet.testing`), without an update."""
+"""Patches that answer reads and settings from the inputs of a test (`lakelet.testing`), without an update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.spark.patches import owners
 
 
 class Inputs(Protocol):
-    """The data frames that a test gives."""
+    """The data frames that a test provides."""
 
     def batch(self, name: str) -> DataFrame:
         """Return the frame of a name. Raises UNKNOWN_DATASET."""
@@ -22,12 +22,12 @@ class Inputs(Protocol):
         """Run SQL text on the frames."""
 
     def folder(self, path: object) -> DataFrame | None:
-        """Return the frame in place of the files of a folder, or None."""
+        """Return the frame that replaces the files of a folder, or None."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What a test gives in place of an update: data frames and the pipeline's parameters."""
+    """The inputs of a test without an update: data frames and the pipeline's parameters."""
 
     inputs: Inputs
     parameters: Mapping[str, str]

@@ -27,7 +27,7 @@ from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
 from lakelet.spark.names.named_tables import named, open_outside, with_options
-from lakelet.spark.names.paths import FILE_FORMATS, located, located_locations, located_relation
+from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
 
@@ -132,7 +132,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
             frame._jdf.createOrReplaceTempView(views[key])
         return views[key]
 
-    rewritten = table_names.rewrite(spark, located_locations(text), replacement, args)
+    rewritten = table_names.rewrite(spark, with_local_locations(text), replacement, args)
     try:
         return run(rewritten)
     finally:

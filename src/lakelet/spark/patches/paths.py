@@ -1,4 +1,4 @@
-"""Paths in calls of user code, replaced by their places on this machine while an update works.
+"""Paths in calls of user code, replaced by paths of this machine while an update runs.
 
 `option("path", …)` is replaced when it is set, an argument when it is used, so nothing is mapped twice. Sources of `cloudFiles` are left to
 `readers`, which sees them whole.
@@ -23,7 +23,7 @@ _PATH_OPTIONS = ("path", "checkpointlocation", "basepath")
 
 
 def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
-    """A path or a list of paths with their places; anything else (an RDD) as it is."""
+    """Return a path, or a list of paths, as paths of this machine; anything else (an RDD) unchanged."""
     if isinstance(value, str):
         return located(value, writing=writing, files=files)
     if isinstance(value, (list, tuple)):
@@ -34,7 +34,7 @@ def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
 def _path_argument(
     args: tuple[Any, ...], kwargs: Mapping[str, Any], *, writing: bool = False, files: bool = True
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments whose first one, `path` or `paths` is a path, with its place."""
+    """Return the arguments with the first one, `path` and `paths` as paths of this machine."""
     named = {k: _replaced(v, writing=writing, files=files) if k in ("path", "paths") else v for k, v in kwargs.items()}
     return (_replaced(args[0], writing=writing, files=files), *args[1:]) if args else args, named
 
@@ -56,7 +56,7 @@ def _reading(original: Any) -> Any:
 
 
 def _check_option(reader: Any) -> None:
-    """Raise for the option `path` of a stream that is no cloudFiles what was left open when it was set."""
+    """Map the option `path` of a stream that is not of cloudFiles, which was not possible when it was set. Raises like `located`."""
     for key, value in reader_arguments(reader).get("options", {}).items():
         if key.lower() == "path":
             located(value, files=False)
@@ -89,7 +89,10 @@ def _options(original: Any) -> Any:
 
 
 def _option_value(owner: Any, value: Any) -> Any:
-    """The place of a path in an option. A stream reader may yet turn out to be of cloudFiles, which knows other places than Spark."""
+    """Return the path of an option as a path of this machine.
+
+    A stream reader may still become one of cloudFiles, which reads other schemes than Spark.
+    """
     if not isinstance(value, str):
         return value
     if isinstance(owner, DataStreamReader):
@@ -152,6 +155,6 @@ PATHS: tuple[Patch, ...] = (
     *_mapped(owners.DELTA_TABLE, _of_delta, {"forPath": "0.4", "isDeltaTable": "0.4"}),
     *_mapped(owners.CONTEXT, _of_context, _FILES_OF_CONTEXT),
 )
-"""What maps the paths of user code."""
+"""Patches that map the paths of user code."""
 
 __all__ = ["PATHS"]

@@ -1,4 +1,4 @@
-"""Paths that user code gives to Python's own functions, replaced by their places on this machine while an update works.
+"""Paths that user code gives to Python's own functions, replaced by paths of this machine while an update runs.
 
 On Databricks `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine, so code opens files there with `open`. Only what
 the map covers is replaced, and only where user code itself makes the call, by way of `pathlib` or not: libraries see this machine as it is.
@@ -31,29 +31,29 @@ def _by_user(depth: int) -> bool:
     return not name.startswith(("<", PACKAGE, *_INSTALLED))
 
 
-def _placed(path: Any) -> Any:
-    """The place of a path that the map covers, where it is one of this machine; anything else as it is."""
+def _mapped(path: Any) -> Any:
+    """Return the path of this machine that the map gives for a path; anything else unchanged."""
     if not active_map().entries or not isinstance(path, str | os.PathLike):
         return path
     text = os.fspath(path)
     if not isinstance(text, str) or scheme_of(text) is not None or not text.startswith("/"):
         return path
-    place = active_map().mapped(text)
-    return path if place == text or scheme_of(place) is not None or not _by_user(2) else place
+    local = active_map().mapped(text)
+    return path if local == text or scheme_of(local) is not None or not _by_user(2) else local
 
 
 def _opening(original: Any) -> Any:
     def open(file: Any, *args: Any, **kwargs: Any) -> Any:
-        return original(_placed(file), *args, **kwargs)
+        return original(_mapped(file), *args, **kwargs)
 
     return open
 
 
-def _looking(original: Any) -> Any:
-    def look(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
-        return original(_placed(path), *args, **kwargs)
+def _with_path(original: Any) -> Any:
+    def call(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+        return original(_mapped(path), *args, **kwargs)
 
-    return look
+    return call
 
 
 def _files(owner: str, make: Callable[[Any], Any], *names: str) -> list[Patch]:
@@ -64,9 +64,9 @@ def _files(owner: str, make: Callable[[Any], Any], *names: str) -> list[Patch]:
 PYTHON_FILES: tuple[Patch, ...] = (
     *_files("builtins", _opening, "open"),
     *_files("io", _opening, "open"),
-    *_files("os", _looking, "listdir"),
-    *_files("posixpath", _looking, "exists", "isfile", "isdir"),
+    *_files("os", _with_path, "listdir"),
+    *_files("posixpath", _with_path, "exists", "isfile", "isdir"),
 )
-"""What maps the paths that Python's own functions are given. `since`: versions of Python."""
+"""Patches that map the paths that Python's own functions are given. `since`: versions of Python."""
 
 __all__ = ["PYTHON_FILES"]
