@@ -24,7 +24,7 @@ def strict(parameters: Mapping[str, str]) -> bool:
         raise LakeletError("PROPERTY_INVALID", f"{STRICT}: {problem}", todo="Correct the value in the pipeline's configuration.") from None
 
 
-class RowsAsked(ControlSignal):
+class RowsRequested(ControlSignal):
     """A function under analysis asks for rows of tables that have placeholders. No Exception, so that functions do not catch it."""
 
 
@@ -39,4 +39,4 @@ def refused(action: str, where: Location) -> LakeletError:
     )
 
 
-__all__ = ["STRICT", "RowsAsked", "refused", "strict"]
+__all__ = ["STRICT", "RowsRequested", "refused", "strict"]

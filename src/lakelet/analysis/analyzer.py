@@ -45,13 +45,13 @@ from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import UpdateSession, flow_session
 from lakelet.storage.root import StoredDataset
 
-# Mistakes that may be none once there are rows to look at, and with them columns.
+# Errors that may disappear once the function has rows to look at, and with them the columns.
 _OF_COLUMNS = {
     *("QUERY_FAILED_ANALYSIS", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE", "EXPECTATION_INVALID"),
     *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED"),
 }
 
-_BLIND = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
+_ROWS_MISSING = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
 
 
 class _Unusable(Exception):
@@ -64,16 +64,16 @@ class _Unusable(Exception):
 
 @dataclass
 class _Progress:
-    """How far an analysis is.
+    """Progress of an analysis.
 
-    done: datasets that were analysed, None for those that cannot be. stack: those that are being analysed, the innermost last. sound:
-    views that have been looked through. configured: how many of the stack have settings of their own.
+    done: analysed datasets, None for those whose analysis failed. stack: datasets that are being analysed, the innermost last.
+    checked_views: views whose query and rules were checked. configured: how many datasets of the stack have settings of their own.
     """
 
     done: dict[str, AnalyzedDataset | None] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     stack: list[Dataset] = field(default_factory=list)
-    sound: set[str] = field(default_factory=set)
+    checked_views: set[str] = field(default_factory=set)
     configured: int = 0
 
 
@@ -116,13 +116,13 @@ class Analyzer:
         return Placeholders(self.spark)
 
     def run(self, found: Sequence[LakeletError] = (), *, complete: bool = True) -> Analysis:
-        """Analyse every dataset. Raises DefinitionErrors with all mistakes: those `found` before, and those of the queries.
+        """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
-        Without `complete` a file did not load to its end; a table that seems to be missing may stand in its rest.
+        `complete`: all files loaded to their end. If not, unknown datasets are no errors: the rest of a file may declare them.
         """
         for dataset in self.catalog.datasets.values():
             if dataset.kind is Kind.VIEW:
-                self._unused_view(dataset)
+                self._check_unread_view(dataset)
             else:
                 self._analyzed(dataset)
         errors = [*found, *(e for e in self.found.errors if complete or e.code != "UNKNOWN_DATASET")]
@@ -140,7 +140,7 @@ class Analyzer:
     # ------------------------------------------------------------------------------------ called back by the reader
 
     def usable(self, dataset: Dataset) -> AnalyzedDataset:
-        """A stored dataset that is read; analyses it first if need be."""
+        """Return the analysis of a stored dataset that a query reads. Raises _Unusable if it failed."""
         found = self._analyzed(dataset)
         if dataset.name.key in self.found.uncertain:
             self.found.uncertain.update(d.name.key for d in self._progress.stack)
@@ -149,8 +149,8 @@ class Analyzer:
         return found
 
     @contextmanager
-    def entering(self, dataset: Dataset) -> Iterator[None]:
-        """Notices when resolving `dataset` leads back to itself."""
+    def without_cycle(self, dataset: Dataset) -> Iterator[None]:
+        """Record CYCLE and raise _Unusable if resolving `dataset` in the block leads back to itself."""
         keys = [d.name.key for d in self._progress.stack]
         if dataset.name.key in keys:
             circle = [*self._progress.stack[keys.index(dataset.name.key) :], dataset]
@@ -171,41 +171,41 @@ class Analyzer:
             except _Unusable:
                 raise
             except Exception as error:  # raised by a function of the user's
-                raise _Unusable(self._filed(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
+                raise _Unusable(self._recorded(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
             finally:
                 self._progress.stack.pop()
         else:
             yield
 
-    def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        """Record a view's node and check its rules the first time it is looked through."""
-        if dataset.name.key in self._progress.sound:
+    def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Record a view's node and check its rules, the first time that a query reads it."""
+        if dataset.name.key in self._progress.checked_views:
             return
         before = len(self.found.errors)
         self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
         if len(self.found.errors) > before:
             raise _Unusable
-        self._progress.sound.add(dataset.name.key)
+        self._progress.checked_views.add(dataset.name.key)
         self._progress.nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
 
     # ------------------------------------------------------------------------------------------------------- inside
 
-    def _unused_view(self, dataset: Dataset) -> None:
+    def _check_unread_view(self, dataset: Dataset) -> None:
         if dataset.name.key in self._progress.nodes:
             return
         flow = self.catalog.flows[dataset.name.key][0]
-        self._guarded(dataset, flow, lambda: self._look_through(self._reader(flow), dataset))
+        self._run_guarded(dataset, flow, lambda: self._analyze_unread_view(self._reader(flow), dataset))
         self._progress.nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), {}, {}))
 
-    def _look_through(self, reader: PlaceholderReader, dataset: Dataset) -> None:
-        """A view that no sound flow reads; once more if its function asks for rows, as `_called`."""
+    def _analyze_unread_view(self, reader: PlaceholderReader, dataset: Dataset) -> None:
+        """Analyse a view that no analysed flow reads; a second time if its function asks for rows, as `_called`."""
         flow = self.catalog.flows[dataset.name.key][0]
-        with reading(reader), self._configured(dataset, flow, {}), self.entering(dataset):
-            with suppress(actions.RowsAsked):
-                reader.look_through(dataset)
+        with reading(reader), self._configured(dataset, flow, {}), self.without_cycle(dataset):
+            with suppress(actions.RowsRequested):
+                reader.query_of_view(dataset)
                 return
-            reader.begin_again()
-            reader.look_through(dataset)
+            reader.restart()
+            reader.query_of_view(dataset)
 
     def _analyzed(self, dataset: Dataset) -> AnalyzedDataset | None:
         key = dataset.name.key
@@ -219,7 +219,7 @@ class Analyzer:
         usable = [f for f in flows if f is not None]
         result = None
         if len(usable) == len(flows) and usable:
-            result = self._guarded(dataset, usable[0].flow, lambda: self._dataset(dataset, usable))
+            result = self._run_guarded(dataset, usable[0].flow, lambda: self._dataset(dataset, usable))
         self._progress.done[key] = result
         return result
 
@@ -246,7 +246,7 @@ class Analyzer:
     def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
         reader = self._reader(flow)
         frames: list[DataFrame] = []
-        result: AnalyzedFlow | None = self._guarded(dataset, flow, lambda: self._query_or_past(dataset, flow, reader, frames))
+        result: AnalyzedFlow | None = self._run_guarded(dataset, flow, lambda: self._query_or_stored(dataset, flow, reader, frames))
         found = frames[0].schema if frames else StructType()
         node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
         before = self._progress.nodes.get(dataset.name.key)
@@ -264,8 +264,8 @@ class Analyzer:
         self._progress.nodes[dataset.name.key] = node
         return result
 
-    def _query_or_past(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader, frames: list[DataFrame]) -> AnalyzedFlow:
-        """`_query`, whose failure does not count for a flow that runs once and has run: what it read may be gone (DS-9)."""
+    def _query_or_stored(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader, frames: list[DataFrame]) -> AnalyzedFlow:
+        """Return `_query`, or the stored columns where it fails for a once flow that has run: its input may be gone (DS-9)."""
         try:
             return self._query(dataset, flow, reader, frames)
         except Exception:  # raised by a function of the user's, or by Spark about its query
@@ -307,14 +307,14 @@ class Analyzer:
                 others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
                 complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
             return AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan)
-        always = "its function looks at rows" if reader.acts else never_skippable(frame, self.placeholders)
+        always = "its function looks at rows" if reader.needs_rows else never_skippable(frame, self.placeholders)
         fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
         outside = tuple(reader.outside)
         facts = AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan)
         return replace(facts, earlier_fingerprint=earlier)
 
     def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:
-        """The settings of the views that a flow reads, which it takes over; a look for them costs a call of its function (LG-20).
+        """Return the settings of the views that a flow reads, which count for the flow; finding them costs a call of its function (LG-20).
 
         Raises VIEW_SETTINGS_DIFFER.
         """
@@ -325,7 +325,7 @@ class Analyzer:
         own = {**dataset.spark_conf, **flow.spark_conf}
         found, notices = view_settings(self._views_read(reader.reads.values()), own)
         self.found.notice(flow, *(Notice(text, flow.where) for text in notices))
-        reader.begin_again()
+        reader.restart()
         return found
 
     def _views_read(self, names: Iterable[TableName]) -> list[Dataset]:
@@ -341,22 +341,22 @@ class Analyzer:
         return [found[key] for key in sorted(found)]
 
     def _called(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> tuple[DataFrame, ChangeSpec | None]:
-        """`_rows`, once more if the function asks for rows (decision 0019)."""
+        """Call the flow's function (`_rows`); a second time, on stored rows, if it asks for rows (decision 0019)."""
         found = None
-        with suppress(actions.RowsAsked):
+        with suppress(actions.RowsRequested):
             found = self._rows(dataset, flow)
-        if found is not None and not reader.acts:
+        if found is not None and not reader.needs_rows:
             return found
-        reader.begin_again()
+        reader.restart()
         found = self._rows(dataset, flow)
-        if reader.blind:
-            reader.notices.append(Notice(_BLIND, flow.where))
+        if reader.rows_missing:
+            reader.notices.append(Notice(_ROWS_MISSING, flow.where))
         return found
 
     def _rows(self, dataset: Dataset, flow: Flow) -> tuple[DataFrame, ChangeSpec | None]:
-        """What a flow reads; of snapshots that a function gives, the first one, with its version instead of the sequence.
+        """Return the query of a flow; for snapshots from a function the first one, with its version as the sequence.
 
-        Without a first one the table's columns are those it has. Raises CDC_NO_SNAPSHOT when there is no table either.
+        Where the function gives none, the columns are those of the stored table. Raises CDC_NO_SNAPSHOT when there is no table either.
         """
         spec = flow.changes
         if spec is None or not callable(spec.snapshots):
@@ -380,7 +380,7 @@ class Analyzer:
 
     @contextmanager
     def _configured(self, dataset: Dataset, flow: Flow, of_views: Mapping[str, str]) -> Iterator[None]:
-        """The settings of this dataset and flow; those of a reader of it, which is being analysed at the same time, do not count."""
+        """Apply the settings of this dataset and flow in the block, and none of a reader whose analysis is interrupted for it."""
         conf = {**of_views, **dataset.spark_conf, **flow.spark_conf}
         if not conf and not self._progress.configured:
             yield
@@ -395,7 +395,7 @@ class Analyzer:
             self._progress.configured -= 1
 
     def _fingerprints(self, dataset: Dataset, frame: DataFrame, of_views: Mapping[str, str]) -> tuple[str, str]:
-        """What a view's rows depend on besides the rows that it reads, as a digest: in the present form, and in the earlier one."""
+        """Return digests of all that a view's rows depend on besides its input rows: in the present form, and in that of older versions."""
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
         table = [dataset.partition_cols, checks.declared_types(dataset, self.spark)]  # the rest changes no row (TP-1)
         once = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
@@ -426,14 +426,14 @@ class Analyzer:
             where=dataset.where,
         )
 
-    def _guarded(self, dataset: Dataset, flow: Flow, work: Callable[[], Any]) -> Any:
-        """Run `work`; its failure is a mistake of the definition, or is kept to be reported when the update runs."""
+    def _run_guarded(self, dataset: Dataset, flow: Flow, work: Callable[[], Any]) -> Any:
+        """Run `work` and return its result; on failure return None and record a definition error, or a failure for the update to report."""
         try:
             return work()
         except _Unusable as unusable:
             failure = unusable.failure
         except Exception as error:  # raised by a function of the user's, or by Spark about its query
-            failure = self._filed(error, dataset, flow)
+            failure = self._recorded(error, dataset, flow)
         if failure is not None:
             self.found.failures.setdefault(dataset.name.key, failure)
         return None
@@ -442,13 +442,13 @@ class Analyzer:
         return not self.found.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._progress.stack)})
 
     def _raise_or_keep(self, dataset: Dataset, problems: list[LakeletError]) -> None:
-        """Keep the mistakes in the rules of a dataset; those in uncertain columns are a matter of the run."""
+        """Record the errors in the rules of a dataset; raise the first one if its columns are uncertain: then the update decides."""
         if problems and self._is_uncertain(dataset):
             raise problems[0]
         self.found.errors.extend(problems)
 
-    def _filed(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
-        """Record a mistake of the definition; give back what only the run is to report."""
+    def _recorded(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
+        """Record a definition error; return an error that only the update is to report, else None."""
         problem = coded(error, dataset, flow)
         if problem.code == "SCHEMA_OUTGROWN":
             self.found.notice(flow, Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
@@ -459,5 +459,5 @@ class Analyzer:
 
 
 def _distinct(errors: list[LakeletError]) -> list[LakeletError]:
-    """Each mistake once: one inside a view is met by every reader of the view."""
+    """Return each error once: one inside a view occurs for every reader of the view."""
     return list({(e.code, str(e.where), e.what, e.why): e for e in reversed(errors)}.values())[::-1]

@@ -25,11 +25,11 @@ from lakelet.spark.names.named_tables import named
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import schemas
 
-_ACTED = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
+_ACTION = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 
 
 class Resolver(Protocol):
-    """Knows what the datasets that are read turn out to be, and opens what is not a dataset of the pipeline."""
+    """Analysis of the datasets that a query reads, and the ways to open what is no dataset of the pipeline."""
 
     @property
     def strict(self) -> bool: ...
@@ -42,46 +42,46 @@ class Resolver(Protocol):
     @property
     def open_rows(self) -> OpenRows: ...
     def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
-    def view_seen(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
-    def entering(self, dataset: Dataset) -> AbstractContextManager[None]: ...
+    def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
+    def without_cycle(self, dataset: Dataset) -> AbstractContextManager[None]: ...
 
 
 @dataclass
 class PlaceholderReader(QueryReader):
-    """Answers the reads of one call; `analyzer` knows what the datasets that are read turn out to be."""
+    """Reader for one call of a dataset's function: gives placeholders with the columns that `analyzer` finds."""
 
     analyzer: Resolver = field(kw_only=True)
     flow: Flow = field(kw_only=True)
     opened: dict[str, int] = field(default_factory=dict)
     outside: dict[str, None] = field(default_factory=dict)
-    acts: bool = False  # the function asks for rows of tables
-    blind: bool = False  # some of them have none yet
+    needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
+    rows_missing: bool = False  # some of these tables have no rows yet
 
-    def acted(self, action: str, frame: DataFrame, where: Location) -> None:
-        """Note an action of the function; the first one on a placeholder ends the call, which is made again on the rows that are stored."""
+    def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
+        """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows."""
         changes = self.flow.changes
         if changes is not None and callable(changes.snapshots):
             return  # a function that gives snapshots may look for them
         if self.analyzer.strict:
             raise actions.refused(action, where)
-        if not self.acts and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
-            self.acts = True
-            raise actions.RowsAsked
-        self.notices.append(Notice(_ACTED.format(action=action), where))
+        if not self.needs_rows and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
+            self.needs_rows = True
+            raise actions.RowsRequested
+        self.notices.append(Notice(_ACTION.format(action=action), where))
 
-    def begin_again(self) -> None:
-        """Forget the call that was ended; tables are opened with the rows they have."""
+    def restart(self) -> None:
+        """Forget the reads of the call so far, before the function is called again."""
         for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.opened, self.outside):
             memory.clear()
         self._views = 0
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.analyzer.usable(dataset).schema
-        if self.acts and not streaming and not feed:
+        if self.needs_rows and not streaming and not feed:
             rows = self.analyzer.open_rows(dataset, jreader)
             if rows is not None:
                 return schemas.conformed(rows, schema)
-            self.blind = True
+            self.rows_missing = True
             self.analyzer.found.uncertain.add(self.flow.target.key)
         if feed:
             self.catalog.reads.feeds.add(dataset.name.key)
@@ -116,12 +116,12 @@ class PlaceholderReader(QueryReader):
         table = named().by_key(key)
         if table is not None and files_fingerprint(table) is not None:
             self.outside[key] = None
-            self.analyzer.placeholders.carries_version(frame)
+            self.analyzer.placeholders.mark_versioned(frame)
 
-    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        self.analyzer.view_seen(dataset, frame, reads)
+    def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        self.analyzer.check_view(dataset, frame, reads)
 
     @contextmanager
     def resolving(self, dataset: Dataset) -> Iterator[None]:
-        with self.analyzer.entering(dataset):
+        with self.analyzer.without_cycle(dataset):
             yield

@@ -25,7 +25,7 @@ _EPOCH_DAY = datetime.date(1970, 1, 1)
 class Placeholders:
     """Placeholders for tables during analysis: relations without rows that have the right columns, batch or streaming.
 
-    A pipeline may have hundreds of queries, and each word with Java costs a fraction of a millisecond: classes are looked up once, and a
+    A pipeline may have hundreds of queries, and each call into Java costs a fraction of a millisecond: classes are looked up once, and a
     table has one placeholder for all queries (a second one where a query reads it twice).
     """
 
@@ -46,12 +46,12 @@ class Placeholders:
         self._versioned: set[int] = set()
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
         self._frames: dict[tuple[str, bool, int], tuple[Any, Any, DataFrame]] = {}
-        self._standing: set[int] = set()
+        self._own_frames: set[int] = set()
         self._aliases: dict[tuple[int, str], tuple[DataFrame, DataFrame]] = {}
 
     @property
     def datasets(self) -> Mapping[int, str]:
-        """Keys of the datasets that placeholders stand for, by the id of a placeholder's first column; grows with the analysis."""
+        """Keys of the placeholders' datasets, by the id of a placeholder's first column; grows with the analysis."""
         return self._names
 
     def frame(self, key: str, schema: StructType, *, streaming: bool, copy: int = 0) -> DataFrame:
@@ -63,25 +63,25 @@ class Placeholders:
         text = schema.json()
         known = self._made.get((key, streaming, copy)) if key else None
         if known is None or known[0] != text:
-            known = text, self._stand_in(key, text, streaming)
+            known = text, self._relation_of(key, text, streaming)
             self._made[key, streaming, copy] = known
         made = self._frames.get((key, streaming, copy))
         if made is None or made[0] is not known[1] or made[1] is not jsession:
             made = known[1], jsession, DataFrame(self._of_rows(jsession, known[1]), self._spark)
             self._frames[key, streaming, copy] = made
-            self._standing.add(id(made[2]))
+            self._own_frames.add(id(made[2]))
         return made[2]
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
         """`frame.alias(name)`, made once for a placeholder, which many queries read."""
-        if id(frame) not in self._standing:
+        if id(frame) not in self._own_frames:
             return frame.alias(name)
         known = self._aliases.get((id(frame), name))
         if known is None or known[0] is not frame:
             known = self._aliases[id(frame), name] = (frame, frame.alias(name))
         return known[1]
 
-    def _stand_in(self, key: str, schema: str, streaming: bool) -> Any:
+    def _relation_of(self, key: str, schema: str, streaming: bool) -> Any:
         attributes = self._attributes(self._from_json(schema))
         relation = self._relation(attributes, self._no_rows, streaming, self._none)
         if key and attributes.size():
@@ -100,14 +100,14 @@ class Placeholders:
         """Whether a query reads a placeholder."""
         return any(self.key_of(leaf) is not None for leaf in _leaves(frame._jdf.queryExecution().analyzed()))
 
-    def carries_version(self, frame: DataFrame) -> None:
-        """Note that somebody else looks whether the one relation that a frame reads has changed."""
+    def mark_versioned(self, frame: DataFrame) -> None:
+        """Mark the one relation that a frame reads as versioned: the caller compares its files."""
         leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
         if leaves.size() == 1 and leaves.apply(0).output().size():
             self._versioned.add(int(leaves.apply(0).output().apply(0).exprId().id()))
 
     def has_version(self, leaf: Any) -> bool:
-        """Whether a leaf of a plan is a dataset, or was noted by `carries_version`."""
+        """Whether a leaf of a plan is a dataset, or was noted by `mark_versioned`."""
         return self.key_of(leaf) is not None or bool(leaf.output().size() and int(leaf.output().apply(0).exprId().id()) in self._versioned)
 
     def key_of(self, leaf: Any) -> str | None:
@@ -246,7 +246,7 @@ def plan_text(frame: DataFrame) -> str:
     return _IDS.sub(lambda m: numbers.setdefault(m[0], f"#{len(numbers)}"), text)
 
 
-def spreads_by_range(frame: DataFrame) -> bool:
+def has_range_partitioning(frame: DataFrame) -> bool:
     """Whether a query spreads rows by ranges of values, as global sorts do.
 
     Spark then reads what is below twice, first to find the ranges.

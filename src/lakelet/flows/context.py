@@ -183,15 +183,15 @@ class RunReader(QueryReader):
         rows: DataFrame = source.read_stream(self.spark, name=f"lakelet_source_{number}", committed=committed, changing=self.changing)
         return rows
 
-    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
-        found = super().judged_view(dataset, frame)
+    def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        found = super().with_rules(dataset, frame)
         self.judged.append(found)
         return found
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name).to_pylist(), STATES)
 
-    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+    def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         """Nothing to note: analysis has recorded the views."""
 
     def observation(self, name: str) -> Observation | str:

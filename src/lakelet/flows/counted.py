@@ -12,7 +12,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation, SparkSession
 
-from lakelet.analysis.plan_facts import spreads_by_range
+from lakelet.analysis.plan_facts import has_range_partitioning
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import run_failure
@@ -29,7 +29,7 @@ def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader
     with reading(reader):
         frame = rows_of(run.flow.flow)
     views = [view for view in reader.judged if not view.isStreaming]
-    kept = views if views and spreads_by_range(frame) else []
+    kept = views if views and has_range_partitioning(frame) else []
     try:
         for view in kept:
             view.persist()  # Spark finds it in the query by its plan

@@ -53,7 +53,7 @@ _NOT_WRITTEN = frozenset({"path", "tablename"})
 class _Reader(RunReader):
     """Judges the rules of views without counting them: sinks have no quality metrics, and what they were given cannot be taken back."""
 
-    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+    def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
         return enforced(frame, dataset.expectations, self.label)
 
 

@@ -74,25 +74,25 @@ class TableReader(ABC):
 
     @abstractmethod
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
-        """A stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: its change feed is asked for."""
+        """Open a stored dataset. `jreader`: the JVM reader with the user's options, or None. `feed`: return its change feed."""
 
     def streamed(self, dataset: Dataset, options: Mapping[str, str]) -> None:  # noqa: B027
-        """Told before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
+        """Called before the rows of a stored dataset, not its change feed, are read as a stream with these options. May raise."""
 
-    def opened_outside(self, key: str, frame: DataFrame) -> None:  # noqa: B027 - a run has nothing to say
-        """Told about the rows of a table from outside that are read as they are, as a batch."""
+    def opened_outside(self, key: str, frame: DataFrame) -> None:  # noqa: B027 - optional
+        """Called with the frame of a table from outside that is read as a batch, unchanged."""
 
     @abstractmethod
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
-        """The cloudFiles source that the function opened as its `number`-th."""
+        """Open the cloudFiles source that the function reads as its `number`-th, from 0."""
 
     @abstractmethod
     def file_states(self, dataset: Dataset) -> DataFrame:
         """The files that the streaming flows of a dataset have seen (`cloud_files_state`)."""
 
     @abstractmethod
-    def entered_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
-        """Told about each view that is looked through, before its rules are judged."""
+    def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Called with the query of each view that is read, before its rules are evaluated; `reads`: the datasets that it reads."""
 
     def marked(self) -> Callable[[], None]:
         """Return what makes the reader forget all that it is asked for from now on."""
@@ -131,7 +131,7 @@ class TableReader(ABC):
         if dataset is None or dataset.kind is not Kind.VIEW:
             return self.table(name, streaming=False)
         with self.resolving(dataset):
-            frame = self.look_through(dataset)
+            frame = self.query_of_view(dataset)
         self.noted(dataset, streaming=frame.isStreaming)
         return self.aliased(frame, dataset.name.name)
 
@@ -193,7 +193,7 @@ class TableReader(ABC):
         self.noted(dataset, streaming=streaming)
         with self.resolving(dataset):
             if dataset.kind is Kind.VIEW:
-                frame = self.look_through(dataset)
+                frame = self.query_of_view(dataset)
             else:
                 if streaming and not feed:
                     self.streamed(dataset, options or {})
@@ -207,7 +207,7 @@ class TableReader(ABC):
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
         return frame.alias(name)
 
-    def look_through(self, dataset: Dataset) -> DataFrame:
+    def query_of_view(self, dataset: Dataset) -> DataFrame:
         """Return the view's query; its rules are evaluated in each flow that reads it (EP-7)."""
         self._scopes.append({})
         flow = self.catalog.flows[dataset.name.key][0]
@@ -216,17 +216,17 @@ class TableReader(ABC):
                 frame = rows_of(flow)
         finally:
             reads = self._scopes.pop()
-        self.entered_view(dataset, frame, reads)
-        return self.judged_view(dataset, frame) if dataset.expectations else frame
+        self.view_opened(dataset, frame, reads)
+        return self.with_rules(dataset, frame) if dataset.expectations else frame
 
-    def judged_view(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
-        """The rows of a view that its rules let pass, and what it takes to count them."""
+    def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
+        """Return the rows of a view that its rules keep; the counts are observed."""
         watch = Watch(f"lakelet_view_{len(self.watches)}", dataset.name, dataset.expectations, frame.isStreaming)
         self.watches.append(watch)
         return judged(frame, dataset.expectations, self.observation(watch.name))
 
     def stored(self, path: str, streaming: bool, jreader: Any) -> DataFrame:
-        """The Delta table in a folder."""
+        """Open the Delta table in a folder."""
         reader = jreader or (self.spark._jsparkSession.readStream() if streaming else self.spark._jsparkSession.read())
         return DataFrame(reader.format("delta").load(path), self.spark)
 

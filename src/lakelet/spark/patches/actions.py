@@ -25,7 +25,7 @@ _working = threading.local()
 class ActionWatcher(Protocol):
     """A reader that is notified of actions."""
 
-    def acted(self, action: str, frame: DataFrame, where: Location) -> None:
+    def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
         """User code is about to call `action` on `frame`. May raise."""
 
 
@@ -41,7 +41,7 @@ def _reported(name: str, asked_of: Callable[[Any, tuple[Any, ...], dict[str, Any
             reader, frame = _reader_of_user(), asked_of(self, args, kwargs)
             if reader is None or frame is None:
                 return original(self, *args, **kwargs)
-            reader.acted(name, frame, caller_location())
+            reader.on_action(name, frame, caller_location())
             _working.busy = True  # an action may use others
             try:
                 return original(self, *args, **kwargs)
