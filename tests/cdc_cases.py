@@ -387,7 +387,7 @@ CASES: tuple[Case, ...] = (
     ),
     Case("E07_nothing_leaks_across_a_truncate", NULLS_TRUNCATED, ((xy("v", "w", 1), t(3)), (xy(None, "z", 4),)), ((1, None, "z"),)),
     Case("E08_a_truncate_ends_a_row_of_leaves", NULLS_TRUNCATED, ((xy("v", "w", 1), xy(None, "z", 2)), (t(3),)), ()),
-    Case("E09_an_upsert_at_a_truncate_starts_anew", NULLS_TRUNCATED, ((xy("v", "w", 1), t(3), xy(None, "z", 3)),), ((1, None, "z"),)),
+    Case("E09_an_upsert_at_a_truncate_starts_again", NULLS_TRUNCATED, ((xy("v", "w", 1), t(3), xy(None, "z", 3)),), ((1, None, "z"),)),
     Case(
         "E10_late_leaves", SETS,
         ((xy("new", None, 3, cols=["x"]), xy("late", "b", 1)), (xy("old", "c", 2, cols=["x", "y"]),)), ((1, "new", "c"),),

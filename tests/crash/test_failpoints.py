@@ -58,7 +58,7 @@ def test_the_first_update_ever_killed_there_is_made_good_by_the_next_one(failpoi
 
 
 @pytest.mark.parametrize("failpoint", sorted(DESCRIBING))
-def test_a_table_that_was_described_anew_is_so_once(failpoint, scene, killed_at):
+def test_a_table_that_was_described_again_is_so_once(failpoint, scene, killed_at):
     described = PIPELINE.replace("@dlt.table\n    def clean", '@dlt.table(comment="positive ones")\n    def clean')
     assert described != PIPELINE
     scene.project.write(described)

@@ -88,7 +88,7 @@ def _rebuild(run: FlowRun) -> str:
     return f"lakelet run --full-refresh {run.dataset.name}"
 
 
-def _begin_anew(run: FlowRun) -> str:
+def _refresh_hint(run: FlowRun) -> str:
     if run.flow.complete:
         return ""
     return f"\nTo keep its rows and read the sources again from the start, rows may come twice: lakelet run --reset-checkpoint {run.name}"
@@ -130,7 +130,7 @@ def _state_changed(run: FlowRun, text: str) -> LakeletError:
         "STREAM_STATE_CHANGED",
         "its stateful operators (deduplication, aggregation, join, …) are not those that its state was made with",
         _operators(text) if operators else essence(text),
-        f"Change the query back, or rebuild the table from what its sources still hold: {_rebuild(run)}{_begin_anew(run)}",
+        f"Change the query back, or rebuild the table from what its sources still hold: {_rebuild(run)}{_refresh_hint(run)}",
     )
 
 
@@ -162,7 +162,7 @@ def other_sources(run: FlowRun, why: str) -> LakeletError:
         "its sources are not those that it has read so far",
         why,
         "Change them back, or give each source a flow of its own (append_flow): a new flow reads its source from the start.\n"
-        f"To rebuild the table from what its sources hold now: {_rebuild(run)}{_begin_anew(run)}",
+        f"To rebuild the table from what its sources hold now: {_rebuild(run)}{_refresh_hint(run)}",
     )
 
 

@@ -54,7 +54,7 @@ def test_a_batch_is_appended_once_beside_a_stream_also_when_its_code_changes_and
 
 @pytest.mark.long
 @pytest.mark.adaptive_too
-def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_anew(project):
+def test_a_flow_without_rows_has_run_and_one_with_another_name_runs_again(project):
     source = """
     from pyspark import pipelines as dp
 

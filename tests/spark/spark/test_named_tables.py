@@ -287,7 +287,7 @@ def test_tables_that_code_makes_while_it_is_loaded_are_there_for_the_pipeline_in
     assert any("--table ref.01_codes.regions=PATH makes it last" in text for text in notices), notices
 
 
-def test_a_stream_does_not_read_a_table_that_the_next_load_makes_anew_and_use_names_the_flag(project):
+def test_a_stream_does_not_read_a_table_that_the_next_load_makes_again_and_use_names_the_flag(project):
     p = project(
         HEAD
         + """

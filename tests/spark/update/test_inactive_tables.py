@@ -66,7 +66,7 @@ def test_a_table_that_becomes_a_view_is_no_longer_active(project):
     assert active(p) == {"kept": True, "gone": False}
 
 
-def test_inactive_tables_are_dropped_if_the_pipeline_says_so_and_begin_anew_afterwards(project):
+def test_inactive_tables_are_dropped_if_the_pipeline_says_so_and_start_again_afterwards(project):
     p = project(BRONZE + GONE)
     p.parameters["pipelines.dropInactiveTables"] = "true"
     p.arrive("a.json", {"id": 1})

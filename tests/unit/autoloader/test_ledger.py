@@ -64,7 +64,7 @@ def clock() -> Callable[[], int]:
     return lambda: next(moments)
 
 
-def test_d15_a_batch_above_the_logged_offset_is_planned_anew(tmp_path: Path) -> None:
+def test_d15_a_batch_above_the_logged_offset_is_planned_again(tmp_path: Path) -> None:
     ledger = Ledger(str(tmp_path))
     ledger.plan(0, listing("a", "b"))
     ledger.plan(1, listing("c"))

@@ -60,5 +60,5 @@ def test_an_unchanged_view_is_skipped() -> None:
         (None, {}, ViewState("print", {}, "it is not deterministic"), "it has not been computed yet"),
     ],
 )
-def test_a_view_is_computed_anew_and_says_why(fingerprint: str | None, inputs: dict[str, int], state: ViewState, reason: str) -> None:
+def test_a_view_is_computed_again_and_says_why(fingerprint: str | None, inputs: dict[str, int], state: ViewState, reason: str) -> None:
     assert view_decision(fingerprint, inputs, state) == Decision(Strategy.FULL, reason)

@@ -40,7 +40,7 @@ def test_attempts_follow_from_the_mode_and_the_nearest_setting(development, sett
     assert len(pauses(Retries(settings, development), conf=conf)) == attempts
 
 
-def test_pauses_double_within_bounds_and_begin_anew_after_a_success():
+def test_pauses_double_within_bounds_and_restart_after_a_success():
     settings = {
         "pipelines.maxFlowRetryAttempts": "5",
         "spark.sql.pipelines.execution.watchdog.minRetryTime": "2s",
