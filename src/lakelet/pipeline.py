@@ -123,10 +123,10 @@ class Pipeline:
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
         """What `run` would do now and why; nothing is written. Raises like `validate`."""
-        from lakelet.update.tasks import planned, works
+        from lakelet.update.tasks import flow_tasks, planned
 
         with self._opened(request, str(uuid.uuid4())) as opened:
-            return planned(opened.environment, works(opened.analysis), opened.selection)
+            return planned(opened.environment, flow_tasks(opened.analysis), opened.selection)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = ()) -> UpdateResult:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,

@@ -17,21 +17,21 @@ from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import EventType, FlowType
-from lakelet.update.tasks import Work
+from lakelet.update.tasks import FlowTask
 
 
-def emit_definitions(reporter: Reporter, everything: Sequence[Work], graph: Graph, root: Path) -> None:
+def emit_definitions(reporter: Reporter, everything: Sequence[FlowTask], graph: Graph, root: Path) -> None:
     """Report what the datasets and flows are (EL-6), and what their columns are made of (EL-11). `root`: the project's folder."""
     defined: set[str] = set()
-    for work in everything:
-        if work.analyzed is None or work.flow is None:
+    for task in everything:
+        if task.analyzed is None or task.flow is None:
             continue
-        if work.target not in defined:
-            defined.add(work.target)
-            _emit_dataset(reporter, work.analyzed.dataset, work.kind, len(work.analyzed.flows), root)
-        _emit_flow(reporter, work.analyzed.dataset, work.flow, [str(i) for i in graph.by_key[work.target].inputs], root)
-        if work.analyzed.dataset.sink is None:
-            _emit_columns(reporter, work.analyzed.dataset, work.flow, graph)
+        if task.target not in defined:
+            defined.add(task.target)
+            _emit_dataset(reporter, task.analyzed.dataset, task.kind, len(task.analyzed.flows), root)
+        _emit_flow(reporter, task.analyzed.dataset, task.flow, [str(i) for i in graph.by_key[task.target].inputs], root)
+        if task.analyzed.dataset.sink is None:
+            _emit_columns(reporter, task.analyzed.dataset, task.flow, graph)
 
 
 def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int, root: Path) -> None:
@@ -96,20 +96,20 @@ def _flow_type(flow: AnalyzedFlow) -> FlowType:
     return FlowType.APPEND if flow.streaming or flow.flow.once else FlowType.MATERIALIZED_VIEW
 
 
-def emit_left_by_resets(reporter: Reporter, everything: Sequence[Work], selection: Selection, datasets: Mapping[str, Dataset]) -> None:
+def emit_left_by_resets(reporter: Reporter, everything: Sequence[FlowTask], selection: Selection, datasets: Mapping[str, Dataset]) -> None:
     """Warn of what was not reset, and of streaming tables that keep their rows and read a reset one from the start (decision 5)."""
     for key in sorted(selection.protected):
         name, text = str(datasets[key].name), f"it was not reset, because {RESET_ALLOWED} is false"
         reporter.notice(f"{datasets[key].where}: {name}: {text}", text=text, dataset=name)
-    for work in everything:
-        above = [str(datasets[i].name) for i in work.inputs if i in selection.reset]
-        if not above or work.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or work.target in selection.reset:
+    for task in everything:
+        above = [str(datasets[i].name) for i in task.inputs if i in selection.reset]
+        if not above or task.kind not in (Kind.STREAMING_TABLE, Kind.SINK) or task.target in selection.reset:
             continue
-        name = str(datasets[work.target].name)
+        name = str(datasets[task.target].name)
         keeps, rebuild = "keeps its rows and reads", f"; to rebuild it too: lakelet run --full-refresh {name}"
-        if not reset_allowed(datasets[work.target].table_properties):
+        if not reset_allowed(datasets[task.target].table_properties):
             rebuild = f": {RESET_ALLOWED} is false, so that rows may come twice"
-        if work.kind is Kind.SINK:
+        if task.kind is Kind.SINK:
             keeps, rebuild = "is a sink: what was written stays, and its flow reads", ""
         text = f"{name} {keeps} {', '.join(above)} again from the start{rebuild}"
-        reporter.notice(text, text="upstream was reset", upstream=above, dataset=name, flow=work.key)
+        reporter.notice(text, text="upstream was reset", upstream=above, dataset=name, flow=task.key)

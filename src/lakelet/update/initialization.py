@@ -23,10 +23,10 @@ from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.recovery import Repaired, repair
 from lakelet.update.resets import with_resets
-from lakelet.update.tasks import Work
+from lakelet.update.tasks import FlowTask
 
 
-def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[Work], *, attempt: int) -> None:
+def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask], *, attempt: int) -> None:
     """Leave the storage ready for the flows, and report all that is known before they run. `attempt`: see `Update`."""
     runs = [FlowRun(opened.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
     repaired = repair(opened.environment, opened.storage.reload(), runs)
@@ -44,12 +44,12 @@ def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence
     emit_left_by_resets(opened.reporter, everything, opened.selection, opened.environment.catalog.datasets)
     progress.update_is(UpdateState.SETTING_UP_TABLES)
     progress.update_is(UpdateState.RUNNING)
-    for work in everything:
-        if opened.selects(work):
-            progress.flow_is(work, FlowState.QUEUED, f"Flow '{work.key}' is QUEUED.")
+    for task in everything:
+        if opened.selects(task):
+            progress.flow_is(task, FlowState.QUEUED, f"Flow '{task.key}' is QUEUED.")
         else:
-            progress.flow_is(work, FlowState.EXCLUDED, f"Flow '{work.key}' is EXCLUDED: it was not selected.")
-            progress.decided(work, Decision(Strategy.EXCLUDED, "it was not selected"))
+            progress.flow_is(task, FlowState.EXCLUDED, f"Flow '{task.key}' is EXCLUDED: it was not selected.")
+            progress.decided(task, Decision(Strategy.EXCLUDED, "it was not selected"))
 
 
 def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
@@ -106,18 +106,18 @@ def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
     }
 
 
-def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[Work]) -> None:
+def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> None:
     """One warning per flow and place in its code, naming all that has no effect there."""
-    for work in everything:
-        if not opened.selects(work):
+    for task in everything:
+        if not opened.selects(task):
             continue
         by_location: dict[str, list[str]] = {}
-        for notice in opened.environment.notices.of(work.key):
+        for notice in opened.environment.notices.of(task.key):
             by_location.setdefault(str(notice.where), []).append(notice.text)
-        name = str(opened.environment.catalog.datasets[work.target].name)
+        name = str(opened.environment.catalog.datasets[task.target].name)
         for where, texts in by_location.items():
             text = "; ".join(texts)
-            opened.reporter.notice(f"{where}: {text}", text=text, where=where, dataset=name, flow=work.key)
+            opened.reporter.notice(f"{where}: {text}", text=text, where=where, dataset=name, flow=task.key)
 
 
 def _reset(opened: OpenedPipeline) -> None:

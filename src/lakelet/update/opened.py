@@ -1,4 +1,4 @@
-"""What an update works on."""
+"""A loaded and analysed pipeline, ready for an update."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.ownership import Owner
 from lakelet.storage.root import Storage
-from lakelet.update.tasks import Work
+from lakelet.update.tasks import FlowTask
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,6 @@ class OpenedPipeline:
         """That of the update."""
         return self.reporter.update_id
 
-    def selects(self, work: Work) -> bool:
+    def selects(self, task: FlowTask) -> bool:
         """Whether the update brings a flow up to date."""
-        return work.target in self.selection.refresh
+        return task.target in self.selection.refresh

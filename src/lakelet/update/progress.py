@@ -6,7 +6,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.flows.environment import Environment
 from lakelet.plan.decisions import Decision, Step
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
-from lakelet.update.tasks import Work
+from lakelet.update.tasks import FlowTask
 
 
 class UpdateProgress:
@@ -31,27 +31,29 @@ class UpdateProgress:
         message = f"Update {self._reporter.update_id[:6]} is {state}{again}."
         self._reporter.emit(EventType.UPDATE_PROGRESS, message, body, level=level, error=error)
 
-    def flow_is(self, work: Work, state: FlowState, message: str, *, level: Level = Level.INFO, error: BaseException | None = None) -> None:
-        self._flows[work.key] = state
-        body, dataset = {"status": state}, str(self._datasets[work.target].name)
-        self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=work.key, level=level, error=error)
+    def flow_is(
+        self, task: FlowTask, state: FlowState, message: str, *, level: Level = Level.INFO, error: BaseException | None = None
+    ) -> None:
+        self._flows[task.key] = state
+        body, dataset = {"status": state}, str(self._datasets[task.target].name)
+        self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.key, level=level, error=error)
 
-    def flow_stopped(self, work: Work) -> None:
-        self.flow_is(work, FlowState.STOPPED, f"Flow '{work.key}' was STOPPED.")
+    def flow_stopped(self, task: FlowTask) -> None:
+        self.flow_is(task, FlowState.STOPPED, f"Flow '{task.key}' was STOPPED.")
 
-    def flow_failed(self, work: Work, problem: LakeletError) -> None:
+    def flow_failed(self, task: FlowTask, problem: LakeletError) -> None:
         """A flow failed and is not tried again."""
         self.errors.append(problem)
-        self.flow_is(work, FlowState.FAILED, f"Flow '{work.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem)
+        self.flow_is(task, FlowState.FAILED, f"Flow '{task.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem)
 
-    def flow_skipped(self, work: Work, roots: tuple[str, ...]) -> None:
+    def flow_skipped(self, task: FlowTask, roots: tuple[str, ...]) -> None:
         """A flow lies below failed ones. Also for a flow whose analysis failed because of them."""
-        self.flow_is(work, FlowState.SKIPPED, f"Flow '{work.key}' was SKIPPED because {', '.join(roots)} failed.", level=Level.WARN)
+        self.flow_is(task, FlowState.SKIPPED, f"Flow '{task.key}' was SKIPPED because {', '.join(roots)} failed.", level=Level.WARN)
 
-    def flow_has_ended(self, work: Work) -> bool:
-        return self._flows.get(work.key, FlowState.QUEUED).has_ended
+    def flow_has_ended(self, task: FlowTask) -> bool:
+        return self._flows.get(task.key, FlowState.QUEUED).has_ended
 
-    def decided(self, work: Work, decision: Decision) -> None:
-        inputs = tuple(str(self._datasets[i].name) for i in work.inputs)
-        target = str(self._datasets[work.target].name)
-        self.steps[work.key] = Step(target, work.kind, work.key, decision.strategy, decision.reason, inputs)
+    def decided(self, task: FlowTask, decision: Decision) -> None:
+        inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
+        target = str(self._datasets[task.target].name)
+        self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs)

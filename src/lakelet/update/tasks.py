@@ -1,4 +1,4 @@
-"""The flows of an update as pieces of work: in which order, what is to be done for each and why, and how each is run."""
+"""The flows of an update as tasks: their order, what is to be done for each and why, and how each is run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelet.plan.selection import Selection
 
 
 @dataclass(frozen=True)
-class Work:
+class FlowTask:
     """One flow to bring up to date. `inputs`: keys of the stored datasets it reads."""
 
     key: str
@@ -26,7 +26,7 @@ class Work:
     inputs: tuple[str, ...]
 
 
-def works(analysis: Analysis) -> list[Work]:
+def flow_tasks(analysis: Analysis) -> list[FlowTask]:
     """Every flow into a stored dataset, inputs first. A dataset that could not be analysed has one entry without a flow."""
     found = []
     for node in analysis.graph.nodes:
@@ -36,60 +36,60 @@ def works(analysis: Analysis) -> list[Work]:
         inputs = tuple(i for i in analysis.graph.stored_inputs(key) if i != key)
         analyzed = analysis.datasets.get(key)
         if analyzed is None:
-            found.append(Work(str(node.name), None, None, key, node.kind, inputs))
+            found.append(FlowTask(str(node.name), None, None, key, node.kind, inputs))
             continue
-        found += [Work(f.flow.name, analyzed, f, key, analyzed.kind, inputs) for f in analyzed.flows]
+        found += [FlowTask(f.flow.name, analyzed, f, key, analyzed.kind, inputs) for f in analyzed.flows]
     return found
 
 
-def decide_flow(environment: Environment, work: Work, *, remember: bool) -> Decision:
+def decide_flow(environment: Environment, task: FlowTask, *, remember: bool) -> Decision:
     """What is to be done for one flow on the facts of this moment."""
-    if work.analyzed is None or work.flow is None:
-        return Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
-    run = FlowRun(environment, work.analyzed, work.flow)
-    if work.kind is Kind.MATERIALIZED_VIEW:
-        return complete.decide_view(run, work.inputs)
-    if work.kind is Kind.SINK:
+    if task.analyzed is None or task.flow is None:
+        return Decision(Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
+    run = FlowRun(environment, task.analyzed, task.flow)
+    if task.kind is Kind.MATERIALIZED_VIEW:
+        return complete.decide_view(run, task.inputs)
+    if task.kind is Kind.SINK:
         return sinks.decide_sink(run, environment.sources.of(run.name), remember=remember)
-    if work.flow.flow.once:
+    if task.flow.flow.once:
         return once.decide_once(run)
-    if not work.flow.streaming:
+    if not task.flow.streaming:
         return snapshots.decide_snapshots(run)
-    if work.flow.flow.changes is not None and work.flow.flow.changes.once:
+    if task.flow.flow.changes is not None and task.flow.flow.changes.once:
         return once_streams.decide_once_stream(run)
     return append.decide_stream(run, environment.sources.of(run.name), remember=remember)
 
 
-def planned(environment: Environment, everything: Sequence[Work], selection: Selection) -> Plan:
+def planned(environment: Environment, everything: Sequence[FlowTask], selection: Selection) -> Plan:
     """The plan as far as it is known before anything runs: what changes above a flow gives it something to do."""
     busy: set[str] = set()
     names = {w.target: str(environment.catalog.datasets[w.target].name) for w in everything}
     steps = []
-    for work in everything:
-        if work.target not in selection.refresh:
+    for task in everything:
+        if task.target not in selection.refresh:
             decision = Decision(Strategy.EXCLUDED, "it was not selected")
-        elif work.key in selection.checkpoints:
+        elif task.key in selection.checkpoints:
             decision = Decision(Strategy.STREAM, "its checkpoint is to be cleared")
-        elif work.target in selection.reset:
-            decision = Decision(Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
+        elif task.target in selection.reset:
+            decision = Decision(Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
         else:
-            decision = decide_flow(environment, work, remember=False)
-            above = [names[i] for i in work.inputs if i in busy]
+            decision = decide_flow(environment, task, remember=False)
+            above = [names[i] for i in task.inputs if i in busy]
             if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
-                strategy = Strategy.FULL if work.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
+                strategy = Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
                 decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
         if decision.strategy in (Strategy.FULL, Strategy.STREAM):
-            busy.add(work.target)
-        inputs = tuple(names[i] for i in work.inputs)
-        steps.append(Step(names[work.target], work.kind, work.key, decision.strategy, decision.reason, inputs))
+            busy.add(task.target)
+        inputs = tuple(names[i] for i in task.inputs)
+        steps.append(Step(names[task.target], task.kind, task.key, decision.strategy, decision.reason, inputs))
     return Plan(tuple(steps))
 
 
-def bring_up_to_date(run: FlowRun, work: Work) -> None:
+def bring_up_to_date(run: FlowRun, task: FlowTask) -> None:
     """Run one flow to its end. Raises what it fails with."""
-    if work.kind is Kind.MATERIALIZED_VIEW:
-        complete.run_complete(run, work.inputs)
-    elif work.kind is Kind.SINK:
+    if task.kind is Kind.MATERIALIZED_VIEW:
+        complete.run_complete(run, task.inputs)
+    elif task.kind is Kind.SINK:
         sinks.run_sink(run)
     elif run.flow.flow.once:
         once.run_once(run)

@@ -24,10 +24,10 @@ from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
-from lakelet.update.tasks import Work, works
+from lakelet.update.tasks import FlowTask, flow_tasks
 
 WORKERS = "4"
-"""Flows at work at the same time, unless it is set."""
+"""Flows that run at the same time, unless it is set."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Update:
         what was committed and registered until then stays.
         """
         started = self._clock()
-        everything = works(self._opened.analysis)
+        everything = flow_tasks(self._opened.analysis)
         with self._opened.storage.lease(self._opened.id):
             try:
                 self._events.start()
@@ -92,11 +92,11 @@ class Update:
         pause = retry[0] if retry else None
         return UpdateResult(self._opened.id, state, tuple(progress.errors), seconds, tuple(progress.steps.values()), pause)
 
-    def _flows(self, everything: Sequence[Work]) -> UpdateState:
+    def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
         """Run what is selected, once or round after round."""
         config, errors = self._opened.config, self._progress.errors
         chosen = {w.key: w for w in everything if self._opened.selects(w)}
-        rounds = Rounds({key: self._pace(work) for key, work in chosen.items()}) if config.continuous else None
+        rounds = Rounds({key: self._pace(task) for key, task in chosen.items()}) if config.continuous else None
         runner = FlowRunner(self._opened, self._progress, self._retries, rounds)
         inputs = _inputs(everything, chosen)
 
@@ -104,7 +104,7 @@ class Update:
             execute(
                 flows,
                 inputs,
-                lambda key: runner.work(chosen[key]),
+                lambda key: runner.task(chosen[key]),
                 skipped=lambda key, roots: self._progress.flow_skipped(chosen[key], roots),
                 workers=max(1, whole(look_up(config.parameters, MAX_FLOWS) or WORKERS)),
                 stopping=self._stopping,
@@ -117,13 +117,13 @@ class Update:
             run(list(chosen))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
 
-    def _pace(self, work: Work) -> float:
+    def _pace(self, task: FlowTask) -> float:
         """Seconds between two looks at what a flow reads, in a continuous update."""
-        if work.analyzed is None or work.flow is None:
+        if task.analyzed is None or task.flow is None:
             return pace([self._opened.config.parameters], streaming=True, external=True)
-        dataset, flow = work.analyzed.dataset, work.flow.flow
+        dataset, flow = task.analyzed.dataset, task.flow.flow
         settings = (flow.spark_conf, dataset.spark_conf, dataset.table_properties, self._opened.config.parameters)
-        return pace(settings, streaming=work.flow.streaming, external=bool(self._opened.analysis.graph.by_key[work.target].external))
+        return pace(settings, streaming=task.flow.streaming, external=bool(self._opened.analysis.graph.by_key[task.target].external))
 
     def _stopping(self, stop: BaseException) -> None:
         """Report that the update is stopped, and cancel the jobs of running flows before waiting for them."""
@@ -134,11 +134,11 @@ class Update:
     def _cancel(self) -> None:
         self._opened.environment.spark.sparkContext.cancelAllJobs()
 
-    def _stopped(self, everything: Sequence[Work]) -> None:
+    def _stopped(self, everything: Sequence[FlowTask]) -> None:
         """The flows that did not get to their end."""
-        for work in everything:
-            if self._opened.selects(work) and not self._progress.flow_has_ended(work):
-                self._progress.flow_stopped(work)
+        for task in everything:
+            if self._opened.selects(task) and not self._progress.flow_has_ended(task):
+                self._progress.flow_stopped(task)
 
     def _end(self, state: UpdateState, problem: BaseException | None = None, *, again: str = "", cause: str | None = None) -> UpdateState:
         """Emit the last event and close the log. Return how the update ended: FAILED too where its events could not be written (ST-17)."""
@@ -162,9 +162,9 @@ class Update:
         return state
 
 
-def _inputs(everything: Sequence[Work], chosen: Mapping[str, Work]) -> dict[str, list[str]]:
+def _inputs(everything: Sequence[FlowTask], chosen: Mapping[str, FlowTask]) -> dict[str, list[str]]:
     """By chosen flow: the flows into the datasets that it reads."""
     into: dict[str, list[str]] = {}
-    for work in everything:
-        into.setdefault(work.target, []).append(work.key)
-    return {key: [flow for i in work.inputs for flow in into[i]] for key, work in chosen.items()}
+    for task in everything:
+        into.setdefault(task.target, []).append(task.key)
+    return {key: [flow for i in task.inputs for flow in into[i]] for key, task in chosen.items()}

@@ -17,10 +17,10 @@ from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.update.progress import UpdateProgress
-from lakelet.update.tasks import Work
+from lakelet.update.tasks import FlowTask
 
-ORDERS = Work("main.shop.orders", None, None, "main.shop.orders", Kind.STREAMING_TABLE, ("main.shop.raw",))
-RAW = Work("main.shop.raw", None, None, "main.shop.raw", Kind.STREAMING_TABLE, ())
+ORDERS = FlowTask("main.shop.orders", None, None, "main.shop.orders", Kind.STREAMING_TABLE, ("main.shop.raw",))
+RAW = FlowTask("main.shop.raw", None, None, "main.shop.raw", Kind.STREAMING_TABLE, ())
 
 
 @pytest.fixture
