@@ -3,8 +3,9 @@
 # make test-slow: what takes minutes (an hour in all); by hand. CI runs `make test`, `make test-crash` and `make test-long`.
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
+# make test-browser: the page driven in Chromium; two minutes.
 # make coverage: which lines the tests below Spark reach.
-.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud coverage corpus test-conformance lint sample clean
+.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage corpus test-conformance lint sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -50,6 +51,10 @@ test-slow: setup
 
 test-cloud: setup
 	@.venv/bin/python -m pytest -m cloud --timeout 3000 tests/cloud
+
+# The page, driven in the Chromium of the system; skipped where there is none.
+test-browser: setup
+	@.venv/bin/python -m pytest -m browser tests/browser
 
 coverage: setup
 	@.venv/bin/python -m pytest $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" --cov --cov-report=term tests/unit

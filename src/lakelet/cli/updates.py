@@ -15,6 +15,7 @@ from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
 from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.report import write_after_update
 from lakelet.cli.summary import Line, summary
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
@@ -67,6 +68,7 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     elapsed = time.time() - psutil.Process().create_time()
     lines = summary(tally, result.state, result.errors, elapsed=elapsed, **told)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
+    write_after_update(config)
     raise typer.Exit(int(_exit_code(result)))
 
 

@@ -17,7 +17,8 @@ tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) 
 
 _TEXTS = ("storage", "master", "worker_python", "catalog", "schema", "target")
 _PAIRS = ("map", "table")
-_KEYS = (*_TEXTS, "sources", "parameters", *_PAIRS)
+_SWITCHES = ("report",)
+_KEYS = (*_TEXTS, "sources", "parameters", *_PAIRS, *_SWITCHES)
 _EXAMPLES = {
     "map": 'For example: map = { "/Volumes/main/raw" = "data" }',
     "table": 'For example: table = { "main.sales.orders" = "data/orders" }',
@@ -26,7 +27,10 @@ _EXAMPLES = {
 
 @dataclass(frozen=True)
 class ToolSettings:
-    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: its location."""
+    """The values of `[tool.lakelet]`; None or empty where nothing is written. `present`: the section exists; `where`: its location.
+
+    `report`: an update writes the page at its end.
+    """
 
     present: bool = False
     storage: str | None = None
@@ -40,6 +44,7 @@ class ToolSettings:
     maps: tuple[tuple[str, str], ...] = ()
     tables: tuple[tuple[str, str], ...] = ()
     where: Location | None = None
+    report: bool = False
 
 
 def read_tool_settings(root: Path, cwd: Path) -> ToolSettings:
@@ -72,6 +77,8 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
             raise bad(key, f"[tool.lakelet] has no key {key!r}", nearest=nearest_names(key, _KEYS))
         if key in _TEXTS and not isinstance(value, str):
             raise bad(key, f"{key!r} in [tool.lakelet] must be text")
+        if key in _SWITCHES and not isinstance(value, bool):
+            raise bad(key, f"{key!r} in [tool.lakelet] must be true or false")
     sources = section.get("sources", [])
     if isinstance(sources, str):
         sources = [sources]
@@ -91,7 +98,7 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
             raise bad(key, f"{key!r} in [tool.lakelet] must be a table of texts", todo=_EXAMPLES[key])
         pairs[key] = tuple(entries.items())
     where = Location(shown, _line_of("map" if section.get("map") else "table", text))
-    more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where}
+    more: Mapping[str, Any] = {"maps": pairs["map"], "tables": pairs["table"], "where": where, "report": section.get("report", False)}
     return ToolSettings(True, sources=tuple(sources), parameters=as_text, **texts, **more)
 
 

@@ -156,7 +156,7 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
     """The storage root that a command without sources means: the flag, else the environment, else that of the current project."""
     cwd = Path(os.path.abspath(cwd or Path.cwd()))
     environ = os.environ if environ is None else environ
-    root = _project_above(cwd) or cwd
+    root = project_above(cwd) or cwd
     return _storage(storage, environ, read_tool_settings(root, cwd), root, cwd)
 
 
@@ -248,7 +248,7 @@ def _is_project(folder: Path) -> bool:
     return _project_file(folder) is not None or (folder / "pyproject.toml").is_file()
 
 
-def _project_above(folder: Path) -> Path | None:
+def project_above(folder: Path) -> Path | None:
     """The nearest folder from `folder` upwards that holds a bundle or Spark's project file; else the nearest with a pyproject.toml."""
     line = [folder, *folder.parents]
     by_bundle = next((f for f in line if _project_file(f)), None)
@@ -262,9 +262,9 @@ def _root_of(selection: _Selection, cwd: Path) -> Path:
     if selection.projects:
         return selection.projects[0]
     if not selection.files:
-        return _project_above(cwd) or cwd
+        return project_above(cwd) or cwd
     common = Path(os.path.commonpath(selection.folders))
-    return _project_above(common) or (cwd if common.is_relative_to(cwd) else common)
+    return project_above(common) or (cwd if common.is_relative_to(cwd) else common)
 
 
 def _whole_project(root: Path) -> tuple[Path, ...]:

@@ -1,0 +1,58 @@
+// States have a colour, a mark and a word; none of them is told by its colour alone.
+
+import { h, s } from "./dom";
+
+const MARKS: Record<string, [string, string]> = {
+  // class, path in a box of 16
+  COMPLETED: ["ok", "M3.5 8.5l3 3 6-7"],
+  IDLE: ["idle", "M4 8h8"],
+  RUNNING: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  STARTING: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  PLANNING: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  INITIALIZING: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  SETTING_UP_TABLES: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  RESETTING: ["running", "M5.5 3.8v8.4l6.5-4.2z"],
+  STOPPING: ["skipped", "M5 5h6v6h-6z"],
+  FAILED: ["failed", "M4.5 4.5l7 7M11.5 4.5l-7 7"],
+  SKIPPED: ["skipped", "M4 4.5l4 3.5-4 3.5M11.5 4.5v7"],
+  STOPPED: ["skipped", "M5 5h6v6h-6z"],
+  CANCELED: ["skipped", "M5 5h6v6h-6z"],
+  QUEUED: ["queued", "M8 4.5v4l2.5 1.5"],
+  CREATED: ["queued", "M8 4.5v4l2.5 1.5"],
+  EXCLUDED: ["queued", "M4.5 11.5l7-7"],
+};
+const UNKNOWN: [string, string] = ["none", "M8 5.5v.1M8 8v3"];
+
+export const tone = (state: string): string => (MARKS[state] ?? UNKNOWN)[0];
+export const word = (state: string): string => (state ? state.toLowerCase().replaceAll("_", " ") : "not run yet");
+
+export function mark(state: string): SVGElement {
+  const [kind, path] = MARKS[state] ?? UNKNOWN;
+  const shape = s("path", { d: path, fill: kind === "running" ? "currentColor" : "none", stroke: "currentColor", "stroke-width": 2 });
+  return s(`svg.mark.${kind}`, { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape);
+}
+
+export const badge = (state: string): HTMLElement => h(`span.badge.${tone(state)}`, {}, mark(state), word(state));
+
+/** The order in which states are counted and filtered. */
+export const GROUPS: [string, string[]][] = [
+  ["failed", ["FAILED"]],
+  ["running", ["RUNNING", "STARTING", "PLANNING"]],
+  ["skipped", ["SKIPPED", "STOPPED"]],
+  ["queued", ["QUEUED", "EXCLUDED"]],
+  ["completed", ["COMPLETED"]],
+  ["idle", ["IDLE"]],
+  ["not run", [""]],
+];
+
+/** Class of a pass rate; the words are in the legend of the quality view. */
+export function grade(rate: number | null): string {
+  if (rate === null) return "none";
+  if (rate === 1) return "r5";
+  if (rate >= 0.999) return "r4";
+  if (rate >= 0.99) return "r3";
+  if (rate >= 0.95) return "r2";
+  return "r1";
+}
+
+export const rate = (passed: number, failed: number): number | null => (passed + failed ? passed / (passed + failed) : null);

@@ -1,0 +1,113 @@
+"""report, dashboard: the page of the datasets, written as files or served on loopback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.text import counted, printable
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.storage import storage_root
+from lakelet.cli.summary import Line
+from lakelet.config.tool_settings import read_tool_settings
+from lakelet.config.update_config import PipelineConfig, project_above
+from lakelet.files.paths import AnyPath
+from lakelet.update.stopping import stoppable
+
+if TYPE_CHECKING:
+    from lakelet.dashboard.documents import Site
+
+FOLDER = "report"
+
+Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Sample rows of each table; 0 shows none.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (report, dashboard):
+        app.command()(command)
+
+
+def report(
+    out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Where to write it (default: report in the storage).")] = None,
+    rows: Rows = 20,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write a page about datasets, rules and updates: static files that open from disk."""
+    root, project = storage_root(storage), _project()
+    folder = Path(out).absolute() if out else _folder(root, project)
+    site = _write(root, project, folder, rows)
+    if as_json:
+        sys.stdout.write(json.dumps({"path": str(folder)}, ensure_ascii=False) + "\n")
+        return
+    size = f"{counted(len(site.views), 'dataset')}, {counted(len(site.history.updates), 'update')}"
+    write_lines([Line(f"Wrote {printable(str(folder / 'index.html'))}: {size}", "good")], sys.stderr)
+
+
+def dashboard(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port on this machine; 0 takes a free one.")] = 8642,
+    rows: Rows = 20,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Serve the page on this machine and follow a running update. Ctrl-C ends it."""
+    from lakelet.dashboard.page import Page
+    from lakelet.dashboard.server import Dashboard
+
+    page = Page(storage_root(storage), _project(), sample_rows=rows, live=True)
+    try:
+        served = Dashboard(page, port=port, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))
+    except OSError as problem:
+        todo = "Let it take a free one: lakelet dashboard --port 0"
+        raise LakeletError("USAGE", f"port {port} cannot be used", why=problem.strerror or str(problem), todo=todo) from problem
+    if as_json:
+        sys.stdout.write(json.dumps({"url": served.url}) + "\n")
+        sys.stdout.flush()
+    else:
+        write_lines([Line(f"The dashboard is at {served.url}  (Ctrl-C ends it)", "good")], sys.stderr)
+    try:
+        with stoppable():
+            served.serve()
+    except KeyboardInterrupt:
+        write_lines([Line("The dashboard has ended. Nothing was changed.", "quiet")], sys.stderr)
+        raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+
+
+def write_after_update(config: PipelineConfig) -> None:
+    """Write the report if `[tool.lakelet] report` asks for it. What fails is a warning on stderr: the update is what it is."""
+    if not read_tool_settings(config.root, Path.cwd()).report:
+        return
+    folder = _folder(config.storage, config.root)
+    try:
+        _write(config.storage, config.root, folder, 20)
+    except Exception as problem:  # whatever goes wrong with a page must not change how the update ended
+        lines = str(problem).splitlines() or [type(problem).__name__]
+        write_lines([Line(f"The report was not written: {printable(lines[0])}", "warning")], sys.stderr)
+        return
+    write_lines([Line(f"Report: {printable(str(folder / 'index.html'))}", "quiet")], sys.stderr)
+
+
+def _write(storage: AnyPath, project: Path, folder: Path, rows: int) -> Site:
+    from lakelet.dashboard.page import write_report
+
+    try:
+        return write_report(storage, project, folder, sample_rows=rows)
+    except OSError as problem:
+        what = f"the report cannot be written to {folder}"
+        raise LakeletError("USAGE", what, why=str(problem), todo="Name another folder: lakelet report --out DIR") from problem
+
+
+def _project() -> Path:
+    return project_above(Path.cwd()) or Path.cwd()
+
+
+def _folder(storage: AnyPath, project: Path) -> Path:
+    """In the storage, or where a storage of this machine would be."""
+    return storage.absolute() / FOLDER if isinstance(storage, Path) else project / ".lakelet" / FOLDER

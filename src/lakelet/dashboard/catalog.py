@@ -1,0 +1,207 @@
+"""The datasets of the page: each with its place in the graph, how its latest update left it, and the series behind its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lakelet.base.text import shortener
+from lakelet.dashboard.changes import counts_by_rule
+from lakelet.dashboard.values import Definition, FlowRun, History, TableCheck, UpdateRun
+from lakelet.storage.eventlog.states import FlowState
+
+LAYERS = ("bronze", "silver", "gold")
+_GRAVEST = (
+    FlowState.FAILED,
+    FlowState.RUNNING,
+    FlowState.STARTING,
+    FlowState.PLANNING,
+    FlowState.QUEUED,
+    FlowState.STOPPED,
+    FlowState.SKIPPED,
+    FlowState.COMPLETED,
+    FlowState.IDLE,
+)
+"""Of several flows into one dataset, the state that comes first here is the dataset's."""
+
+
+@dataclass(frozen=True)
+class DatasetRun:
+    """One dataset in one update: its flows together."""
+
+    update: UpdateRun
+    runs: tuple[FlowRun, ...]
+
+    @property
+    def state(self) -> FlowState:
+        return min((run.status for run in self.runs), key=lambda s: _GRAVEST.index(s) if s in _GRAVEST else len(_GRAVEST))
+
+    @property
+    def started(self) -> int | None:
+        return min((run.started_at for run in self.runs if run.started_at is not None), default=None)
+
+    @property
+    def ended(self) -> int | None:
+        return max((run.ended_at for run in self.runs if run.ended_at is not None), default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.started is None or self.ended is None else max(0, self.ended - self.started) / 1000
+
+    def total(self, field: str) -> int:
+        """The sum of one count of its flows: `rows`, `dropped`, …"""
+        return sum(getattr(run, field) for run in self.runs)
+
+
+@dataclass(frozen=True)
+class RuleSeries:
+    """One rule over the updates that measured it: (number of the update, passed, failed), oldest first."""
+
+    dataset: str
+    rule: str
+    points: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class DatasetView:
+    """Everything about one dataset but its table. `layer`: bronze, silver, gold or the depth in the graph as text.
+
+    `runs`: of the updates in which it was not excluded, oldest first. `definition` is None for what is only read: views, outside tables.
+    """
+
+    name: str
+    short: str
+    layer: str
+    inputs: tuple[str, ...]
+    definition: Definition | None
+    runs: tuple[DatasetRun, ...]
+    rules: tuple[RuleSeries, ...]
+    checks: tuple[tuple[int, TableCheck], ...]
+
+    @property
+    def last(self) -> DatasetRun | None:
+        return self.runs[-1] if self.runs else None
+
+    @property
+    def last_rows_at(self) -> int | None:
+        """When rows were last written to it."""
+        return max((r.last_rows_at for d in self.runs[-200:] for r in d.runs if r.last_rows_at is not None), default=None)
+
+    @property
+    def completed_at(self) -> int | None:
+        """When it was last brought up to date, with new rows or without."""
+        return next((d.ended for d in reversed(self.runs) if d.state.is_done), None)
+
+
+def dataset_views(history: History) -> tuple[DatasetView, ...]:
+    """The datasets of today, inputs before readers; after them what has rules in the log but no definition."""
+    definitions = history.definitions
+    inputs = {name: _inputs(d) for name, d in definitions.items()}
+    rules, runs, checks = _rules(history), _runs(history), _checks(history)
+    read = {i for names in inputs.values() for i in names} | {dataset for dataset, _ in rules if dataset not in runs}
+    names = [*definitions, *sorted(read - set(definitions))]
+    short, depth = shortener(names), _depths(names, inputs)
+    by_dataset: dict[str, list[RuleSeries]] = {}
+    for (dataset, rule), points in rules.items():
+        by_dataset.setdefault(dataset, []).append(RuleSeries(dataset, rule, tuple(points)))
+    found = []
+    for name in sorted(names, key=lambda n: (depth[n], n)):
+        layer = _layer(name, definitions.get(name)) or str(depth[name])
+        its_runs, its_rules = tuple(runs.get(name, ())), tuple(by_dataset.get(name, ()))
+        found.append(
+            DatasetView(
+                name, short(name), layer, inputs.get(name, ()), definitions.get(name), its_runs, its_rules, tuple(checks.get(name, ()))
+            )
+        )
+    return tuple(found)
+
+
+def _inputs(definition: Definition) -> tuple[str, ...]:
+    """What it reads by its flows, and by its columns: these look through views."""
+    by_columns = (dataset for line in definition.lineage for dataset, _ in line.inputs)
+    return tuple(dict.fromkeys(name for name in (*definition.inputs, *by_columns) if name != definition.name))
+
+
+def _layer(name: str, definition: Definition | None) -> str:
+    """bronze, silver or gold, by the folder of its file or by its schema."""
+    folders = definition.source.file.replace("\\", "/").lower().split("/")[:-1] if definition and definition.source else []
+    schema = name.lower().split(".")[-2:-1]
+    return next((layer for part in (*reversed(folders), *schema) for layer in LAYERS if layer in part.replace("-", "_").split("_")), "")
+
+
+def _depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """How many datasets lie before each one on the longest way to it. A circle, which no pipeline has, ends where it is met again."""
+    depth: dict[str, int] = {}
+
+    def visit(start: str) -> None:
+        stack, within = [(start, iter(inputs.get(start, ())))], {start}
+        while stack:
+            name, rest = stack[-1]
+            following = next((i for i in rest if i not in depth and i not in within), None)
+            if following is not None:
+                within.add(following)
+                stack.append((following, iter(inputs.get(following, ()))))
+                continue
+            depth[name] = max((depth[i] + 1 for i in inputs.get(name, ()) if i in depth), default=0)
+            stack.pop()
+
+    for name in names:
+        if name not in depth:
+            visit(name)
+    return depth
+
+
+def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
+    """The points of each rule of today, those without a measurement included; undefined datasets' rules as the log has them."""
+    found: dict[tuple[str, str], list[tuple[int, int, int]]] = {
+        (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
+    }
+    for update in history.updates:
+        for key, (passed, failed) in counts_by_rule(update).items():
+            if key in found or key[0] not in history.definitions:
+                found.setdefault(key, []).append((update.number, passed, failed))
+    return found
+
+
+def _runs(history: History) -> dict[str, list[DatasetRun]]:
+    found: dict[str, list[DatasetRun]] = {}
+    for update in history.updates:
+        by_dataset: dict[str, list[FlowRun]] = {}
+        for run in update.runs:
+            if run.status is not FlowState.EXCLUDED:
+                by_dataset.setdefault(run.dataset, []).append(run)
+        for name, runs in by_dataset.items():
+            found.setdefault(name, []).append(DatasetRun(update, tuple(runs)))
+    return found
+
+
+def _checks(history: History) -> dict[str, list[tuple[int, TableCheck]]]:
+    found: dict[str, list[tuple[int, TableCheck]]] = {}
+    for update in history.updates:
+        for check in update.checks:
+            found.setdefault(check.dataset, []).append((update.number, check))
+    return found
+
+
+def readers(views: Sequence[DatasetView]) -> Mapping[str, tuple[str, ...]]:
+    """By dataset: those that read it directly."""
+    found: dict[str, list[str]] = {view.name: [] for view in views}
+    for view in views:
+        for name in view.inputs:
+            found[name].append(view.name)
+    return {name: tuple(names) for name, names in found.items()}
+
+
+def columns_read_from(views: Sequence[DatasetView]) -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
+    """By (dataset, column): the columns that are computed from it, in other datasets."""
+    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for view, line in _lineage(views):
+        for dataset, column in line:
+            found.setdefault((dataset, column), []).append(view)
+    return {key: tuple(dict.fromkeys(columns)) for key, columns in found.items()}
+
+
+def _lineage(views: Sequence[DatasetView]) -> Iterator[tuple[tuple[str, str], tuple[tuple[str, str], ...]]]:
+    for view in views:
+        for line in view.definition.lineage if view.definition else ():
+            yield (view.name, line.column), line.inputs

@@ -1,0 +1,162 @@
+"""What the newest update changed, compared with what was before it: the sentences on top of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakelet.base.text import counted, listed
+from lakelet.base.text_enum import TextEnum
+from lakelet.dashboard.values import Definition, FlowRun, History, UpdateRun, pass_rate
+from lakelet.storage.eventlog.states import FlowState
+
+
+class Tone(TextEnum):
+    """How a change is to be taken."""
+
+    BAD = "bad"
+    WARNING = "warning"
+    GOOD = "good"
+    NEUTRAL = "neutral"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference. `about`: the dataset, empty for the update as a whole; `rule`: of it, if it is about one; `text`: a clause.
+
+    `weight`: of two changes of one tone, the larger one is said first.
+    """
+
+    tone: Tone
+    about: str
+    text: str
+    rule: str = ""
+    weight: float = 0
+
+
+_ORDER = (Tone.BAD, Tone.WARNING, Tone.GOOD, Tone.NEUTRAL)
+
+
+def what_changed(history: History) -> tuple[Change, ...]:
+    """The differences that the newest update made to its pipeline, the gravest first."""
+    if not history.updates:
+        return ()
+    newest = history.updates[-1]
+    before = [u for u in history.updates[:-1] if u.pipeline_id == newest.pipeline_id]
+    found = [*_states(newest, before), *_rules(newest, before), *_checks(newest, before), *_schemas(newest), *_defined(newest, before)]
+    return tuple(sorted(found, key=lambda c: (_ORDER.index(c.tone), -c.weight)))
+
+
+def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+    last = _last_states(before)
+    skipped = [run.dataset for run in newest.runs if run.status is FlowState.SKIPPED]
+    for run in newest.runs:
+        was = last.get((run.dataset, run.flow))
+        if run.status is FlowState.FAILED:
+            again = "failed again" if was is FlowState.FAILED else "failed"
+            yield Change(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_headline(run)}")
+        elif run.status.is_done and was in (FlowState.FAILED, FlowState.SKIPPED):
+            yield Change(
+                Tone.GOOD, run.dataset, f"is up to date again{_of_flow(run)}, after it {'failed' if was == 'FAILED' else 'was skipped'}"
+            )
+        for count, what in ((run.corrupt, "broken line"), (run.late, "late row")):
+            if count:
+                kept = "left out" if what == "late row" else "kept"
+                yield Change(Tone.WARNING, run.dataset, f"{kept} {counted(count, what)}")
+    if skipped:
+        names = listed([name.rpartition(".")[2] for name in skipped], 5)
+        yield Change(Tone.WARNING, "", f"{counted(len(skipped), 'flow')} skipped because of failures: {names}", weight=2)
+    if newest.failure is not None:
+        yield Change(Tone.BAD, "", f"the update failed: {newest.failure.text.splitlines()[0]}")
+
+
+def _last_states(before: Sequence[UpdateRun]) -> dict[tuple[str, str], FlowState]:
+    """By flow: how its latest run ended in which it was not excluded."""
+    return {(r.dataset, r.flow): r.status for update in before for r in update.runs if r.status is not FlowState.EXCLUDED}
+
+
+def _of_flow(run: FlowRun) -> str:
+    return "" if run.flow == run.dataset else f" (flow {run.flow})"
+
+
+def _headline(run: FlowRun) -> str:
+    lines = run.failure.text.splitlines() if run.failure else []
+    return lines[0] if lines else "no error was recorded"
+
+
+def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+    last = {key: counts for update in before for key, counts in counts_by_rule(update).items()}
+    for (dataset, rule), (passed, failed) in counts_by_rule(newest).items():
+        now, was = pass_rate(passed, failed), pass_rate(*last.get((dataset, rule), (0, 0)))
+        if now is None or (was is not None and abs(now - was) < 0.0005):
+            continue
+        if was is None and now < 1:
+            yield Change(Tone.WARNING, dataset, f"{counted(failed, 'row')} broke it, {percent(now)} passed", rule, 1 - now)
+        elif was is not None and now < was:
+            yield Change(
+                Tone.WARNING, dataset, f"pass rate fell from {percent(was)} to {percent(now)} ({counted(failed, 'row')})", rule, was - now
+            )
+        elif was is not None:
+            yield Change(Tone.GOOD, dataset, f"pass rate rose from {percent(was)} to {percent(now)}", rule, now - was)
+
+
+def counts_by_rule(update: UpdateRun) -> dict[tuple[str, str], tuple[int, int]]:
+    """(passed, failed) of each rule that the update measured, by (dataset, rule): the sums over its flows."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for count in (count for run in update.runs for count in run.rules):
+        passed, failed = found.get((count.dataset, count.rule), (0, 0))
+        found[count.dataset, count.rule] = passed + count.passed, failed + count.failed
+    return found
+
+
+def percent(rate: float) -> str:
+    """A pass rate as text; only what is complete is 100 %, only nothing is 0 %."""
+    if rate in (0, 1):
+        return f"{rate:.0%}"
+    return f"{min(max(rate * 100, 0.01), 99.99):.2f}%"
+
+
+def _checks(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+    last = {(c.dataset, c.name): c.success for update in before for c in update.checks}
+    for check in newest.checks:
+        was = last.get((check.dataset, check.name))
+        if check.success is False:
+            yield Change(
+                Tone.BAD if check.severity == "critical" else Tone.WARNING, check.dataset, f"check failed: {check.message}", check.name
+            )
+        elif check.success and was is False:
+            yield Change(Tone.GOOD, check.dataset, "check passes again", check.name)
+
+
+def _schemas(newest: UpdateRun) -> Iterator[Change]:
+    for change in newest.schema_changes:
+        names = [name for name, _ in (*change.added, *change.widened)]
+        word = "widened type of" if not change.added else "new column" if len(names) == 1 else "new columns"
+        brought = f", brought by {change.file.rpartition('/')[2]}" if change.file else ""
+        yield Change(Tone.NEUTRAL, change.dataset, f"{word} {listed(names, 6)}{brought}")
+
+
+def _defined(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
+    earlier = next((u.definitions for u in reversed(before) if u.definitions), None)
+    if earlier is None or not newest.definitions:
+        return
+    for name in newest.definitions:
+        if name not in earlier:
+            yield Change(Tone.NEUTRAL, name, "is new")
+        else:
+            yield from _rule_edits(newest.definitions[name], earlier[name])
+    for name in earlier:
+        if name not in newest.definitions:
+            yield Change(Tone.NEUTRAL, name, "is no longer defined")
+
+
+def _rule_edits(now: Definition, before: Definition) -> Iterator[Change]:
+    old, new = ({rule.name: rule for rule in definition.rules} for definition in (before, now))
+    for name, rule in new.items():
+        if name not in old:
+            yield Change(Tone.NEUTRAL, now.name, f"new rule, action {rule.action}", name)
+        elif (rule.constraint, rule.action) != (old[name].constraint, old[name].action):
+            yield Change(Tone.NEUTRAL, now.name, "the rule was changed", name)
+    for name in old:
+        if name not in new:
+            yield Change(Tone.NEUTRAL, now.name, "the rule was removed", name)

@@ -1,0 +1,90 @@
+"""What one update's events say its datasets and flows are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from lakelet.dashboard.values import ColumnLineage, Definition, FlowDefinition, Rule, Source
+
+_SINK = "SINK"
+
+
+class Definitions:
+    """Takes the events of one update that define something; `value` gives the definitions by dataset name."""
+
+    def __init__(self) -> None:
+        self._datasets: dict[str, Definition] = {}
+        self._flows: dict[tuple[str, str], FlowDefinition] = {}
+        self._lineage: dict[tuple[str, str], tuple[ColumnLineage, ...]] = {}
+
+    def take(self, event_type: str, origin: Mapping[str, Any], body: Mapping[str, Any]) -> None:
+        """Take one `dataset_definition`, `sink_definition`, `flow_definition` or `column_lineage`; a later one replaces an earlier one."""
+        if event_type == "column_lineage":
+            name, dataset = str(body.get("flow_name")), str(body.get("output_dataset"))
+            self._lineage[dataset, name] = _lineage(name, dataset, body)
+        elif event_type == "flow_definition":
+            flow = _flow(origin, body)
+            self._flows[flow.dataset, flow.name] = flow
+        else:
+            sink = event_type == "sink_definition"
+            name = str(origin.get("sink_name") or origin.get("dataset_name"))
+            kind = _SINK if sink else str(body.get("dataset_type") or "")
+            self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body))
+
+    def value(self, pipeline: str) -> dict[str, Definition]:
+        """Each defined dataset with its flows and lineage, by name."""
+        found: dict[str, Definition] = {}
+        for name, dataset in sorted(self._datasets.items()):
+            flows = tuple(flow for (target, _), flow in sorted(self._flows.items()) if target == name)
+            lineage = tuple(line for (target, _), lines in sorted(self._lineage.items()) if target == name for line in lines)
+            source = dataset.source or next((flow.source for flow in flows if flow.source), None)
+            found[name] = replace(dataset, pipeline=pipeline, flows=flows, lineage=lineage, source=source)
+        return found
+
+
+def _rules(body: Mapping[str, Any]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            str(rule.get("name")),
+            str(rule.get("constraint") or ""),
+            str(rule.get("action") or "warn").lower(),
+            str(rule.get("description") or ""),
+            str(rule.get("owner") or ""),
+            tuple(str(tag) for tag in rule.get("tags") or ()),
+        )
+        for rule in body.get("expectations") or ()
+    )
+
+
+def _source(body: Mapping[str, Any]) -> Source | None:
+    found = body.get("source_code") or {}
+    return Source(str(found["file"]), int(found.get("line") or 0)) if found.get("file") else None
+
+
+def _flow(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:
+    dataset = str(body.get("output_dataset") or body.get("output_sink") or origin.get("dataset_name") or origin.get("sink_name"))
+    columns = tuple((str(c.get("name")), str(c.get("data_type") or "").lower()) for c in body.get("schema") or ())
+    return FlowDefinition(
+        str(origin.get("flow_name") or dataset),
+        dataset,
+        tuple(_name(i) for i in body.get("input_datasets") or ()),
+        str(body.get("flow_type") or ""),
+        str(body.get("language") or ""),
+        str(body.get("comment") or ""),
+        columns,
+        _source(body),
+    )
+
+
+def _name(given: Any) -> str:
+    """The name of an input: text, or an object with it."""
+    return str(given.get("name") if isinstance(given, Mapping) else given)
+
+
+def _lineage(flow: str, dataset: str, body: Mapping[str, Any]) -> tuple[ColumnLineage, ...]:
+    def inputs(column: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        return tuple((str(i.get("dataset")), str(i.get("column"))) for i in column.get("inputs") or ())
+
+    return tuple(ColumnLineage(flow, dataset, str(c.get("name")), inputs(c)) for c in body.get("columns") or ())

@@ -1,0 +1,319 @@
+"""The data files of the page as JSON values: an overview, the quality matrix, one document per dataset, per update and per page of updates.
+
+Datasets are numbered by their order in the overview, updates by their order in the log; documents name them by these numbers. Lists of
+equal things are kept as columns or tuples to be short: 500 datasets and 1,000 updates must load at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from lakelet.base.version import VERSION
+from lakelet.dashboard.catalog import DatasetRun, DatasetView, columns_read_from, dataset_views, readers
+from lakelet.dashboard.changes import what_changed
+from lakelet.dashboard.source_text import SourceTexts
+from lakelet.dashboard.tables import Sample, TableFacts
+from lakelet.dashboard.values import FlowRun, History, RuleCount, SchemaChange, TableCheck, UpdateRun, pass_rate
+from lakelet.storage.eventlog.states import FlowState
+
+FORMAT = 1
+PAGE = 100
+"""Updates per page."""
+RECENT = 40
+"""So many of the newest updates are in the overview, and so many measurements of a rule in the matrix."""
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """All documents of one moment. `tables`: by dataset; `generated`: milliseconds since 1970; `live`: the page may ask again."""
+
+    history: History
+    tables: Mapping[str, TableFacts]
+    texts: SourceTexts
+    generated: int
+    live: bool
+
+    @cached_property
+    def views(self) -> tuple[DatasetView, ...]:
+        return dataset_views(self.history)
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """The number of each dataset."""
+        return {view.name: number for number, view in enumerate(self.views)}
+
+    @cached_property
+    def _readers(self) -> Mapping[str, tuple[str, ...]]:
+        return readers(self.views)
+
+    @cached_property
+    def _columns_below(self) -> Mapping[tuple[str, str], tuple[tuple[str, str], ...]]:
+        return columns_read_from(self.views)
+
+    # --- overview, quality, search --------------------------------------------------------------------------------------------------
+
+    def overview(self) -> Document:
+        updates = self.history.updates
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "generated": self.generated,
+            "live": self.live,
+            "pipelines": list(dict.fromkeys(u.pipeline for u in updates)),
+            "updates": len(updates),
+            "page": PAGE,
+            "recent": [_summary(update) for update in updates[-RECENT:]],
+            "changes": [[c.tone.value, c.about, c.rule, c.text] for c in what_changed(self.history)],
+            "datasets": [self._dataset_item(view) for view in self.views],
+        }
+
+    def _dataset_item(self, view: DatasetView) -> Document:
+        last, facts, definition = view.last, self.tables.get(view.name), view.definition
+        measured = [series.points[-1] for series in view.rules if series.points]
+        checks = latest_checks(view)
+        return {
+            "name": view.name,
+            "short": view.short,
+            "kind": definition.kind if definition else "",
+            "pipeline": definition.pipeline if definition else "",
+            "layer": view.layer,
+            "in": [self.numbers[name] for name in view.inputs],
+            "state": last.state.value if last else "",
+            "reason": next((run.reason for run in last.runs if run.reason), "") if last else "",
+            "update": last.update.number if last else None,
+            "rows": facts.rows if facts else None,
+            "wrote": last.total("rows") if last else 0,
+            "dropped": last.total("dropped") if last else 0,
+            "held": facts.held if facts else None,
+            "broken": sum(failed for _, _, failed in measured),
+            "rate": pass_rate(sum(p for _, p, _ in measured), sum(f for _, _, f in measured)),
+            "rows_at": view.last_rows_at,
+            "done_at": view.completed_at,
+            "seconds": last.seconds if last else None,
+            "rules": len(view.rules),
+            "checks": [sum(c.success is False for c in checks), len(checks)],
+            "wrote_series": [run.total("rows") for run in view.runs[-24:]],
+        }
+
+    def quality(self) -> Document:
+        """One row per rule: its latest measurements as [update, passed, failed]."""
+        rows = []
+        for view in self.views:
+            defined = {rule.name: rule for rule in view.definition.rules} if view.definition else {}
+            for series in view.rules:
+                rule = defined.get(series.rule)
+                rows.append(
+                    {
+                        "d": self.numbers[view.name],
+                        "rule": series.rule,
+                        "constraint": rule.constraint if rule else "",
+                        "action": rule.action if rule else "",
+                        "points": [list(point) for point in series.points[-RECENT:]],
+                    }
+                )
+        checks = [{"d": self.numbers[view.name], **_check(check)} for view in self.views for check in latest_checks(view)]
+        return {"rows": rows, "checks": checks}
+
+    def search(self) -> Document:
+        """The columns of each dataset, for the search box; rules are in the quality document."""
+        return {"columns": [[name for name, _ in self._columns(view)] for view in self.views]}
+
+    # --- one dataset ----------------------------------------------------------------------------------------------------------------
+
+    def dataset(self, number: int) -> Document:
+        view = self.views[number]
+        definition, facts = view.definition, self.tables.get(view.name)
+        runs = [run for run in view.runs if run.state is not FlowState.IDLE]
+        text = self.texts.text(definition.source) if definition else None
+        return {
+            "name": view.name,
+            "comment": next((flow.comment for flow in definition.flows if flow.comment), "") if definition else "",
+            "flows": [[f.name, f.flow_type, f.language, _place(f)] for f in definition.flows] if definition else [],
+            "readers": [self.numbers[name] for name in self._readers[view.name]],
+            "columns": [self._column(view, name, kind) for name, kind in self._columns(view)],
+            "lineage": bool(definition and definition.lineage),
+            "rules": self._rules(view),
+            "checks": [_check(check) for check in latest_checks(view)],
+            "runs": _columns_of(runs, _run_of_dataset),
+            "idle": len(view.runs) - len(runs),
+            "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
+            "schema": [_schema(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
+            "failures": [_failure(run, view.last.update.number) for run in view.last.runs if run.failure] if view.last else [],
+            "table": _table(facts),
+        }
+
+    def _columns(self, view: DatasetView) -> tuple[tuple[str, str], ...]:
+        """Of the stored table; before there is one, of the query."""
+        facts = self.tables.get(view.name)
+        flows = view.definition.flows if view.definition else ()
+        return facts.columns if facts else next((flow.columns for flow in flows if flow.columns), ())
+
+    def _column(self, view: DatasetView, name: str, kind: str) -> list[Any]:
+        lines = [line for line in view.definition.lineage if line.column == name] if view.definition else []
+        above = dict.fromkeys(found for line in lines for found in line.inputs)
+        below = self._columns_below.get((view.name, name), ())
+        return [name, kind, [self._ref(*found) for found in above], [self._ref(*found) for found in below]]
+
+    def _ref(self, dataset: str, column: str) -> list[Any]:
+        """A column of a dataset, which is its number, or its name where the page does not have it."""
+        return [self.numbers.get(dataset, dataset), column]
+
+    def _rules(self, view: DatasetView) -> list[Document]:
+        defined = {rule.name: rule for rule in view.definition.rules} if view.definition else {}
+        found = []
+        for series in view.rules:
+            rule = defined.get(series.rule)
+            about = {"constraint": rule.constraint, "action": rule.action} if rule else {"constraint": "", "action": ""}
+            more = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)} if rule else {}
+            found.append({"name": series.rule, **about, **more, "points": [list(point) for point in series.points]})
+        return found
+
+    # --- updates --------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def pages(self) -> int:
+        """How many pages of updates there are."""
+        return -(-len(self.history.updates) // PAGE)
+
+    def page(self, number: int) -> Document:
+        """Summaries of `PAGE` updates; page 0 has the oldest ones."""
+        return {"updates": [_summary(update) for update in self.history.updates[number * PAGE : (number + 1) * PAGE]]}
+
+    def update(self, number: int) -> Document:
+        update = self.history.updates[number]
+        positions: dict[str, list[int]] = {}
+        for position, run in enumerate(update.runs):
+            positions.setdefault(run.dataset, []).append(position)
+        counts: dict[tuple[str, str], list[RuleCount]] = {}
+        for count in (count for run in update.runs for count in run.rules):
+            counts.setdefault((count.dataset, count.rule), []).append(count)
+        totals = [[self._name(d), r, sum(c.passed for c in cs), sum(c.failed for c in cs)] for (d, r), cs in sorted(counts.items())]
+        return {
+            **_summary(update),
+            "id": update.id,
+            "full_refresh": list(update.full_refresh),
+            "runs": _columns_of(update.runs, lambda run: self._flow_run(run, positions)),
+            "rules": totals,
+            "failures": [{"d": self._name(run.dataset), **_failure(run, number)} for run in update.runs if run.failure],
+            "error": update.failure and {"code": update.failure.code, "text": update.failure.text},
+            "schema": [{"d": self._name(change.dataset), **_schema(change, update)} for change in update.schema_changes],
+            "checks": [{"d": self._name(check.dataset), **_check(check)} for check in update.checks],
+            "warnings": list(update.warnings),
+        }
+
+    def _name(self, dataset: str) -> int | str:
+        return self.numbers.get(dataset, dataset)
+
+    def _flow_run(self, run: FlowRun, positions: Mapping[str, Sequence[int]]) -> Document:
+        view = self.views[self.numbers[run.dataset]] if run.dataset in self.numbers else None
+        waited = [position for name in (view.inputs if view else ()) for position in positions.get(name, ())]
+        backlog = run.backlog and [run.backlog.files, run.backlog.bytes, run.backlog.records, run.backlog.listed]
+        return {
+            "flow": "" if run.flow == run.dataset else run.flow,
+            "d": self._name(run.dataset),
+            "status": run.status.value,
+            "queued": run.queued_at,
+            "start": run.started_at,
+            "end": run.ended_at,
+            "rows": run.rows,
+            "deleted": run.deleted,
+            "dropped": run.dropped,
+            "quarantined": run.quarantined,
+            "late": run.late,
+            "corrupt": run.corrupt,
+            "attempts": run.attempts,
+            "reason": run.reason,
+            "waited": waited,
+            "backlog": backlog,
+        }
+
+
+def latest_checks(view: DatasetView) -> list[TableCheck]:
+    """The newest result of each check."""
+    return list({check.name: check for _, check in view.checks}.values())
+
+
+def _columns_of(items: Sequence[Any], shape: Any) -> Document:
+    """Documents of one shape as lists by field."""
+    rows = [shape(item) for item in items]
+    return {key: [row[key] for row in rows] for key in rows[0]} if rows else {}
+
+
+def _summary(update: UpdateRun) -> Document:
+    def total(field: str) -> int:
+        return sum(getattr(run, field) for run in update.runs)
+
+    failed = next((run.failure for run in update.runs if run.failure), update.failure)
+    return {
+        "n": update.number,
+        "short": update.id[:6],
+        "pipeline": update.pipeline,
+        "state": update.state.value,
+        "cause": update.cause,
+        "start": update.started_at,
+        "end": update.ended_at,
+        "rows": total("rows"),
+        "dropped": total("dropped"),
+        "quarantined": total("quarantined"),
+        "broken": sum(count.failed for run in update.runs for count in run.rules),
+        "flows": dict(Counter(run.status.value for run in update.runs)),
+        "schema_changes": len(update.schema_changes),
+        "checks_failed": sum(check.success is False for check in update.checks),
+        "first_error": failed.text.splitlines()[0][:300] if failed and failed.text else "",
+    }
+
+
+def _run_of_dataset(run: DatasetRun) -> Document:
+    return {
+        "n": run.update.number,
+        "at": run.started if run.started is not None else run.update.started_at,
+        "state": run.state.value,
+        "seconds": run.seconds,
+        "rows": run.total("rows"),
+        "deleted": run.total("deleted"),
+        "dropped": run.total("dropped"),
+        "quarantined": run.total("quarantined"),
+    }
+
+
+def _check(check: TableCheck) -> Document:
+    shown = {"name": check.name, "severity": check.severity, "success": check.success, "version": check.table_version}
+    return {**shown, "at": check.at, "observed": check.observed, "expected": check.expected, "message": check.message}
+
+
+def _failure(run: FlowRun, update: int) -> Document:
+    assert run.failure is not None
+    return {"flow": run.flow, "code": run.failure.code, "text": run.failure.text, "n": update, "at": run.ended_at}
+
+
+def _schema(change: SchemaChange, update: UpdateRun) -> Document:
+    added, widened = ([list(column) for column in columns] for columns in (change.added, change.widened))
+    return {"n": update.number, "at": change.at, "flow": change.flow, "added": added, "widened": widened, "file": change.file}
+
+
+def _place(flow: Any) -> list[Any] | None:
+    return [flow.source.file, flow.source.line] if flow.source else None
+
+
+def _sample(sample: Sample) -> Document:
+    return {"columns": list(sample.columns), "rows": [list(row) for row in sample.rows], "note": sample.note}
+
+
+def _table(facts: TableFacts | None) -> Document | None:
+    if facts is None:
+        return None
+    return {
+        "rows": facts.rows,
+        "version": facts.version,
+        "bytes": facts.bytes,
+        "files": facts.files,
+        "versions": [[v.number, v.at, v.operation, v.rows] for v in facts.versions],
+        "sample": _sample(facts.sample),
+        "quarantine": facts.quarantine and {**_sample(facts.quarantine), "held": facts.held},
+    }

@@ -1,0 +1,74 @@
+"""The page of one storage: reads what is new in its event log and tables, and gives the documents of this moment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lakelet.dashboard.documents import Site
+from lakelet.dashboard.event_rows import EventRows
+from lakelet.dashboard.history import HistoryBuilder
+from lakelet.dashboard.site_files import refuse_foreign, write_folder
+from lakelet.dashboard.source_text import SourceTexts
+from lakelet.dashboard.tables import StoredTables, TableFacts
+from lakelet.dashboard.values import FlowRun, History
+from lakelet.files.paths import AnyPath
+
+SAMPLE_ROWS = 20
+"""Rows of each table on the page, unless it is said otherwise."""
+
+
+class Page:
+    """What the page of a storage shows, read once or again and again.
+
+    Args:
+        storage: the storage root; it need not hold anything yet.
+        root: project folder, below which the source files lie.
+        sample_rows: how many rows of each table are shown; 0 shows none.
+        live: whether the page asks for what is new.
+        clock: seconds since 1970.
+    """
+
+    def __init__(
+        self, storage: AnyPath, root: Path, *, sample_rows: int = SAMPLE_ROWS, live: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._events, self._builder = EventRows(storage), HistoryBuilder()
+        self._tables, self._root = StoredTables(storage, sample_rows=sample_rows), root
+        self._live, self._clock = live, clock
+        self._facts: dict[str, TableFacts] = {}
+        self._seen: dict[str, list[FlowRun]] = {}
+
+    def changed(self) -> bool:
+        """Read what is new; returns whether anything is. Raises EVENT_LOG_FAILED for a damaged log."""
+        return self._builder.feed(self._events.read())
+
+    def site(self) -> Site:
+        """The documents of what was read so far. Tables are looked at again if events about them came in."""
+        history = self._builder.history()
+        runs = _newest_runs(history)
+        stale = [name for name in history.definitions if name not in self._facts or runs.get(name) != self._seen.get(name)]
+        self._facts = {**self._facts, **self._tables.facts(stale)}
+        self._seen = runs
+        return Site(history, self._facts, SourceTexts(self._root), int(self._clock() * 1000), self._live)
+
+
+def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int = SAMPLE_ROWS) -> Site:
+    """Write the page of a storage into a folder and return what it shows.
+
+    Raises USAGE if the folder holds something else than a report, EVENT_LOG_FAILED for a damaged log, OSError where it cannot be written.
+    """
+    refuse_foreign(folder)
+    page = Page(storage, root, sample_rows=sample_rows)
+    page.changed()
+    site = page.site()
+    write_folder(site, folder)
+    return site
+
+
+def _newest_runs(history: History) -> dict[str, list[FlowRun]]:
+    """By dataset: its runs in the newest update."""
+    found: dict[str, list[FlowRun]] = {}
+    for run in history.updates[-1].runs if history.updates else ():
+        found.setdefault(run.dataset, []).append(run)
+    return found

@@ -1,0 +1,182 @@
+"""The page over HTTP on loopback, following a running update.
+
+Only a browser of this machine that shows the page itself gets anything: names of other hosts are refused (a foreign name may be made to
+lead here), and so are requests that another site's page makes (documents are scripts, which any page could load).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from lakelet.base.errors import LakeletError
+from lakelet.dashboard.documents import Document, Site
+from lakelet.dashboard.page import Page
+from lakelet.dashboard.site_files import MARKER, assets, script
+
+HOST = "127.0.0.1"
+POLL_SECONDS = 0.5
+"""Between two looks at the event log."""
+_BEAT_SECONDS = 15.0  # a page that is gone is noticed when something is sent to it
+_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "txt": "text/plain"}
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class Dashboard:
+    """Serves a page until it is closed.
+
+    Args:
+        page: what is shown.
+        port: of loopback; 0 lets the system choose. Raises OSError if it is taken.
+        warn: gets a sentence when the storage cannot be read; the last page stays.
+    """
+
+    def __init__(self, page: Page, *, port: int = 0, warn: Callable[[str], None] = lambda text: None) -> None:
+        self._page, self._warn = page, warn
+        self._news, self._closed = threading.Condition(), threading.Event()
+        page.changed()
+        self._version, self._site = 0, page.site()
+        self._scripts: dict[str, bytes] = {}
+        self._server = _Server((HOST, port), _handler(self))
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self._server.server_address[1]}/"
+
+    def serve(self) -> None:
+        """Answer requests and follow the event log until `close`, or until KeyboardInterrupt, which passes."""
+        threading.Thread(target=self._follow, name="lakelet-dashboard", daemon=True).start()
+        try:
+            self._server.serve_forever(poll_interval=0.2)
+        finally:
+            self._closed.set()
+            with self._news:
+                self._news.notify_all()
+            self._server.server_close()
+
+    def close(self) -> None:
+        """End `serve` in another thread."""
+        self._server.shutdown()
+
+    def _follow(self) -> None:
+        told = ""
+        while not self._closed.wait(POLL_SECONDS):
+            try:
+                if not self._page.changed():
+                    continue
+                site, told = self._page.site(), ""
+            except (LakeletError, OSError) as problem:  # an update may be writing just now
+                if str(problem) != told:
+                    told = str(problem)
+                    self._warn(told)
+                continue
+            with self._news:
+                self._site, self._scripts, self._version = site, {}, self._version + 1
+                self._news.notify_all()
+
+    def wait(self, known: int) -> int | None:
+        """The version of the page once it is another than `known`; `known` itself after a while, None when the server closes."""
+        with self._news:
+            self._news.wait_for(lambda: self._version != known or self._closed.is_set(), timeout=_BEAT_SECONDS)
+            return None if self._closed.is_set() else self._version
+
+    def data(self, name: str) -> bytes | None:
+        """The script of one document, None if there is none of that name."""
+        with self._news:
+            site, scripts = self._site, self._scripts
+        if name not in scripts:
+            found = _document(site, name)
+            if found is None:
+                return None
+            scripts[name] = script(name, found)
+        return scripts[name]
+
+
+def _document(site: Site, name: str) -> Document | None:
+    if name in ("overview", "quality", "search"):
+        whole: Callable[[], Document] = getattr(site, name)
+        return whole()
+    kind, _, digits = name.partition("-")
+    one, count = {
+        "dataset": (site.dataset, len(site.views)),
+        "updates": (site.page, site.pages),
+        "update": (site.update, len(site.history.updates)),
+    }.get(kind, (None, 0))
+    if one is None or not digits.isascii() or not digits.isdigit() or int(digits) >= count:
+        return None
+    return one(int(digits))
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A browser that went away is nothing to tell; anything else is a defect, and goes to stderr."""
+        if not isinstance(sys.exc_info()[1], (BrokenPipeError, ConnectionResetError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
+def _handler(dashboard: Dashboard) -> type[BaseHTTPRequestHandler]:
+    static = assets()
+
+    class Handler(BaseHTTPRequestHandler):
+        server_version, sys_version, protocol_version = "lakelet", "", "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0].lstrip("/") or "index.html"
+            if not self._is_own():
+                self._answer(HTTPStatus.FORBIDDEN, b"The dashboard answers only its own page on this machine.\n", "txt")
+            elif path == "live":
+                self._live()
+            else:
+                named = path.startswith("data/") and path.endswith(".js")
+                content = dashboard.data(path[len("data/") : -len(".js")]) if named else None if path == MARKER else static.get(path)
+                if content is None:
+                    self._answer(HTTPStatus.NOT_FOUND, b"There is nothing of that name.\n", "txt")
+                else:
+                    self._answer(HTTPStatus.OK, content, path.rpartition(".")[2])
+
+        def _is_own(self) -> bool:
+            host = self.headers.get("Host", "").rpartition(":")[0]
+            return host in (HOST, "localhost") and self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+
+        def _answer(self, status: HTTPStatus, content: bytes, ending: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", f"{_TYPES.get(ending, 'application/octet-stream')}; charset=utf-8")
+            self.send_header("Content-Length", str(len(content)))
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def _live(self) -> None:
+            """Server-sent events: the version of the page, whenever it is another."""
+            self.send_response(HTTPStatus.OK)
+            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
+            self.send_header("Connection", "close")
+            for name, value in _HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.close_connection = True
+            version = -1
+            while (found := dashboard.wait(version)) is not None:
+                version = found
+                self.wfile.write(f"data: {version}\n\n".encode())
+                self.wfile.flush()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    return Handler

@@ -1,0 +1,158 @@
+"""What the stored tables say for the page: rows, columns, versions, samples. What delta-rs cannot read is left out, with a note."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lakelet.base.redaction import redacted
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import AnyPath
+from lakelet.inspection.json_values import json_rows, spark_type_text
+from lakelet.storage.root import Registry, Storage, StoredDataset
+
+VERSIONS = 30
+"""So many of the newest versions are shown."""
+WIDEST = 200
+"""Characters of a cell; longer ones are cut."""
+REASONS, WHEN = "_broken_rules", "_quarantined_at"
+"""Columns of a quarantine: the rules that a row broke, and when it was held back."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a table as texts, None for NULL. `note`: why there are none, or which ones these are."""
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | None, ...], ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One version of a table: what made it, by the table's own log. `at`: milliseconds since 1970; `rows`: written, None if not said."""
+
+    number: int
+    at: int | None
+    operation: str
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """One stored table as it is now. `rows` None: only Spark could count them. `quarantine`: rows held back by its rules, if it has one."""
+
+    name: str
+    rows: int | None
+    version: int
+    bytes: int
+    files: int
+    columns: tuple[tuple[str, str], ...]
+    versions: tuple[Version, ...]
+    sample: Sample
+    quarantine: Sample | None = None
+    held: int | None = None
+
+
+class StoredTables:
+    """Looks at the tables of one storage; what was looked at is looked at again only in a new version.
+
+    Args:
+        sample_rows: how many rows of each table are shown; 0 shows none.
+    """
+
+    def __init__(self, storage: AnyPath, *, sample_rows: int) -> None:
+        self._root, self._rows = storage, sample_rows
+        self._known: dict[str, tuple[int, int | None, TableFacts]] = {}
+
+    def facts(self, names: Sequence[str]) -> dict[str, TableFacts]:
+        """The facts of those of `names` that are stored tables."""
+        storage = Storage(self._root)  # a new one: it reads its registry once
+        registry = storage.registry()
+        found = {name: self._facts(name, storage, registry) for name in names}
+        return {name: facts for name, facts in found.items() if facts is not None}
+
+    def _facts(self, name: str, storage: Storage, registry: Registry) -> TableFacts | None:
+        table = _open(storage, registry.datasets.get(name.lower()))
+        if table is None:
+            return None
+        beside = _open(storage, registry.datasets.get(f"{name.lower()}_quarantine"))
+        versions = table.version(), None if beside is None else beside.version()
+        before = self._known.get(name)
+        if before is None or before[:2] != versions:
+            before = self._known[name] = (*versions, self._look(name, table, beside))
+        return before[2]
+
+    def _look(self, name: str, table: Any, beside: Any) -> TableFacts:
+        fields = json.loads(table.schema().to_json())["fields"]
+        columns = tuple((f["name"], spark_type_text(f["type"])) for f in fields)
+        files = table.get_add_actions(flatten=True)
+        sizes = files.column("size_bytes").to_pylist()
+        held, quarantine = None, None
+        if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
+            held = _count(beside)
+            quarantine = self._sample(beside, f'ORDER BY "{WHEN}" DESC')
+        facts = _count(table), table.version(), sum(sizes), len(sizes), columns, _versions(table), self._sample(table, "")
+        return TableFacts(name, *facts, quarantine, held)
+
+    def _sample(self, table: Any, order: str) -> Sample:
+        from deltalake.exceptions import DeltaError
+
+        if not self._rows:
+            return Sample(note="The report was written without sample rows.")
+        if '"variant"' in table.schema().to_json():
+            return Sample(note="VARIANT columns need Spark: lakelet show reads them.")
+        try:
+            batches = list(_query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
+        except DeltaError:
+            return Sample(note="The table uses features that need Spark: lakelet show reads it.")
+        names = tuple(f.name for f in table.schema().fields)
+        rows = tuple(tuple(_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
+        return Sample(names, rows)
+
+
+def _open(storage: Storage, stored: StoredDataset | None) -> Any:
+    """The Delta table, None where there is none or its log cannot be read here."""
+    from deltalake.exceptions import DeltaError
+
+    if stored is None or not stored.path:
+        return None
+    try:
+        return open_table(storage.at(stored.path))
+    except (DeltaError, OSError):
+        return None
+
+
+def _query(table: Any, sql: str) -> Any:
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    builder = QueryBuilder().register("t", table)
+    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
+    return pa.RecordBatchReader.from_stream(builder.execute(sql))
+
+
+def _count(table: Any) -> int | None:
+    """Rows by the statistics of the table's log; None where they are missing or do not know of deletions."""
+    files = table.get_add_actions(flatten=True)
+    counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
+    return None if None in counts or "deletionVectors" in (table.protocol().reader_features or ()) else sum(counts)
+
+
+def _versions(table: Any) -> tuple[Version, ...]:
+    found = []
+    for entry in table.history(VERSIONS):
+        metrics: Mapping[str, Any] = entry.get("operationMetrics") or {}
+        rows = metrics.get("numOutputRows", metrics.get("num_added_rows"))
+        at, number = entry.get("timestamp"), entry.get("version")
+        found.append(Version(int(number or 0), at, str(entry.get("operation") or ""), None if rows is None else int(rows)))
+    return tuple(found)
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = redacted(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"

@@ -1,0 +1,212 @@
+"""What the page shows, as values: updates, runs of flows, counts of rules, definitions. Read from events by `dashboard/history.py`.
+
+Moments are milliseconds since 1970 (UTC), None where no event says them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakelet.storage.eventlog.states import FlowState, UpdateState
+
+Moment = int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleCount:
+    """Rows that passed and failed one rule, summed over the events of one flow in one update; rows before dropping."""
+
+    dataset: str
+    rule: str
+    passed: int
+    failed: int
+
+    @property
+    def pass_rate(self) -> float | None:
+        """Between 0 and 1; None without rows."""
+        return pass_rate(self.passed, self.failed)
+
+
+def pass_rate(passed: int, failed: int) -> float | None:
+    """The share of rows that passed, between 0 and 1; None without rows."""
+    return passed / (passed + failed) if passed + failed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as the terminal shows it. `code`: of Lakelet's errors or the name of a class; `text`: all its lines."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What a flow's sources had waiting: the largest values that its events report; None for what they do not."""
+
+    files: int | None = None
+    bytes: int | None = None
+    records: int | None = None
+    listed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowRun:
+    """One flow in one update. `written`: rows appended or replaced; `reason`: why it ran, was idle or was skipped, as its events say."""
+
+    flow: str
+    dataset: str
+    status: FlowState
+    queued_at: Moment = None
+    started_at: Moment = None
+    ended_at: Moment = None
+    written: int = 0
+    upserted: int = 0
+    deleted: int = 0
+    dropped: int = 0
+    quarantined: int = 0
+    late: int = 0
+    corrupt: int = 0
+    rescued: int = 0
+    attempts: int = 1
+    last_rows_at: Moment = None
+    reason: str = ""
+    rules: tuple[RuleCount, ...] = ()
+    failure: Failure | None = None
+    backlog: Backlog | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows that reached the target, upserts included."""
+        return self.written + self.upserted
+
+    @property
+    def seconds(self) -> float | None:
+        """From its start to its end; None before either."""
+        return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """Columns that a file brought. `added` and `widened`: (name, type)."""
+
+    at: Moment
+    dataset: str
+    flow: str
+    source: str
+    added: tuple[tuple[str, str], ...]
+    widened: tuple[tuple[str, str], ...]
+    file: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TableCheck:
+    """Result of one check of a whole table. `success`: None if it was not run."""
+
+    at: Moment
+    dataset: str
+    name: str
+    severity: str
+    success: bool | None
+    table_version: int | None
+    observed: str
+    expected: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """An expectation as it was defined in one update."""
+
+    name: str
+    constraint: str
+    action: str
+    description: str = ""
+    owner: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something is defined: file relative to the project folder, line counted from 1."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class FlowDefinition:
+    """A flow as it was defined in one update. `columns`: (name, type) of its query's result."""
+
+    name: str
+    dataset: str
+    inputs: tuple[str, ...] = ()
+    flow_type: str = ""
+    language: str = ""
+    comment: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLineage:
+    """The columns that one output column is computed from: (dataset, column)."""
+
+    flow: str
+    dataset: str
+    column: str
+    inputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A dataset or sink as it was defined in one update."""
+
+    name: str
+    kind: str
+    pipeline: str
+    rules: tuple[Rule, ...] = ()
+    source: Source | None = None
+    flows: tuple[FlowDefinition, ...] = ()
+    lineage: tuple[ColumnLineage, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Every dataset that its flows read, itself left out."""
+        found = [name for flow in self.flows for name in flow.inputs]
+        return tuple(dict.fromkeys(name for name in found if name != self.name))
+
+
+@dataclass(frozen=True)
+class UpdateRun:
+    """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept."""
+
+    number: int
+    id: str
+    pipeline_id: str
+    pipeline: str
+    state: UpdateState
+    cause: str
+    started_at: Moment
+    ended_at: Moment
+    full_refresh: tuple[str, ...] = ()
+    runs: tuple[FlowRun, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
+    checks: tuple[TableCheck, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failure: Failure | None = None
+    definitions: Mapping[str, Definition] = field(default_factory=dict)
+
+    @property
+    def seconds(self) -> float | None:
+        """From its first to its last event; None while it runs."""
+        return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
+
+
+@dataclass(frozen=True)
+class History:
+    """All updates of an event log, oldest first, and the definitions of today: of each pipeline's newest update that has any."""
+
+    updates: tuple[UpdateRun, ...] = ()
+    definitions: Mapping[str, Definition] = field(default_factory=dict)

@@ -1,0 +1,249 @@
+"""The page from disk, in a real browser: what a reader clicks, searches, and sees."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.event_logs import FAILURE, HOSTILE, Log, facts, many, shop, shop_tables, site
+
+ORDERS = "main.silver.orders"
+
+
+@pytest.fixture
+def shop_page(opened, written):
+    def open_shop(part: str = "", **options):
+        address = written(site(shop(), tables=shop_tables()))
+        return opened(f"{address}#/{part}", **options)
+
+    return open_shop
+
+
+def texts(page, selector: str) -> list[str]:
+    return [" ".join(text.split()) for text in page.locator(selector).all_inner_texts()]
+
+
+def test_the_first_view_says_how_the_newest_update_went_and_what_it_changed(shop_page) -> None:
+    page = shop_page()
+    assert "failed" in page.inner_text("h1")
+    assert texts(page, ".changes li")[0].startswith("failure silver.payments failed: [EXPECTATION_VIOLATION]")
+    tiles = {text.split("\n")[0]: text.split("\n")[1] for text in page.locator(".tile").all_inner_texts()}
+    assert tiles["Up to date"] == "8 of 10"
+    assert tiles["Table checks"] == "1 failed"
+
+
+def test_the_graph_shows_layers_and_a_click_leads_to_the_dataset_and_back(shop_page) -> None:
+    page = shop_page()
+    assert page.locator("text.band").all_text_contents() == ["bronze", "silver", "gold"]
+    assert page.locator(".node").count() == 10
+    node = page.locator(".node", has_text="silver.orders").first
+    assert "2,142 dropped" in node.inner_text()
+    node.click()
+    page.wait_for_selector("text=Quality over time")
+    assert page.inner_text("h1").startswith("silver.orders")
+    page.keyboard.press("Escape")
+    page.wait_for_selector(".node")
+
+
+def test_zooming_and_moving_change_the_graph_and_a_move_is_no_click(shop_page) -> None:
+    page = shop_page()
+    at = lambda: page.locator(".plane").evaluate("e => e.style.transform")  # noqa: E731
+    before = at()
+    page.click("[aria-label='Zoom in']")
+    zoomed = at()
+    page.locator(".graph").scroll_into_view_if_needed()
+    node = page.locator(".node", has_text="silver.orders").bounding_box()
+    page.mouse.move(node["x"] + 40, node["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(node["x"] + 140, node["y"] + 60, steps=4)
+    page.mouse.up()
+    assert len({before, zoomed, at()}) == 3
+    assert page.url.endswith("#/")
+    page.click("[aria-label='Show the whole graph']")
+    assert at() == before
+
+
+def test_filters_by_state_and_name_work_in_graph_and_list(shop_page) -> None:
+    page = shop_page()
+    page.click(".chip.failed")
+    assert page.locator(".node:not(.dim)").count() == 1
+    page.click("[data-shape=list]")
+    assert texts(page, ".sets tbody th a") == ["silver.payments"]
+    page.click(".chip.failed")
+    page.fill("[aria-label='Filter datasets']", "gold")
+    assert texts(page, ".sets tbody th a") == ["gold.customer_value", "gold.refund_rate", "gold.daily_sales"]
+
+
+def test_a_dataset_shows_rules_quarantine_lineage_rows_and_versions(shop_page) -> None:
+    page = shop_page(f"dataset/{ORDERS}")
+    rules = texts(page, "[data-part=rules] table.rules tbody tr")
+    assert any(text.startswith("known_currency currency IN") and "drop 96.14% ▼ 2.89 2,142 55,520" in text for text in rules)
+    assert texts(page, "[data-part=quarantine] .reason") == ["known_currency", "known_currency"]
+    amount = next(text for text in texts(page, "[data-part=columns] tbody tr") if text.startswith("amount"))
+    assert "bronze.orders_raw.amount" in amount
+    assert "gold.daily_sales.amount" in amount
+    assert "NULL" in page.inner_text("[data-part=rows]")
+    assert len(texts(page, "[data-part=versions] tbody tr")) == 4
+    assert page.locator(".plot canvas").count() == 3
+
+
+def test_the_source_is_shown_at_its_line(opened, written, tmp_path) -> None:
+    file = tmp_path / "pipelines" / "silver" / "orders.py"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(f"line_{n} = {n}\n" for n in range(1, 40)))
+    page = opened(f"{written(site(shop(2), root=tmp_path))}#/dataset/{ORDERS}/source")
+    assert page.inner_text(".source .at").strip().endswith("line_12 = 12")
+
+
+def test_an_update_shows_failures_as_the_terminal_does_its_timeline_and_what_came_in(shop_page) -> None:
+    page = shop_page("update/13")
+    assert page.inner_text(".failure pre") == FAILURE
+    row = page.locator(".timeline li", has_text="gold.refund_rate")
+    row.hover()
+    assert "waited for silver.orders" in row.inner_text()
+    assert texts(page, ".timeline li.waited .name") == ["silver.orders"]
+    assert "gift_note STRING" in page.inner_text("ul.schema")
+    assert "landing/orders/0302-06.json" in page.inner_text("ul.schema")
+    assert texts(page, "section:has-text('Auto Loader backlog') tbody tr")[-1].startswith("bronze.orders_raw 3 – – 53")
+
+
+def test_search_finds_datasets_columns_rules_and_updates_by_keys_alone(shop_page) -> None:
+    page = shop_page()
+    page.keyboard.press("/")
+    page.keyboard.type("known")
+    page.wait_for_selector(".hits li b")
+    assert texts(page, ".hits li") == ["known_currency rule of silver.orders", "reason_known rule of silver.refunds"]
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('silver.refunds')")
+    page.keyboard.press("/")
+    page.keyboard.type("gift")
+    page.wait_for_selector(".hits li small:has-text('column of silver.orders')")
+    page.keyboard.press("Escape")
+    assert page.locator(".hits").is_hidden()
+    assert page.inner_text("h1").startswith("silver.refunds")
+
+
+def test_the_graph_is_walked_with_the_keyboard(shop_page) -> None:
+    page = shop_page()
+    page.locator(".node", has_text="bronze.orders_raw").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.title") == ORDERS
+    page.keyboard.press("Enter")
+    page.wait_for_selector("h1:has-text('silver.orders')")
+
+
+def test_the_theme_follows_the_system_and_the_switch_is_remembered(shop_page) -> None:
+    page = shop_page(theme="dark")
+    colour = lambda: page.evaluate("getComputedStyle(document.body).backgroundColor")  # noqa: E731
+    assert colour() == "rgb(15, 20, 21)"
+    page.click("[aria-label='Light theme']")
+    assert colour() == "rgb(247, 248, 248)"
+    page.reload()
+    page.wait_for_selector("main h1")
+    assert colour() == "rgb(247, 248, 248)"
+
+
+AXE = {"preload": False}
+"""Style sheets are read as the browser has them: a page from disk may not fetch its own."""
+PARTS = ["", "quality", "updates", "update/13", f"dataset/{ORDERS}"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_nothing_is_wider_than_a_phone(shop_page, part) -> None:
+    page = shop_page(part, width=390, height=844, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("part", PARTS)
+def test_axe_finds_nothing(shop_page, part, theme) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = shop_page(part, theme=theme)
+    page.wait_for_timeout(200)
+    found = axe.run(page, options=AXE).response["violations"]
+    assert [f"{v['id']}: {v['nodes'][0]['html'][:160]} {v['nodes'][0]['failureSummary'][:200]}" for v in found] == []
+
+
+def test_axe_finds_nothing_in_the_list_the_search_and_an_empty_page(shop_page, opened, tmp_path) -> None:
+    from lakelet.dashboard.site_files import write_folder
+
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    page = shop_page(bypass_csp=True)
+    page.click("[data-shape=list]")
+    page.keyboard.press("/")
+    page.keyboard.type("orders")
+    page.wait_for_selector(".hits li b")
+    write_folder(site(Log()), tmp_path / "empty")
+    empty = opened((tmp_path / "empty" / "index.html").as_uri())
+    assert "lakelet run" in empty.inner_text("main")
+    for shown in (page, empty):
+        assert [v["id"] for v in axe.run(shown, options=AXE).response["violations"]] == []
+
+
+def hostile_log() -> Log:
+    log = Log(HOSTILE)
+    for broken in (0, 4):
+        update = log.update()
+        update.define(
+            f"main.s.{HOSTILE}", rules={HOSTILE: (HOSTILE, "drop")}, columns=[(HOSTILE, HOSTILE)], source=(HOSTILE, 1), comment=HOSTILE
+        )
+        update.define("main.s.reader", reads=[f"main.s.{HOSTILE}", HOSTILE])
+        column = {"name": HOSTILE, "inputs": [{"dataset": f"main.s.{HOSTILE}", "column": HOSTILE}]}
+        update.emit("column_lineage", {"flow_name": "main.s.reader", "output_dataset": "main.s.reader", "columns": [column]})
+        update.flow(f"main.s.{HOSTILE}", 1, 2, rows=5, dropped=broken, rules={HOSTILE: (5, broken)}, why=HOSTILE)
+        update.flow("main.s.reader", 2, 3, status="FAILED", error=(HOSTILE, HOSTILE))
+        update.emit("notice", {"text": HOSTILE}, HOSTILE, level="WARN")
+        about = {"dataset": f"main.s.{HOSTILE}", "name": HOSTILE, "severity": HOSTILE, "success": False}
+        update.emit("table_check", {**about, "observed": HOSTILE, "expected": HOSTILE, "message": HOSTILE})
+        added = {"flow_name": "f", "source": HOSTILE, "added": [{"name": HOSTILE, "type": HOSTILE}], "first_file": HOSTILE}
+        update.emit("schema_change", added, dataset=f"main.s.{HOSTILE}")
+        update.state("FAILED", 5)
+    return log
+
+
+def test_names_and_values_that_look_like_markup_stay_text(opened, written) -> None:
+    name = f"main.s.{HOSTILE}"
+    table = facts(name, held=3)
+    sample = type(table.sample)((HOSTILE,), ((HOSTILE,),))
+    table = type(table)(
+        name, 5, 1, 9, 1, ((HOSTILE, HOSTILE),), table.versions, sample, type(sample)(("_broken_rules",), ((f'["{HOSTILE}"]',),)), 3
+    )
+    page = opened(written(site(hostile_log(), tables={name: table})))
+    for part in ("", "quality", "updates", "update/1", f"dataset/{quote(name)}", "dataset/main.s.reader"):
+        page.evaluate("part => { location.hash = '#/' + part; }", part)
+        page.wait_for_timeout(300)
+        assert "cannot be shown" not in page.inner_text("main")
+        assert HOSTILE in page.inner_text("main")
+        assert page.locator("img").count() == 0
+        assert not page.title().startswith("broken in")
+    page.keyboard.press("/")
+    page.keyboard.type("<img")
+    page.wait_for_selector(".hits li b")
+    assert page.locator("img").count() == 0
+
+
+def test_five_hundred_datasets_are_drawn_and_used_without_lag(opened, written) -> None:
+    page = opened(written(site(many(500, 12))))
+    page.wait_for_selector(".node")
+    assert page.locator(".node").count() == 500
+    frames = page.evaluate(
+        """async () => {
+            const view = document.querySelector('.canvas'), took = [], at = { clientX: 400, clientY: 500, cancelable: true, bubbles: true };
+            view.classList.add('active');
+            for (let i = 0; i < 30; i++) {
+                const began = performance.now();
+                view.dispatchEvent(new WheelEvent('wheel', { ...at, deltaY: i % 2 ? 40 : -40 }));
+                await new Promise(requestAnimationFrame);
+                took.push(performance.now() - began);
+            }
+            return took.sort((a, b) => a - b);
+        }"""
+    )
+    assert frames[15] < 100  # a frame while zooming; 17 ms on a machine at rest
+    page.evaluate("location.hash = '#/quality'")
+    page.wait_for_selector("table.rules tbody tr")
+    assert page.locator("table.rules tbody tr").count() < 200
+    page.keyboard.press("End")
+    page.wait_for_selector("table.rules tbody tr:nth-child(100)", state="attached")

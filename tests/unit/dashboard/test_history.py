@@ -1,0 +1,117 @@
+"""The reducer: rows of an event log, in any order, to updates, flows, rules, definitions."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelet.dashboard.history import reduce_events
+from lakelet.dashboard.values import Backlog, ColumnLineage, Source
+from lakelet.storage.eventlog.states import FlowState, UpdateState
+from tests.event_logs import FAILURE, Log, shop
+
+ROWS = shop(4).rows
+WHOLE = reduce_events(ROWS)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_the_history_does_not_depend_on_the_order_of_the_rows_or_on_rows_that_come_twice(chance) -> None:
+    rows = [*ROWS, *chance.sample(ROWS, 40)]
+    chance.shuffle(rows)
+    assert reduce_events(rows) == WHOLE
+
+
+def test_rows_of_a_hosted_log_give_the_same_history() -> None:
+    def hosted(row):
+        sequence = {"data_plane_id": {"instance": "x", "seq_no": row["sequence"]}, "control_plane_seq_no": 1}
+        return {**row, "details": json.dumps(row["details"]), "sequence": sequence}
+
+    assert reduce_events([hosted(row) for row in ROWS]) == WHOLE
+
+
+def test_counts_of_a_flow_are_sums_over_its_events() -> None:
+    log = Log()
+    update = log.update()
+    update.flow("orders", 1, 2, status="RUNNING", rows=10, dropped=1, rules={"has_id": (10, 1)})
+    update.flow("orders", 2, 4, rows=5, dropped=2, rules={"has_id": (5, 2)})
+    (run,) = reduce_events(log.rows).updates[0].runs
+    assert (run.status, run.rows, run.dropped, run.seconds) == (FlowState.COMPLETED, 15, 3, 3.0)
+    assert [(c.rule, c.passed, c.failed, c.pass_rate) for c in run.rules] == [("has_id", 15, 3, 15 / 18)]
+
+
+def test_a_rule_of_a_view_is_counted_for_the_view() -> None:
+    log = Log()
+    rule = {"name": "known", "dataset": "main.s.typed", "passed_records": 3, "failed_records": 1}
+    body = {"status": "RUNNING", "metrics": {"num_output_rows": 4}, "data_quality": {"dropped_records": 1, "expectations": [rule]}}
+    log.update().emit("flow_progress", body, dataset="main.s.orders", flow="main.s.orders")
+    (run,) = reduce_events(log.rows).updates[0].runs
+    assert [(c.dataset, c.rule) for c in run.rules] == [("main.s.typed", "known")]
+
+
+def test_a_failure_has_the_text_of_the_terminal_and_stays_with_its_flow() -> None:
+    newest = WHOLE.updates[-1]
+    failed = [run for run in newest.runs if run.failure]
+    assert [(run.dataset, run.failure.code, run.failure.text) for run in failed] == [
+        ("main.silver.payments", "EXPECTATION_VIOLATION", FAILURE)
+    ]
+    assert newest.state is UpdateState.FAILED
+    assert [run.reason for run in newest.runs if run.status is FlowState.SKIPPED] == ["main.silver.payments failed"]
+
+
+def test_a_flow_that_failed_and_was_tried_again_has_no_failure_left() -> None:
+    log = Log()
+    update = log.update()
+    update.flow("orders", 1, 2, status="FAILED", error=("FLOW_FAILED", "disk full"))
+    update.flow("orders", 3, 4, rows=1, rules={})
+    (run,) = reduce_events(log.rows).updates[0].runs
+    assert (run.status, run.failure, run.attempts) == (FlowState.COMPLETED, None, 2)
+
+
+def test_an_update_without_its_last_event_still_runs() -> None:
+    log = Log()
+    log.update().flow("orders", 1, status="RUNNING")
+    update = reduce_events(log.rows).updates[0]
+    assert (update.state, update.ended_at, update.seconds, update.runs[0].seconds) == (UpdateState.RUNNING, None, None, None)
+
+
+def test_definitions_are_those_of_the_newest_update_that_has_any() -> None:
+    log = Log()
+    log.update().define("main.s.old")
+    log.update().define("main.s.new", reads=["main.s.raw"], rules={"r": ("id > 0", "drop")}, source=("pipelines/a.py", 7))
+    log.update()
+    definitions = reduce_events(log.rows).definitions
+    assert list(definitions) == ["main.s.new"]
+    found = definitions["main.s.new"]
+    assert (found.inputs, [(r.name, r.action) for r in found.rules], found.source) == (
+        ("main.s.raw",),
+        [("r", "drop")],
+        Source("pipelines/a.py", 7),
+    )
+
+
+def test_lineage_schema_changes_checks_and_backlog_are_read() -> None:
+    newest = WHOLE.updates[-1]
+    lineage = WHOLE.definitions["main.gold.customer_value"].lineage
+    inputs = (("main.silver.orders", "amount"), ("main.silver.customers", "amount"))
+    assert lineage == (ColumnLineage("main.gold.customer_value", "main.gold.customer_value", "amount", inputs),)
+    assert [(c.dataset, c.added[0], c.file) for c in newest.schema_changes] == [
+        ("main.bronze.orders_raw", ("gift_note", "STRING"), "landing/orders/0302-06.json")
+    ]
+    assert [(c.name, c.success, c.observed) for c in newest.checks] == [
+        ("fresh", True, "2 h"),
+        ("order_id is unique", False, "17 duplicates"),
+    ]
+    assert [r.backlog for r in newest.runs if r.dataset == "main.bronze.orders_raw"] == [Backlog(files=3, listed=43)]
+
+
+@pytest.mark.parametrize("body", [{}, {"status": "NEW_STATE"}, {"status": "RUNNING", "metrics": None, "data_quality": None}])
+def test_an_event_of_an_unknown_form_is_no_error(body) -> None:
+    log = Log()
+    update = log.update()
+    update.emit("flow_progress", body, dataset="orders", flow="orders")
+    update.emit("an_event_of_later", {"a": 1})
+    assert [run.rows for run in reduce_events(log.rows).updates[0].runs] == [0]
