@@ -69,9 +69,9 @@ def read_files(spark: SparkSession, description: ReaderSpec) -> DataFrame:
 
     from lakelet.autoloader.metadata import hide_metadata
 
-    told = replace(description, parallelism=spark.sparkContext.defaultParallelism)
+    description = replace(description, parallelism=spark.sparkContext.defaultParallelism)
     reader: Any = spark._jsparkSession
-    loaded = ClassicDataFrame(reader.read().format("cloudFiles").option(SPEC_OPTION, told.to_json()).load(), spark)
+    loaded = ClassicDataFrame(reader.read().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load(), spark)
     return hide_metadata(loaded, StructType.fromJson(json.loads(description.schema_json)), spark)
 
 

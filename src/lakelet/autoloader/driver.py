@@ -149,11 +149,11 @@ class AutoLoaderSource:
         return None if rule is None else clean_files(self._spec.path, self._state, rule, batch)
 
     def changes(self, since: str) -> list[SchemaChange]:
-        """What `evolve` stored from the moment `since` (ISO 8601, UTC) on."""
+        """Return what `evolve` has stored since `since` (ISO 8601, UTC)."""
         return self._schema.changes(since)
 
     def _note_location(self, state: str) -> None:
-        """Write down where the schema log lies, for those who look into the state."""
+        """Record the location of the schema log in the state, for inspection."""
         from lakelet.autoloader.discovery.files import files_for
 
         files, folder = files_for(state)

@@ -27,14 +27,14 @@ METADATA_TYPE = StructType(
 )
 METADATA_FIELD = StructField(METADATA_INTERNAL, METADATA_TYPE)
 LINE_FIELD = StructField(LINE_INTERNAL, LongType())
-_MOMENT = pa.timestamp("us", tz="UTC")
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
     """The struct column of `count` rows of one file part."""
     length = part.size if part.length is None else part.length
     values = (uri, uri.rsplit("/", 1)[-1], part.size, part.start, length, part.modified)
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), _MOMENT)
+    kinds = (pa.string(), pa.string(), pa.int64(), pa.int64(), pa.int64(), _TIMESTAMP)
     names = [field.name for field in METADATA_TYPE.fields]
     arrays = [pa.repeat(pa.scalar(value, kind), count) for value, kind in zip(values, kinds, strict=True)]
     return pa.StructArray.from_arrays(arrays, fields=[pa.field(n, k) for n, k in zip(names, kinds, strict=True)])

@@ -157,11 +157,11 @@ class PartReader:
     def _write_bad(self, kind: str, part: FilePart, records: list[dict[str, str]]) -> None:
         """Keep what is left out of the result. Same content, same name: a batch that is read again changes nothing."""
         content = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-        moment = datetime.fromtimestamp(part.modified / 1e6, timezone.utc).strftime("%Y%m%dT%H%M%S")
+        modified = datetime.fromtimestamp(part.modified / 1e6, timezone.utc).strftime("%Y%m%dT%H%M%S")
         assert self._spec.bad_records
         files, folder = files_for(self._spec.bad_records)
         name = hashlib.sha256(content).hexdigest()[:32]
-        files.create(f"{folder.rstrip('/')}/{moment}/{kind}/part-{name}.json", content)
+        files.create(f"{folder.rstrip('/')}/{modified}/{kind}/part-{name}.json", content)
 
     def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
         uri = self._files.uri(part.path)

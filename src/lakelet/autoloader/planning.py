@@ -28,7 +28,7 @@ def filters_of(spec: ReaderSpec) -> Filters:
 
 
 class Planner:
-    """Plans one batch after the other. With `freeze` the files are those of that moment (availableNow), otherwise each plan lists again."""
+    """Plans one batch after the other. After `freeze` (availableNow) no new files are listed; otherwise each plan lists again."""
 
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec, self._ledger = spec, Ledger(spec.state)
@@ -66,7 +66,7 @@ class Planner:
         return in_plan_order(self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites))
 
     def _clean(self, committed: int) -> None:
-        """`cleanSource` of a stream that Lakelet does not run: once per start, for what is committed then. Trouble is a warning."""
+        """`cleanSource` of a stream that Lakelet does not run: once per start. Failures are warnings."""
         from lakelet.autoloader.state.cleanup_options import CleanSource
         from lakelet.autoloader.state.source_cleanup import clean_files
 
@@ -80,8 +80,8 @@ class Planner:
             warnings.warn("cloudFiles.cleanSource: " + "; ".join(problems), stacklevel=2)
 
     def _listed(self) -> tuple[Listing, int]:
-        moment = now()
-        return list_files(self._spec.path, filters_of(self._spec)), moment
+        listed_at = now()
+        return list_files(self._spec.path, filters_of(self._spec)), listed_at
 
     def parts(self, after: int, up_to: int) -> list[list[FilePart]]:
         """The file parts of batches `after`+1 … `up_to`, one list per task."""

@@ -50,7 +50,7 @@ def literal(value: Any, kind: T.DataType) -> Column:
 
 
 def _moment(micros: int) -> Column:
-    """A moment by its microseconds since 1970; as text where that can be, because Delta skips files by typed literals only."""
+    """A timestamp literal from microseconds since 1970; as text where possible, because Delta skips files by typed literals only."""
     try:
         return F.expr(f"TIMESTAMP '{(_MOMENT_ZERO + timedelta(microseconds=micros)).isoformat()}Z'")
     except OverflowError:

@@ -75,7 +75,7 @@ class RemotePath:
             yield from path.glob(rest) if rest else (path,)
 
     def sizes(self, since: float = 0.0) -> Iterator[int]:
-        """Bytes of each file below the folder that came at or after a moment (seconds since 1970). Raises STORE_FAILED."""
+        """Bytes of each file below the folder modified at or after a time (seconds since 1970). Raises STORE_FAILED."""
         store, path = open_store(self._uri, RemoteStore)
         return (info.size for info in store.listed(path, recursive=True) if info.is_file and info.mtime_ns >= since * 1e9)
 

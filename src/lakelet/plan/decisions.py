@@ -1,6 +1,6 @@
 """What an update will do and why, as data. Pure: positions and fingerprints in, strategies out.
 
-The same functions decide when a plan is printed and again when a step's turn comes, on the facts of that moment.
+The same functions decide when a plan is printed and again when a step's turn comes, on the facts at that time.
 """
 
 from __future__ import annotations

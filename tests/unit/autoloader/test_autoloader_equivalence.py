@@ -16,7 +16,7 @@ from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, RowRules
 from lakelet.autoloader.formats.json.text import Syntax
-from lakelet.autoloader.formats.json.values import MomentFormats
+from lakelet.autoloader.formats.json.values import DatetimeFormats
 
 INNER = t.StructType([t.StructField("k", t.LongType()), t.StructField("s", t.StringType()), t.StructField("at", t.TimestampType())])
 SCHEMA = t.StructType(
@@ -177,7 +177,11 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
 @pytest.mark.parametrize("case_sensitive", [True, False])
 def test_the_vectorised_path_gives_the_rows_of_the_row_wise_path(unknown: str, case_sensitive: bool, zone: str) -> None:
     rules = RowRules(
-        unknown=unknown, rescue=unknown != IGNORE, case_sensitive=case_sensitive, moments=MomentFormats(zone), reserved=("_rescued_data",)
+        unknown=unknown,
+        rescue=unknown != IGNORE,
+        case_sensitive=case_sensitive,
+        datetime_formats=DatetimeFormats(zone),
+        reserved=("_rescued_data",),
     )
     rng = random.Random(f"{unknown} {case_sensitive}")
     for round_ in range(60):
@@ -190,8 +194,8 @@ def test_the_vectorised_path_gives_the_rows_of_the_row_wise_path(unknown: str, c
 OTHER_RULES = {
     "all syntax": RowRules(syntax=Syntax(True, True, True, True, True, True, True)),
     "strict syntax": RowRules(syntax=Syntax(non_numeric=False, single_quotes=False)),
-    "patterns": RowRules(moments=MomentFormats("Asia/Tokyo", timestamp="yyyy-MM-dd HH:mm:ss", date="yyyy-M-d")),
-    "zoned pattern": RowRules(moments=MomentFormats("UTC", timestamp="yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", date="yyyy-MM-dd")),
+    "patterns": RowRules(datetime_formats=DatetimeFormats("Asia/Tokyo", timestamp="yyyy-MM-dd HH:mm:ss", date="yyyy-M-d")),
+    "zoned pattern": RowRules(datetime_formats=DatetimeFormats("UTC", timestamp="yyyy-MM-dd'T'HH:mm:ss[.SSS][XXX]", date="yyyy-MM-dd")),
     "wider types": RowRules(unknown=RAISE, widens=True, hinted=frozenset({"o.k", "small"})),
     "null fields dropped": RowRules(unknown=RAISE, typing=Typing(drop_all_null=True)),
     "all text": RowRules(unknown=RAISE, typing=Typing(all_text=True)),

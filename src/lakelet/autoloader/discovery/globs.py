@@ -67,7 +67,7 @@ def _leading(segments: list[str], strict: bool) -> str:
 
 
 def _alternatives(glob: str) -> Iterator[str]:
-    """The patterns without braces that a pattern with braces stands for."""
+    """The patterns without braces that a pattern with braces expands to."""
     opened = _outermost(glob)
     if opened is None:
         yield glob

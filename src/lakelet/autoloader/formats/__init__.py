@@ -23,10 +23,10 @@ NAMES = ("avro", "binaryFile", "csv", "json", "orc", "parquet", "text", "xml")
 @cache
 def format_of(name: str) -> Format | None:
     """The format called `name` (any case); None when this version does not read it."""
-    place = _MODULES.get(name.lower())
-    if place is None:
+    path = _MODULES.get(name.lower())
+    if path is None:
         return None
-    module, _, kind = place.rpartition(".")
+    module, _, kind = path.rpartition(".")
     made: Format = getattr(importlib.import_module(f"lakelet.autoloader.formats.{module}"), kind)()
     return made
 

@@ -89,7 +89,7 @@ class SourceSchema:
         return SchemaChange(self._spec.path, before.number, after.number, added, widened, note.file)
 
     def changes(self, since: str) -> list[SchemaChange]:
-        """What `evolve` stored from the moment `since` (ISO 8601, UTC) on."""
+        """Return what `evolve` has stored since `since` (ISO 8601, UTC)."""
         if self._spec.schema is not None or self._location is None:
             return []
         return [

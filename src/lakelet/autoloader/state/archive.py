@@ -12,7 +12,7 @@ from lakelet.autoloader.state.ledger import Ledger
 from lakelet.autoloader.state.ledger_files import pieces, to_bytes
 
 ARCHIVED = pa.schema([("path", pa.string()), ("mode", pa.string()), ("archived", pa.int64()), ("location", pa.string())])
-"""mode: MOVE, DELETE, or NULL for a file that somebody else took away. archived: microseconds since 1970."""
+"""mode: MOVE, DELETE, or NULL for a file that another process removed. archived: microseconds since 1970."""
 _FILE = re.compile(r"archived-(\d{10})\.arrow")
 _MERGE_AT = 32
 
@@ -29,7 +29,7 @@ class Archive:
             yield from pieces(self._ledger.files.read(self._path(number)), self._ledger.folder, ARCHIVED)
 
     def add(self, rows: Sequence[tuple[str, str | None, int, str | None]]) -> None:
-        """Record (path, mode, moment, location) of some files."""
+        """Record (path, mode, time, location) of some files."""
         if not rows:
             return
         numbers = self._numbers()

@@ -114,7 +114,7 @@ def same_system(files: Files, others: Files, path: str, other: str) -> bool:
 
 
 def notices(given: Mapping[str, str], rule: CleanSource | None) -> list[str]:
-    """Sentences about options that have no effect, and about what is dangerous."""
+    """Return notices about options without effect and about dangerous ones."""
     if rule is None:
         names = ("cleanSource.retentionDuration", "cleanSource.moveDestination")
         return [f"option cloudFiles.{name} has no effect: cleanSource is OFF" for name in names if name.lower() in given]

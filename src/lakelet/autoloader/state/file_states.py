@@ -14,16 +14,16 @@ from lakelet.autoloader.state.ledger import SKIPPED, Ledger
 from lakelet.autoloader.state.offsets import batch_of
 
 _EVERYTHING = 1 << 62
-_MOMENT = pa.timestamp("us", "UTC")
+_TIMESTAMP = pa.timestamp("us", "UTC")
 STATES = pa.schema(
     [
         ("path", pa.string()),  # as `_metadata.file_path` shows it
         ("size", pa.int64()),
-        ("create_time", _MOMENT),  # the modification time
-        ("discovery_time", _MOMENT),
-        ("processed_time", _MOMENT),  # when its batch was planned
-        ("commit_time", _MOMENT),  # NULL: not committed yet
-        ("archive_time", _MOMENT),
+        ("create_time", _TIMESTAMP),  # the modification time
+        ("discovery_time", _TIMESTAMP),
+        ("processed_time", _TIMESTAMP),  # when its batch was planned
+        ("commit_time", _TIMESTAMP),  # NULL: not committed yet
+        ("archive_time", _TIMESTAMP),
         ("archive_mode", pa.string()),
         ("move_location", pa.string()),
         ("source_id", pa.string()),
@@ -45,7 +45,7 @@ def states(state_folder: str, committed_offset: str | None, *, source_id: str = 
     ledger = Ledger(state_folder)
     shown = _shown(state_folder)
     committed = batch_of(committed_offset)
-    moments = ledger.commits(committed)
+    commit_times = ledger.commits(committed)
     archived = {path: (mode, at, to) for path, mode, at, to in _archived(ledger)}
     parts = [STATES.empty_table()]
     for piece in ledger.entries(_EVERYTHING):
@@ -55,9 +55,9 @@ def states(state_folder: str, committed_offset: str | None, *, source_id: str = 
         columns = [
             pa.array([shown(path) for path in paths], pa.string()),
             rows["size"],
-            *(rows[name].cast(_MOMENT) for name in ("modified", "discovered", "planned")),
-            pa.array([moments.get(batch) for batch in batches], _MOMENT),
-            pa.array([found and found[1] for found in done], _MOMENT),
+            *(rows[name].cast(_TIMESTAMP) for name in ("modified", "discovered", "planned")),
+            pa.array([commit_times.get(batch) for batch in batches], _TIMESTAMP),
+            pa.array([found and found[1] for found in done], _TIMESTAMP),
             pa.array([found and found[0] for found in done], pa.string()),
             pa.array([found and found[2] for found in done], pa.string()),
             pa.array([source_id] * len(paths), pa.string()),
@@ -80,7 +80,7 @@ def _as_it_is(path: str) -> str:
 
 
 def _archived(ledger: Ledger) -> list[tuple[str, str, int, str | None]]:
-    """What was done with files; those that somebody else took away are left out."""
+    """What was done with files, without those that another process removed."""
     table = pa.Table.from_batches(list(Archive(ledger).entries()), ARCHIVED)
     rows = zip(*(table[name].to_pylist() for name in ARCHIVED.names), strict=True)
     return [(path, mode, at, to) for path, mode, at, to in rows if mode is not None]

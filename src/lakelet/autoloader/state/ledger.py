@@ -1,6 +1,6 @@
 """Which files were planned in which batch: survives a crash between plan and commit (AL-15).
 
-A batch is one Arrow file, written atomically before Spark hears of its offset. Spark logs the offset; a batch number above the offset that
+A batch is one Arrow file, written atomically before Spark gets its offset. Spark logs the offset; a batch number above the offset that
 Spark starts from was never logged and may be planned again. Older batches are compacted into one file at times. The files are read piece
 by piece and never as one Python object per path, so that a million entries cost little memory. `commit()` of the source is not needed.
 """
@@ -137,7 +137,7 @@ class Ledger:
             self.files.write(self._compact_path(0), to_bytes(skipped))
 
     def _compact(self, up_to: int) -> None:
-        """Merge everything up to `up_to` into one file, then remove the parts. Dying in between leaves both, which say the same."""
+        """Merge everything up to `up_to` into one file, then remove the parts. A crash in between leaves both, with the same entries."""
         commits = self.commits(up_to)
         merged = to_bytes(_with_commits(piece, commits) for piece in self.entries(up_to))
         self.files.write(self._compact_path(up_to + 1), merged)

@@ -19,9 +19,9 @@ ENTRIES = pa.schema(
     [
         ("batch", pa.int64()),
         *LISTING,
-        ("discovered", pa.int64()),  # moments in microseconds since 1970: when a listing found the file,
+        ("discovered", pa.int64()),  # times in microseconds since 1970: when a listing found the file,
         ("planned", pa.int64()),  # when its batch was planned,
-        ("committed", pa.int64()),  # a moment at which that batch is known to have been committed
+        ("committed", pa.int64()),  # a time at which that batch is known to have been committed
     ]
 )
 

@@ -58,7 +58,7 @@ def clean_files(path: str, state: str, rule: CleanSource, committed: int, clock:
 
 def _due(ledger: Ledger, archive: Archive, committed: int, before: int) -> Any:
     """The entries whose batch was committed at `before` or earlier and of which nothing is recorded yet."""
-    batches = pa.array([batch for batch, moment in ledger.commits(committed).items() if moment <= before], pa.int64())
+    batches = pa.array([batch for batch, committed_at in ledger.commits(committed).items() if committed_at <= before], pa.int64())
     if not len(batches):
         return ENTRIES.empty_table()
     pieces = [piece.filter(pc.is_in(piece["batch"], value_set=batches)) for piece in ledger.entries(committed)]

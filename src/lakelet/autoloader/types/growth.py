@@ -37,11 +37,11 @@ class UnknownFieldException(Exception):
     ) -> None:
         shown = blob if len(blob) <= _BLOB_LIMIT else blob[:_BLOB_LIMIT] + "…"
         what = "unknown fields and type changes" if "WIDENED" in kind else "unknown fields"
-        place = f"{note.file}, line {line}" if line else note.file
+        location = f"{note.file}, line {line}" if line else note.file
         super().__init__(
             f"[UNKNOWN_FIELD_EXCEPTION.{kind}] Encountered {what} during parsing: {shown}, "
             f"which can be fixed by an automatic retry: {str(retry).lower()}\n"
-            f"{place}. UnknownFieldException: Encountered unknown field(s) during parsing. SQLSTATE: KD003\n"
+            f"{location}. UnknownFieldException: Encountered unknown field(s) during parsing. SQLSTATE: KD003\n"
             f"{_MARK}{json.dumps(asdict(note))}:end"
         )
 

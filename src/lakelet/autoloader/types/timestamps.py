@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_MOMENT = re.compile(
+_TIMESTAMP = re.compile(
     r"([+-]?\d{4,6})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T](\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?(?P<zone>[^\d.].*)?)?)?)?)?)?", re.ASCII
 )
 _DATE = re.compile(r"([+-]?\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2})(?:[ T].*)?)?)?", re.ASCII | re.DOTALL)
@@ -60,7 +60,7 @@ def date_days(text: str) -> int | None:
 
 
 def _local_micros(text: str) -> tuple[int, str | None] | None:
-    match = _MOMENT.fullmatch(text.strip(_JAVA_SPACE))
+    match = _TIMESTAMP.fullmatch(text.strip(_JAVA_SPACE))
     if match is None:
         return None
     days = days_of(int(match[1]), int(match[2] or 1), int(match[3] or 1))
@@ -92,8 +92,8 @@ def offset_seconds(zone: str, local_micros: int) -> int | None:
         size = hours * 3600 + minutes * 60 + seconds
         return size if match[1] == "+" else -size
     try:
-        moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=local_micros)
-        delta = moment.replace(tzinfo=ZoneInfo(zone)).utcoffset()
+        local = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=local_micros)
+        delta = local.replace(tzinfo=ZoneInfo(zone)).utcoffset()
     except (OverflowError, ValueError, OSError, KeyError):
         return None
     return None if delta is None else int(delta.total_seconds())

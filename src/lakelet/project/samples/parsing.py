@@ -51,10 +51,10 @@ def as_micros(value: Any) -> int | None:
 @lru_cache(maxsize=50_000)
 def _seconds(text: str) -> int | None:
     try:
-        moment = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return int(moment.replace(tzinfo=timezone.utc).timestamp())
+    return int(parsed.replace(tzinfo=timezone.utc).timestamp())
 
 
 def _as_bigint(value: Any) -> int | None:

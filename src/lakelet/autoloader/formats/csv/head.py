@@ -93,9 +93,9 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     known = {name.lower() for name in fields} | {(spec.rescued_column or "").lower()}
     without = {name.lower() for name in ignored}
     exact = set(head.names) & set(fields)
-    places = {name: at for at, name in enumerate(fields)}
+    positions = {name: at for at, name in enumerate(fields)}
     for position, name in enumerate(head.names):
-        target = _target(name, places, exact, case_sensitive=rules.case_sensitive)
+        target = _target(name, positions, exact, case_sensitive=rules.case_sensitive)
         if name.lower() in without:
             targets.append(None)
         elif target is not None and target not in taken:
@@ -110,10 +110,10 @@ def bind(head: Head, fields: Sequence[str], spec: ReaderSpec, rules: CsvRules, i
     return Binding(head.names, tuple(targets), frozenset(rescued), tuple(unknown))
 
 
-def _target(name: str, places: Mapping[str, int], exact: set[str], *, case_sensitive: bool) -> int | None:
-    if name in places:
-        return places[name]
+def _target(name: str, positions: Mapping[str, int], exact: set[str], *, case_sensitive: bool) -> int | None:
+    if name in positions:
+        return positions[name]
     if case_sensitive:
         return None
-    same = [at for field, at in places.items() if field.lower() == name.lower() and field not in exact]
+    same = [at for field, at in positions.items() if field.lower() == name.lower() and field not in exact]
     return same[0] if same else None

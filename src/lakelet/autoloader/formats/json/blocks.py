@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
 from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
-from lakelet.autoloader.formats.json.values import MomentFormats
+from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')
@@ -109,7 +109,7 @@ class BlockReader:
         for name, kind, arrow in self._fields:
             column = table.column(name)
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            array, bad = _convert_array(array, kind, arrow, self._rules.moments)
+            array, bad = _convert_array(array, kind, arrow, self._rules.datetime_formats)
             columns.append(array)
             if bad is not None:
                 misfits = bad if misfits is None else pc.or_(misfits, bad)
@@ -136,7 +136,7 @@ def _is_fast(kind: Any, *, inside_array: bool = False) -> bool:
 
 
 def _parse_type(kind: Any, arrow: Any) -> Any:
-    """The Arrow type that pyarrow parses into: moments as text, everything else as it is."""
+    """The Arrow type that pyarrow parses into: dates and times as text, all other types unchanged."""
     name = kind.typeName()
     if name in _MOMENTS:
         return pa.string()
@@ -150,21 +150,23 @@ def _has_moment(kind: Any) -> bool:
     return name in _MOMENTS or (name == "struct" and any(_has_moment(f.dataType) for f in kind.fields))
 
 
-def _convert_array(array: Any, kind: Any, arrow: Any, moments: MomentFormats) -> tuple[Any, Any | None]:
-    """An array as pyarrow parsed it in its final type, and the mask of rows that hold a text which is no moment."""
+def _convert_array(array: Any, kind: Any, arrow: Any, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
+    """Return a parsed array in its final type, and the mask of rows whose text is no date or timestamp."""
     if not _has_moment(kind):
         return array, None
     name = kind.typeName()
     if name == "timestamp":
-        if moments.timestamp is None:
-            return timestamp_column(array, moments.zone)
-        return parsed_column(array, lru_cache(maxsize=65536)(moments.timestamps()), pa.int64(), TIMESTAMP)
+        if datetime_formats.timestamp is None:
+            return timestamp_column(array, datetime_formats.zone)
+        return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), TIMESTAMP)
     if name == "date":
-        return date_column(array) if moments.date is None else parsed_column(array, moments.dates(), pa.int32(), pa.date32())
+        return (
+            date_column(array) if datetime_formats.date is None else parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
+        )
     children: list[Any] = []
     misfits: Any | None = None
     for i, field in enumerate(kind.fields):
-        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, moments)
+        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, datetime_formats)
         children.append(child)
         if bad is not None:
             misfits = bad if misfits is None else pc.or_(misfits, bad)

@@ -14,7 +14,7 @@ from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLine
 from lakelet.autoloader.formats.json.records import Layout
 from lakelet.autoloader.formats.json.rows import RowRules
 from lakelet.autoloader.formats.json.text import Syntax
-from lakelet.autoloader.formats.json.values import MomentFormats, supported
+from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
 from lakelet.autoloader.formats.json.variant import JsonVariantReader
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
 from lakelet.base.errors import LakeletError
@@ -121,7 +121,7 @@ def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRule
         primitives_as_string=bool(options.get("primitivesasstring")),
         prefers_decimal=bool(options.get("prefersdecimal")) or spec.widens,
         decimal_texts=bool(options.get("prefersdecimal")),
-        moment=MomentFormats.of(spec.time_zone, options).timestamps() if options.get("infertimestamp") else None,
+        timestamps=DatetimeFormats.of(spec.time_zone, options).timestamps() if options.get("infertimestamp") else None,
         drop_all_null=bool(options.get("dropfieldifallnull")),
     )
     return RowRules.of(

@@ -57,7 +57,7 @@ class Typing:
     primitives_as_string: every scalar is STRING.
     prefers_decimal: a number with a fraction is DECIMAL where 38 digits hold it.
     decimal_texts: so is such a number in quotes, as in Spark.
-    moment: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
+    timestamps: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
     drop_all_null: a field that never has content is no column (`dropFieldIfAllNull`).
     """
 
@@ -65,7 +65,7 @@ class Typing:
     primitives_as_string: bool = False
     prefers_decimal: bool = False
     decimal_texts: bool = False
-    moment: Callable[[str], int | None] | None = None
+    timestamps: Callable[[str], int | None] | None = None
     drop_all_null: bool = False
 
 
@@ -100,7 +100,7 @@ def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
 def _text_type(text: str, typing: Typing) -> Type:
     if typing.decimal_texts and _FRACTION.fullmatch(text):
         return _decimal_type(text)
-    return TIMESTAMP if typing.moment is not None and typing.moment(text) is not None else STRING
+    return TIMESTAMP if typing.timestamps is not None and typing.timestamps(text) is not None else STRING
 
 
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -219,8 +219,8 @@ def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
         return Array(from_arrow(column.flatten(), typing, depth + 1))
     if column.null_count == len(column):
         return NULL
-    moment = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
-    needs_literal = (moment or pa.types.is_string(kind)) and (typing.moment is not None or typing.decimal_texts)
+    is_datetime = pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_time(kind)
+    needs_literal = (is_datetime or pa.types.is_string(kind)) and (typing.timestamps is not None or typing.decimal_texts)
     if needs_literal or (typing.prefers_decimal and pa.types.is_floating(kind)):
         raise Uncertain
     if typing.primitives_as_string and not pa.types.is_string(kind):
@@ -235,6 +235,6 @@ def from_arrow(column: Any, typing: Typing = _DEFAULT, depth: int = 1) -> Type:
         return BIGINT
     if pa.types.is_boolean(kind):
         return BOOLEAN
-    if moment:
-        return STRING  # pyarrow guesses moments from texts; Spark does not unless `inferTimestamp` is set
+    if is_datetime:
+        return STRING  # pyarrow guesses dates and times from texts; Spark does not unless `inferTimestamp` is set
     raise Uncertain

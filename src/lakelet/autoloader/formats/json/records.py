@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Record:
-    """The text of one record of a document; `rest`: no record, but all that is left behind a place that is no JSON."""
+    """The text of one record of a document; `rest`: not a record but the rest of the text after invalid JSON."""
 
     text: bytes
     rest: bool = False
@@ -92,7 +92,7 @@ def _one(window: _Window) -> Iterator[bytes | None]:
 
 
 def _elements(window: _Window) -> Iterator[bytes | None]:
-    """The elements of an array; None where it is no JSON, with the window before that place."""
+    """The elements of an array; None for invalid JSON, with the window before it."""
     window.step()
     if window.peek() == "]":
         window.step()

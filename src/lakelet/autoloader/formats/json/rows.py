@@ -30,7 +30,7 @@ from lakelet.autoloader.formats.json.text import (
     records_of,
     source_text,
 )  # fmt: skip
-from lakelet.autoloader.formats.json.values import MomentFormats, scalar
+from lakelet.autoloader.formats.json.values import DatetimeFormats, scalar
 from lakelet.autoloader.types.growth import is_hinted, wider
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class RowRules:
     unknown: str = RESCUE
     rescue: bool = True
     case_sensitive: bool = True
-    moments: MomentFormats = field(default_factory=MomentFormats)
+    datetime_formats: DatetimeFormats = field(default_factory=DatetimeFormats)
     reserved: tuple[str, ...] = ()  # names that never become data columns: the rescued column
     typing: Typing = field(default_factory=Typing)  # its `all_text`: every data column takes source text (no inferColumnTypes)
     ignored: frozenset[str] = frozenset()  # top-level names whose column comes from the folder name: neither data nor unknown
@@ -55,7 +55,7 @@ class RowRules:
     widens: bool = False  # a number that a wider type of its column would take stops the reading (FS-29)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
     cr_ends_line: bool = True  # a line that is no record is tried again as several, between carriage returns
-    scalars: Callable[[Any, MomentFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
+    scalars: Callable[[Any, DatetimeFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
     source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
@@ -67,7 +67,7 @@ class RowRules:
             unknown=RAISE if spec.stops_at_unknown else RESCUE if spec.rescued_column else IGNORE,
             rescue=spec.rescued_column is not None,
             case_sensitive=spec.case_sensitive,
-            moments=MomentFormats.of(spec.time_zone, spec.format_options),
+            datetime_formats=DatetimeFormats.of(spec.time_zone, spec.format_options),
             reserved=(spec.rescued_column,) if spec.rescued_column else (),
             ignored=ignored,
             widens=spec.widens and spec.infer_types,
@@ -290,7 +290,7 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
 
 
 def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
-    read, rules = reader.rules.scalars(data_type, reader.rules.moments), reader.rules
+    read, rules = reader.rules.scalars(data_type, reader.rules.datetime_formats), reader.rules
 
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
@@ -353,7 +353,7 @@ def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
     """A name in an object as a key of a map; None where it does not fit."""
     if data_type.typeName() in ("string", "char", "varchar"):
         return lambda name: name
-    read = reader.rules.scalars(data_type, reader.rules.moments)
+    read = reader.rules.scalars(data_type, reader.rules.datetime_formats)
 
     def convert(name: str) -> Any:
         typed = read(name)

@@ -23,8 +23,8 @@ Read = Callable[[Node], Any]
 
 
 @dataclass(frozen=True)
-class MomentFormats:
-    """How texts become moments: the zone of texts without one, and Java patterns (None: Spark's own rules)."""
+class DatetimeFormats:
+    """How texts are parsed as dates and timestamps: the zone of texts without one, and Java patterns (None: the rules of Spark)."""
 
     zone: str = "UTC"
     timestamp: str | None = None
@@ -32,7 +32,7 @@ class MomentFormats:
     date: str | None = None
 
     @classmethod
-    def of(cls, zone: str, options: Mapping[str, Any]) -> MomentFormats:
+    def of(cls, zone: str, options: Mapping[str, Any]) -> DatetimeFormats:
         """Return the formats that a source's options set."""
         return cls(zone, options.get("timestampformat"), options.get("timestampntzformat"), options.get("dateformat"))
 
@@ -55,17 +55,17 @@ class MomentFormats:
         return date_days if self.date is None else compile_pattern(self.date, self.zone, DATE)
 
 
-def scalar(data_type: Any, moments: MomentFormats) -> Read:
+def scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Read:
     """The reading of one scalar type. Raises KeyError for a type that JSON cannot be read as here."""
     kind = data_type.typeName()
     if kind.startswith("decimal"):
         return lambda value: _decimal(value, data_type.precision, data_type.scale)
     if kind == "timestamp":
-        return _timestamp(moments.timestamps())
+        return _timestamp(datetime_formats.timestamps())
     if kind == "timestamp_ntz":
-        return _plain_text(moments.local_timestamps())
+        return _plain_text(datetime_formats.local_timestamps())
     if kind == "date":
-        return _plain_text(moments.dates())
+        return _plain_text(datetime_formats.dates())
     return _SCALARS[kind]
 
 

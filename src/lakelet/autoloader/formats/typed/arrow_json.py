@@ -68,7 +68,7 @@ def _number(value: float, text: str) -> str:
 
 
 def _moments(array: Any) -> Any:
-    """ISO texts; `Z` marks values that are moments, digits of the fraction are as many as needed."""
+    """ISO texts; `Z` marks values with a time zone, digits of the fraction are as many as needed."""
     zone = array.type.tz
     if zone not in (None, "UTC"):
         array = array.cast(pa.timestamp(array.type.unit, "UTC"))

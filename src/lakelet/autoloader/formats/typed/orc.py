@@ -1,6 +1,6 @@
 """ORC, through pyarrow; the columns have to be declared (FF-26).
 
-An ORC timestamp is stored as a wall clock with the zone of its writer, which makes it a moment: it fills TIMESTAMP. Spark stores
+An ORC timestamp is stored as a wall clock with the zone of its writer, which makes it a point in time: it fills TIMESTAMP. Spark stores
 TIMESTAMP_NTZ as whole numbers with a note. Java's writers use the old calendar for dates before 1582-10-15, the C++ one does not.
 """
 
@@ -63,7 +63,7 @@ class OrcReader(TypedReader):
 
 
 def schema_of_file(file: Any) -> Any:
-    """The Arrow schema of a file: timestamps as moments, what Spark noted as TIMESTAMP_NTZ as timestamps without a zone."""
+    """The Arrow schema of a file: timestamps with time zone UTC, what Spark noted as TIMESTAMP_NTZ as timestamps without a zone."""
     return pa.schema([pa.field(field.name, with_leaves(field, _leaf)) for field in file.schema])
 
 

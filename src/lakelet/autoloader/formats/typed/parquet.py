@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart, ReaderSpec
 
 _ROWS = 64 << 10
-_MOMENT = pa.timestamp("us", "UTC")
+_TIMESTAMP = pa.timestamp("us", "UTC")
 _VARIANT = re.compile(r"group (?:field_id=-?\d+ )?(.+) \(Variant\(")
 _DATES, _INT96 = "datetimeRebaseMode", "int96RebaseMode"
 
@@ -73,8 +73,8 @@ class ParquetReader(TypedReader):
     def _modes(self, file: Any, schema: Any) -> list[str]:
         metadata, options = file.metadata.metadata or {}, self.spec.format_options
         dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
-        moments = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
-        return [dates if field.type == known.type else moments for field, known in zip(schema, file.schema_arrow, strict=True)]
+        timestamps = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
+        return [dates if field.type == known.type else timestamps for field, known in zip(schema, file.schema_arrow, strict=True)]
 
 
 def _opened(stream: Any) -> Any:
@@ -88,7 +88,7 @@ def _empty(stream: Any) -> bool:
 
 
 def schema_of_file(file: Any) -> Any:
-    """The Arrow schema of a file, INT96 as moments in UTC. Raises NOT_SUPPORTED_YET for VARIANT columns."""
+    """The Arrow schema of a file, INT96 as timestamps in UTC. Raises NOT_SUPPORTED_YET for VARIANT columns."""
     variant = _VARIANT.search(str(file.schema))
     if variant is not None:
         raise LakeletError(
@@ -97,7 +97,7 @@ def schema_of_file(file: Any) -> Any:
             todo="Write it as text (to_json), or leave the column out of the files.",
         )
     int96 = iter([file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))])
-    return pa.schema([pa.field(f.name, with_leaves(f, lambda leaf: _MOMENT if next(int96) else leaf.type)) for f in file.schema_arrow])
+    return pa.schema([pa.field(f.name, with_leaves(f, lambda leaf: _TIMESTAMP if next(int96) else leaf.type)) for f in file.schema_arrow])
 
 
 def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:

@@ -18,7 +18,7 @@ from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_s
 from lakelet.autoloader.formats.json.readers import unknown_fields
 from lakelet.autoloader.formats.json.rows import Row, RowReader, RowRules, UnknownFields
 from lakelet.autoloader.formats.json.text import BrokenText, Obj
-from lakelet.autoloader.formats.json.values import MomentFormats, supported
+from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
 from lakelet.autoloader.formats.lines import open_stream
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, ratio, text
 from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
@@ -191,7 +191,7 @@ def xml_rules(spec: ReaderSpec) -> XmlRules:
 def typing_of(spec: ReaderSpec) -> XmlTyping:
     """How trees get their types."""
     return XmlTyping(
-        MomentFormats.of(spec.time_zone, spec.format_options),
+        DatetimeFormats.of(spec.time_zone, spec.format_options),
         spec.format_options["valuetag"],
         typed=spec.infer_types,
         prefers_decimal=spec.widens,

@@ -24,25 +24,25 @@ from lakelet.autoloader.formats.json.inference import (
 )  # fmt: skip
 from lakelet.autoloader.formats.json.text import Arr, Node, Obj
 from lakelet.autoloader.formats.json.text import Num as Literal
-from lakelet.autoloader.formats.json.values import MomentFormats
+from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d.*", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d.*", re.ASCII)
 _ANY = re.compile(r".*", re.DOTALL)
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
 _SPECIAL = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "Infinity": math.inf, "-Infinity": -math.inf}
 _NUMBERS = ("byte", "short", "integer", "long")
 
 
-def xml_scalar(data_type: Any, moments: MomentFormats) -> Callable[[Node], Any]:
+def xml_scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Callable[[Node], Any]:
     """The reading of a text as a scalar of Spark; None for what does not fit. Raises KeyError for a type that is no scalar."""
     kind = data_type.typeName()
     if kind == "boolean":
         return lambda value: _WORDS.get(value.lower()) if type(value) is str else None
-    inner = json_scalar(data_type, moments)
+    inner = json_scalar(data_type, datetime_formats)
     if kind in ("double", "float"):
         return lambda value: _double(value, inner)
     if kind in _NUMBERS:
@@ -67,11 +67,11 @@ class XmlTyping:
         prefers_decimal: fractions are DECIMAL where 38 digits hold them (mode addNewColumnsWithTypeWidening).
     """
 
-    def __init__(self, moments: MomentFormats, value_tag: str, *, typed: bool, prefers_decimal: bool) -> None:
+    def __init__(self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool) -> None:
         self._typed, self._decimal, self._value_tag = typed, prefers_decimal, value_tag
-        self._dates, self._timestamps = moments.dates(), moments.timestamps()
-        self._date_form = _DATE if moments.date is None else _ANY
-        self._moment_form = _MOMENT if moments.timestamp is None else _ANY
+        self._dates, self._timestamps = datetime_formats.dates(), datetime_formats.timestamps()
+        self._date_form = _DATE if datetime_formats.date is None else _ANY
+        self._timestamp_form = _TIMESTAMP if datetime_formats.timestamp is None else _ANY
 
     def type_of(self, node: Node) -> Type:
         """Type of a tree; a name that is repeated inside an element is an array."""
@@ -103,7 +103,7 @@ class XmlTyping:
             return BOOLEAN
         if self._date_form.fullmatch(text) and self._dates(text) is not None:
             return DATE
-        return TIMESTAMP if self._moment_form.fullmatch(text) and self._timestamps(text) is not None else STRING
+        return TIMESTAMP if self._timestamp_form.fullmatch(text) and self._timestamps(text) is not None else STRING
 
     def merge(self, a: Type, b: Type) -> Type:
         """The narrowest type for both: one and many are many, a text and an element with attributes are an element with a value."""
