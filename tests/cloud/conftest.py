@@ -38,11 +38,15 @@ class Lake:
     def write(self, source: str, name: str = "pipeline.py") -> None:
         (self.folder / name).write_text(textwrap.dedent(source))
 
-    def lakelet(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
-        """Run one command on the storage; its standard output. `expect`: the exit code."""
+    def attempt(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run one command on the storage to its end, whatever that is."""
         command = [sys.executable, "-m", "lakelet.cli.main", *words]
         environment = {**os.environ, **self.s3.environment, **self.environment}
-        done = subprocess.run(command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        return subprocess.run(command, cwd=cwd or self.folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+
+    def lakelet(self, *words: str, cwd: Path | None = None, expect: int = 0) -> str:
+        """Run one command on the storage; its standard output. `expect`: the exit code."""
+        done = self.attempt(*words, cwd=cwd)
         assert done.returncode == expect, f"{words}\n{done.stdout[-5000:]}\n{done.stderr[-5000:]}"
         return done.stdout
 

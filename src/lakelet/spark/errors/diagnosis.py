@@ -31,6 +31,7 @@ _ANSI = (
 )
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
+_AWAY_TODO = "Look at the network, the endpoint and the credentials; the next update goes on from what is committed."
 _NOT_NULL_TODO = "Filter such rows out before the flow, give the column a value there, or leave NOT NULL out of the schema."
 
 
@@ -45,6 +46,12 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         refused.dataset, refused.where, refused.__cause__ = dataset, where, problem
         return refused
     text = str(problem)
+    if away := sentences.STORE_AWAY.find(text):
+        silent = LakeletError(
+            "STORE_FAILED", "the store does not answer", dataset=dataset, where=where, why=away[0].strip(), todo=_AWAY_TODO
+        )
+        silent.__cause__ = problem
+        return silent
     code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
     if missing := sentences.VALUE_MISSING.find(text):
         what = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"

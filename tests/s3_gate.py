@@ -1,0 +1,84 @@
+"""A door in front of the S3 server of the tests, on loopback: bytes pass in both directions until it is shut, then nothing answers."""
+
+from __future__ import annotations
+
+import re
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+_REQUEST = re.compile(rb"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/1\.1\r\n")
+
+
+@dataclass
+class Gate:
+    """`url`: where it listens. `shut_at`: a part of a path; the first request that would write there is refused, as are all after it."""
+
+    url: str = ""
+    shut_at: str | None = None
+    is_shut: bool = False
+    refused: list[str] = field(default_factory=list)
+    """Method and path of each request that got no answer."""
+
+    def open(self) -> None:
+        self.shut_at, self.is_shut = None, False
+
+    def lets_through(self, sent: bytes) -> bool:
+        """Whether these bytes of a client, often the beginning of a request, reach the server."""
+        request = _REQUEST.match(sent)
+        line = f"{request[1].decode()} {unquote(request[2].decode())}" if request else ""
+        if self.shut_at is not None and line.startswith(("PUT", "POST")) and self.shut_at in line:
+            self.is_shut = True
+        if self.is_shut:
+            self.refused.append(line)
+        return not self.is_shut
+
+
+@contextmanager
+def s3_gate(server: str) -> Iterator[Gate]:
+    """A gate in front of the server at that URL, open."""
+    target = urlsplit(server)
+    gate = Gate()
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            if gate.is_shut:
+                gate.refused.append("")
+                return
+            with socket.create_connection((target.hostname or "", target.port or 80)) as behind:
+                back = threading.Thread(target=_copy, args=(behind, self.request), daemon=True)
+                back.start()
+                with suppress(OSError):
+                    while (sent := self.request.recv(1 << 16)) and gate.lets_through(sent):
+                        behind.sendall(sent)
+                _end(behind), _end(self.request)
+                back.join()
+
+    class Listener(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
+
+    with Listener(("127.0.0.1", 0), Handler) as listener:
+        gate.url = f"http://127.0.0.1:{listener.server_address[1]}"
+        thread = threading.Thread(target=listener.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield gate
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while received := source.recv(1 << 16):
+            target.sendall(received)
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
