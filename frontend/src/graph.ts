@@ -46,7 +46,8 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
   const zoomed = camera(view, plane, placed);
   const tall = placed.height < 560 ? Math.max(260, placed.height + 24) : Math.min(860, Math.max(560, placed.height * 0.8));
   const element = h("div.graph", { "--tall": `${tall}px` }, view, zoomed.controls);
-  const lines = [...plane.querySelectorAll<SVGElement>("path.edge")];
+  const lit = plane.querySelector("g.lit") as SVGElement;
+  view.classList.toggle("many", datasets.length > 150);
   const above: number[][] = datasets.map((d) => d.in), below: number[][] = datasets.map(() => []);
   datasets.forEach((d, i) => d.in.forEach((j) => below[j].push(i)));
 
@@ -54,7 +55,7 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
     view.classList.toggle("traced", i !== null);
     const chain = i === null ? new Set<number>() : new Set([...closure(i, above), ...closure(i, below)]);
     nodes.forEach((n, k) => n.classList.toggle("on", chain.has(k)));
-    placed.edges.forEach((e, k) => lines[k].classList.toggle("on", chain.has(e.from) && chain.has(e.to)));
+    lit.replaceChildren(...placed.edges.filter((e) => chain.has(e.from) && chain.has(e.to)).map((e) => s("path.edge", { d: e.path })));
   }
   nodes.forEach((n, i) => {
     n.addEventListener("pointerenter", () => trace(i));
@@ -111,7 +112,7 @@ function edges(placed: Placed): SVGElement {
     s("text.band", { x: b.left + 28, y: 26 }, b.name),
   ]);
   const paths = placed.edges.map((e) => s("path.edge", { d: e.path }));
-  return s("svg.edges", { width: placed.width, height: placed.height, "aria-hidden": "true" }, ...bands, ...paths);
+  return s("svg.edges", { width: placed.width, height: placed.height, "aria-hidden": "true" }, ...bands, s("g.all", {}, ...paths), s("g.lit"));
 }
 
 function closure(start: number, next: number[][]): Set<number> {
@@ -125,11 +126,15 @@ function closure(start: number, next: number[][]): Set<number> {
 
 /** Moving by dragging, zooming by wheel, pinch and buttons. */
 function camera(view: HTMLElement, plane: HTMLElement, placed: Placed) {
-  let x = 0, y = 0, scale = 1, touched = false;
+  let x = 0, y = 0, scale = 1, touched = false, resting = 0;
   const touches = new Map<number, { x: number; y: number }>();
   const apply = () => {
     plane.style.setProperty("transform", `translate(${x}px, ${y}px) scale(${scale})`);
     plane.classList.toggle("far", scale < 0.5);
+    // A layer of its own moves fast and is drawn again, sharp, when it rests.
+    plane.classList.add("fast");
+    clearTimeout(resting);
+    resting = window.setTimeout(() => plane.classList.remove("fast"), 250);
   };
   const limit = (value: number) => Math.min(2, Math.max(0.08, value));
   function zoom(factor: number, cx = view.clientWidth / 2, cy = view.clientHeight / 2): void {

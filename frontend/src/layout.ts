@@ -53,6 +53,7 @@ export function place(datasets: Dataset[]): Placed {
     const node = graph.node(String(i)) as { x: number; y: number };
     return { x: node.x - WIDTH / 2, y: node.y - HEIGHT / 2 };
   });
+  if (compact(column, places)) return direct(datasets, places, column);
   const edges = graph.edges().map((e) => {
     const points = (graph.edge(e) as unknown as { points: Place[] }).points;
     const [from, to] = [Number(e.v), Number(e.w)];
@@ -60,6 +61,27 @@ export function place(datasets: Dataset[]): Placed {
   });
   const size = graph.graph() as { width?: number; height?: number };
   return { places, edges, bands: bands(datasets, places), width: size.width ?? 0, height: size.height ?? 0 };
+}
+
+/** Columns of many datasets become several beside each other, in the order that they have: what is read or reads stays near. */
+function compact(column: number[], places: Place[]): boolean {
+  const most = Math.max(20, Math.round(Math.sqrt(places.length) * 1.6));
+  const columns = [...new Set(column)].sort((a, b) => a - b).map((c) => places.map((_, i) => i).filter((i) => column[i] === c).sort((a, b) => places[a].y - places[b].y));
+  if (columns.every((c) => c.length <= most)) return false;
+  const rows = (c: number[]) => Math.ceil(c.length / Math.ceil(c.length / most)), tallest = Math.max(...columns.map(rows));
+  let left = 28;
+  for (const c of columns) {
+    const beside = Math.ceil(c.length / most), top = 46 + ((tallest - rows(c)) * (HEIGHT + 12)) / 2;
+    c.forEach((i, k) => { places[i] = { x: left + (k % beside) * (WIDTH + 14), y: top + Math.floor(k / beside) * (HEIGHT + 12) }; });
+    left += beside * (WIDTH + 14) + 96;
+  }
+  return true;
+}
+
+function direct(datasets: Dataset[], places: Place[], column: number[]): Placed {
+  const edges = datasets.flatMap((d, to) => d.in.filter((from) => from !== to && column[from] < column[to]).map((from) => ({ from, to, path: curve(places[from], [], places[to]) })));
+  const [right, bottom] = [Math.max(...places.map((p) => p.x)) + WIDTH, Math.max(...places.map((p) => p.y)) + HEIGHT];
+  return { places, edges, bands: bands(datasets, places), width: right + 28, height: bottom + 28 };
 }
 
 function curve(from: Place, points: Place[], to: Place): string {

@@ -31,7 +31,7 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
   const tiles = [
     tile("Up to date", `${done} of ${stored}`, counted(all.length, "dataset")),
     tile("Rows written", compact(latest.rows), "by this update"),
-    tile("Every rule met", measured ? `${clean} of ${measured}` : "–", `${counted(rules, "rule")}, broken by ${compact(broken)} rows`, broken ? "warn" : ""),
+    tile("Every rule met", measured ? `${clean} of ${measured}` : "–", broken ? `${compact(broken)} rows broke one of ${rules}` : counted(rules, "rule"), broken ? "warn" : ""),
     tile("Dropped", compact(latest.dropped), held ? `${compact(held)} held in quarantine` : "by this update", latest.dropped ? "warn" : ""),
     checks ? tile("Table checks", failing ? `${failing} failed` : "all pass", counted(checks, "check"), failing ? "bad" : "") : null,
   ];

@@ -115,8 +115,8 @@ def _in(texts: list[str]) -> str:
     return f"({quoted or 'NULL'})"
 
 
-def _literal(moment: datetime) -> str:
-    return f"TIMESTAMP '{moment.astimezone(timezone.utc).isoformat()}'"
+def _literal(timestamp: datetime) -> str:
+    return f"TIMESTAMP '{timestamp.astimezone(timezone.utc).isoformat()}'"
 
 
 def _event(row: dict[str, Any]) -> dict[str, Any]:

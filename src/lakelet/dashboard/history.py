@@ -136,10 +136,10 @@ class HistoryBuilder:
             update.seen.add(row["id"])
             changed = True
             self._values.pop(update_id, None)
-            moment = moment_of(row["timestamp"])
-            _about_update(update, row, moment)
+            timestamp = timestamp_of(row["timestamp"])
+            _about_update(update, row, timestamp)
             if handler is not None:
-                handler(update, row, _body(row), moment)
+                handler(update, row, _body(row), timestamp)
         return changed
 
     def history(self) -> History:
@@ -166,7 +166,7 @@ def _definitions_of_today(updates: Sequence[UpdateRun]) -> Mapping[str, Definiti
     return {name: definition for found in newest.values() for name, definition in sorted(found.items())}
 
 
-def moment_of(text: str) -> int:
+def timestamp_of(text: str) -> int:
     """ISO 8601 in UTC as milliseconds since 1970."""
     value = datetime.fromisoformat(text.replace("Z", "+00:00"))
     return int(value.timestamp() * 1000)
@@ -184,12 +184,12 @@ def _sequence(row: Row) -> int:
     return int(found if not isinstance(found, Mapping) else (found.get("data_plane_id") or {}).get("seq_no") or 0)
 
 
-def _about_update(update: _Update, row: Row, moment: int) -> None:
+def _about_update(update: _Update, row: Row, timestamp: int) -> None:
     origin = row["origin"]
     update.pipeline_id = update.pipeline_id or str(origin.get("pipeline_id") or "")
     update.pipeline = update.pipeline or str(origin.get("pipeline_name") or "")
-    update.first = moment if update.first is None else min(moment, update.first)
-    update.last = moment if update.last is None else max(moment, update.last)
+    update.first = timestamp if update.first is None else min(timestamp, update.first)
+    update.last = timestamp if update.last is None else max(timestamp, update.last)
 
 
 def _failure(row: Row) -> Failure | None:
@@ -203,34 +203,34 @@ def _failure(row: Row) -> Failure | None:
 # --- one function per type of event ---------------------------------------------------------------------------------------------------
 
 
-def _on_warning(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_warning(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     update.warnings[row["id"]] = (_sequence(row), str(row.get("message") or ""))
 
 
-def _on_create(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_create(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     update.cause = str(body.get("cause") or "")
     update.full_refresh = tuple(str(name) for name in body.get("full_refresh_selection") or ())
 
 
-def _on_update_progress(update: _Update, row: Row, body: Row, moment: int) -> None:
-    key = (_sequence(row), moment)
+def _on_update_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
+    key = (_sequence(row), timestamp)
     if key >= update.newest and body.get("state") in UpdateState.__members__:
         update.newest, update.state = key, UpdateState(body["state"])
         update.failure = _failure(row)
 
 
-def _on_flow_progress(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_flow_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     flow = update.flow(row, body)
     status = FlowState(body["status"]) if body.get("status") in FlowState.__members__ else FlowState.RUNNING
     if status is FlowState.QUEUED:
-        flow.queued = moment if flow.queued is None else min(moment, flow.queued)
+        flow.queued = timestamp if flow.queued is None else min(timestamp, flow.queued)
     elif status in _STARTED:
-        flow.started = moment if flow.started is None else min(moment, flow.started)
+        flow.started = timestamp if flow.started is None else min(timestamp, flow.started)
     elif status.has_ended:
-        flow.ended = moment if flow.ended is None else max(moment, flow.ended)
+        flow.ended = timestamp if flow.ended is None else max(timestamp, flow.ended)
     if status is FlowState.FAILED:
         flow.failed_attempts += 1
-    key = (_sequence(row), moment)
+    key = (_sequence(row), timestamp)
     measured = body.get("metrics") or body.get("data_quality")
     if key >= flow.newest:
         flow.newest, flow.status = key, status
@@ -240,9 +240,9 @@ def _on_flow_progress(update: _Update, row: Row, body: Row, moment: int) -> None
     if reason and key >= flow.explained:
         flow.explained, flow.reason = key, reason
     if measured:
-        _measure(flow, body, moment)
+        _measure(flow, body, timestamp)
     if row.get("level") == Level.WARN:
-        _on_warning(update, row, body, moment)
+        _on_warning(update, row, body, timestamp)
 
 
 def _reason(message: str) -> str:
@@ -251,12 +251,12 @@ def _reason(message: str) -> str:
     return message[found.end() :].rstrip(".") if found else ""
 
 
-def _measure(flow: _Flow, body: Row, moment: int) -> None:
+def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
     metrics, quality = body.get("metrics") or {}, body.get("data_quality") or {}
     for name, key in (("written", "num_output_rows"), ("upserted", "num_upserted_rows"), ("deleted", "num_deleted_rows")):
         flow.add(name, metrics.get(key))
     if any(metrics.get(key) for key in ("num_output_rows", "num_upserted_rows", "num_deleted_rows")):
-        flow.written_at = max(moment, flow.written_at or 0)
+        flow.written_at = max(timestamp, flow.written_at or 0)
     for name in ("files", "bytes", "records"):
         _largest(flow, name, metrics.get(f"backlog_{name}"))
     flow.add("dropped", quality.get("dropped_records"))
@@ -272,7 +272,7 @@ def _largest(flow: _Flow, name: str, number: Any) -> None:
         flow.backlog[name] = max(int(number), flow.backlog.get(name, 0))
 
 
-def _on_operation(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_operation(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     details = body.get("auto_loader_details")
     if details:
         flow = update.flow(row, body)
@@ -280,7 +280,7 @@ def _on_operation(update: _Update, row: Row, body: Row, moment: int) -> None:
         _largest(flow, "listed", details.get("num_files_listed"))
 
 
-def _on_stream_progress(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_stream_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     """Backlog as the progress of a stream reports it, directly or in the metrics of its sources."""
     progress = body.get("stream_progress") or body
     progress = json.loads(progress) if isinstance(progress, str) else progress
@@ -289,30 +289,32 @@ def _on_stream_progress(update: _Update, row: Row, body: Row, moment: int) -> No
             _largest(update.flow(row, body), ours, source.get(theirs))
 
 
-def _on_schema_change(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_schema_change(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     added, widened = (tuple(_column(c) for c in body.get(key) or ()) for key in ("added", "widened"))
     flow = str(body.get("flow_name") or row["origin"].get("flow_name") or "")
     dataset = str(row["origin"].get("dataset_name") or flow)
-    update.changes[row["id"]] = SchemaChange(moment, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file"))
+    update.changes[row["id"]] = SchemaChange(
+        timestamp, dataset, flow, str(body.get("source") or ""), added, widened, body.get("first_file")
+    )
 
 
 def _column(column: Any) -> tuple[str, str]:
     return (str(column.get("name")), str(column.get("type") or "")) if isinstance(column, Mapping) else (str(column), "")
 
 
-def _on_source_records(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_source_records(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     flow = update.flow(row, body)
     flow.add("corrupt", body.get("corrupt"))
     flow.add("rescued", body.get("rescued"))
-    _on_warning(update, row, body, moment)
+    _on_warning(update, row, body, timestamp)
 
 
-def _on_late_records(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_late_records(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     update.flow(row, body).add("late", body.get("dropped_by_watermark"))
-    _on_warning(update, row, body, moment)
+    _on_warning(update, row, body, timestamp)
 
 
-def _on_table_check(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_table_check(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     def text(key: str) -> str:
         value = body.get(key)
         return "" if value is None else value if isinstance(value, str) else json.dumps(value, default=str)
@@ -321,10 +323,10 @@ def _on_table_check(update: _Update, row: Row, body: Row, moment: int) -> None:
     success, version = body.get("success"), body.get("table_version")
     about = (str(body.get("name")), str(body.get("severity") or ""), None if success is None else bool(success))
     shown = (text("observed"), text("expected"), str(body.get("message") or row.get("message") or ""))
-    update.checks[row["id"]] = TableCheck(moment, dataset, *about, None if version is None else int(version), *shown)
+    update.checks[row["id"]] = TableCheck(timestamp, dataset, *about, None if version is None else int(version), *shown)
 
 
-def _on_definition(update: _Update, row: Row, body: Row, moment: int) -> None:
+def _on_definition(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     update.definitions.take(row["event_type"], row["origin"], body)
 
 

@@ -1,6 +1,6 @@
 """What the page shows, as values: updates, runs of flows, counts of rules, definitions. Read from events by `dashboard/history.py`.
 
-Moments are milliseconds since 1970 (UTC), None where no event says them.
+Timestamps are milliseconds since 1970 (UTC), None where no event says them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 
-Moment = int | None
+Timestamp = int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ class FlowRun:
     flow: str
     dataset: str
     status: FlowState
-    queued_at: Moment = None
-    started_at: Moment = None
-    ended_at: Moment = None
+    queued_at: Timestamp = None
+    started_at: Timestamp = None
+    ended_at: Timestamp = None
     written: int = 0
     upserted: int = 0
     deleted: int = 0
@@ -70,7 +70,7 @@ class FlowRun:
     corrupt: int = 0
     rescued: int = 0
     attempts: int = 1
-    last_rows_at: Moment = None
+    last_rows_at: Timestamp = None
     reason: str = ""
     rules: tuple[RuleCount, ...] = ()
     failure: Failure | None = None
@@ -91,7 +91,7 @@ class FlowRun:
 class SchemaChange:
     """Columns that a file brought. `added` and `widened`: (name, type)."""
 
-    at: Moment
+    at: Timestamp
     dataset: str
     flow: str
     source: str
@@ -104,7 +104,7 @@ class SchemaChange:
 class TableCheck:
     """Result of one check of a whole table. `success`: None if it was not run."""
 
-    at: Moment
+    at: Timestamp
     dataset: str
     name: str
     severity: str
@@ -188,8 +188,8 @@ class UpdateRun:
     pipeline: str
     state: UpdateState
     cause: str
-    started_at: Moment
-    ended_at: Moment
+    started_at: Timestamp
+    ended_at: Timestamp
     full_refresh: tuple[str, ...] = ()
     runs: tuple[FlowRun, ...] = ()
     schema_changes: tuple[SchemaChange, ...] = ()
