@@ -16,7 +16,7 @@ from lakelet.cdc.changes import END, SEQ, START, SYSTEM, SYSTEM_END, SYSTEM_STAR
 from lakelet.cdc.state import State
 
 _SINCE = "__since"  # the earliest system sequence from which on the history of a key may change
-_MOMENT = "__moment"  # a system time at which they may: its number, the time, the next one; number 0 stands for all before _SINCE
+_AS_OF = "__as_of"  # struct (number, now, next): a system time of the key from _SINCE on, and the next one; number 0 is the time before
 _NUMBER, _NOW, _NEXT = "number", "now", "next"
 
 
@@ -24,8 +24,8 @@ _NUMBER, _NOW, _NEXT = "number", "now", "next"
 class BitemporalRows:
     """The rows of some keys after a batch.
 
-    now: those that stand at `_SINCE` or later, or ended just then. before: what the table had of these.
-    unchanged: rows that stay as they are.
+    now: computed rows whose system period reaches `_SINCE` or later. before: the stored rows that they replace.
+    unchanged: stored rows whose system period ended before `_SINCE`.
     """
 
     now: DataFrame
@@ -53,8 +53,8 @@ def updated_rows(state: State, events: DataFrame, before: DataFrame, shape: Layo
     dated = before.join(since, list(shape.keys), "left")
     stands = F.col(_SINCE).isNotNull() & (F.col(SYSTEM_END).isNull() | (F.col(SYSTEM_END) >= F.col(_SINCE)))
     standing = dated.where(stands)
-    moment = F.struct(F.lit(0).alias(_NUMBER), F.col(SYSTEM_START).alias(_NOW), F.col(_SINCE).alias(_NEXT))
-    until_then = standing.where(F.col(SYSTEM_START) < F.col(_SINCE)).withColumn(_MOMENT, moment).drop(SYSTEM_START, SYSTEM_END, _SINCE)
+    as_of = F.struct(F.lit(0).alias(_NUMBER), F.col(SYSTEM_START).alias(_NOW), F.col(_SINCE).alias(_NEXT))
+    until_then = standing.where(F.col(SYSTEM_START) < F.col(_SINCE)).withColumn(_AS_OF, as_of).drop(SYSTEM_START, SYSTEM_END, _SINCE)
     histories = _histories(state, events, since, shape).unionByName(until_then)
     return BitemporalRows(_joined_in_time(histories, shape), standing.select(*columns), dated.where(~stands).select(*columns))
 
@@ -64,30 +64,30 @@ def _since(events: DataFrame, shape: Layout) -> DataFrame:
 
 
 def _histories(state: State, events: DataFrame, since: DataFrame, shape: Layout) -> DataFrame:
-    """The history of each key at each moment from `since` on (BT-3)."""
+    """Return the type 2 history of each key as of each system time from `since` on (BT-3)."""
     keys = list(shape.keys)
     in_time = Window.partitionBy(*map(col, keys)).orderBy(_NOW)
     times = events.select(*map(col, keys), F.col(SYSTEM).alias(_NOW)).distinct()
-    moment = F.struct(F.row_number().over(in_time).alias(_NUMBER), F.col(_NOW), F.lead(_NOW).over(in_time).alias(_NEXT))
-    moments = times.join(since, keys).where(F.col(_NOW) >= F.col(_SINCE)).select(*map(col, keys), moment.alias(_MOMENT))
-    known = events.drop("__fresh").join(moments, keys).where(F.col(SYSTEM) <= F.col(_MOMENT)[_NOW])
-    known_values = event_windows.carry_forward(state, known, shape, [_MOMENT])
-    newest = Window.partitionBy(*map(col, keys), _MOMENT, SEQ).orderBy(F.col(SYSTEM).desc())  # BT-6
+    as_of = F.struct(F.row_number().over(in_time).alias(_NUMBER), F.col(_NOW), F.lead(_NOW).over(in_time).alias(_NEXT))
+    as_of_times = times.join(since, keys).where(F.col(_NOW) >= F.col(_SINCE)).select(*map(col, keys), as_of.alias(_AS_OF))
+    known = events.drop("__fresh").join(as_of_times, keys).where(F.col(SYSTEM) <= F.col(_AS_OF)[_NOW])
+    known_values = event_windows.carry_forward(state, known, shape, [_AS_OF])
+    newest = Window.partitionBy(*map(col, keys), _AS_OF, SEQ).orderBy(F.col(SYSTEM).desc())  # BT-6
     counted = known_values.withColumn("__n", F.row_number().over(newest)).where(F.col("__n") == 1).drop("__n")
-    return event_windows.type2_versions(state, counted, shape, [_MOMENT])
+    return event_windows.type2_versions(state, counted, shape, [_AS_OF])
 
 
 def _joined_in_time(histories: DataFrame, shape: Layout) -> DataFrame:
-    """One row for each version that stays the same over moments that follow one another (BT-4)."""
+    """Merge the rows of versions that are equal at consecutive system times into one row each (BT-4)."""
     keys = [col(key) for key in shape.keys]
     rest = [name for name in shape.columns.fieldNames() if name not in shape.keys]
     values = F.struct(*map(col, rest), F.col(END))
     same = [*keys, F.col(START), F.col("__text")]
-    number = F.col(_MOMENT)[_NUMBER]
-    told = histories.withColumn("__text", same_values(values))
-    runs = told.withColumn("__run", number - F.row_number().over(Window.partitionBy(*same).orderBy(_MOMENT)))
+    number = F.col(_AS_OF)[_NUMBER]
+    compared = histories.withColumn("__text", same_values(values))
+    runs = compared.withColumn("__run", number - F.row_number().over(Window.partitionBy(*same).orderBy(_AS_OF)))
     grouped = runs.groupBy(*same, "__run").agg(
-        F.first(values).alias("__values"), F.min(_MOMENT)[_NOW].alias(SYSTEM_START), F.max(_MOMENT)[_NEXT].alias(SYSTEM_END)
+        F.first(values).alias("__values"), F.min(_AS_OF)[_NOW].alias(SYSTEM_START), F.max(_AS_OF)[_NEXT].alias(SYSTEM_END)
     )
     columns = [col(n) if n in shape.keys else F.col("__values")[n].alias(n) for n in shape.columns.fieldNames()]
     return grouped.select(*columns, START, F.col("__values")[END].alias(END), SYSTEM_START, SYSTEM_END)

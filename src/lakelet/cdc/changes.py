@@ -63,7 +63,7 @@ class Layout:
 
     @property
     def starts(self) -> tuple[str, ...]:
-        """The columns that tell the rows of a key apart."""
+        """The columns that, with the keys, identify a row."""
         return tuple(field.name for field in self.times[::2])
 
     @property

@@ -60,14 +60,14 @@ def guarded(rows: DataFrame, made: TableSpec, flow: str) -> DataFrame:
     seen = F.col(PART) == ROWS
     if ACTION in rows.columns:
         seen = seen & (F.col(ACTION) == UPSERT)
-    told: Column = F.lit(None).cast("string")
+    message: Column = F.lit(None).cast("string")
     for path in reversed(paths):
-        told = F.when(required.is_missing(path), F.lit(_told(path, flow))).otherwise(told)
-    broken = F.when(seen, told)
+        message = F.when(required.is_missing(path), F.lit(_message(path, flow))).otherwise(message)
+    broken = F.when(seen, message)
     return rows.withColumn(PART, F.when(broken.isNotNull(), F.raise_error(broken).cast("string")).otherwise(F.col(PART)))
 
 
-def _told(path: declared.Path, flow: str) -> str:
+def _message(path: declared.Path, flow: str) -> str:
     """The text of the error, from which `run_failure` reads its code."""
     return f"[{required.CODE}] the flow {flow} gives a row without {'.'.join(path)}, which is declared NOT NULL; nothing was written"
 

@@ -96,8 +96,8 @@ def rewritten(
     before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
     before, now, unchanged = _computed(state, events, before, shape, everything=everything)
     joined = _compared(before, now, shape)
-    told = {"upserted": F.col("__new").isNotNull() & F.col("__differs"), "deleted": F.col("__new").isNull()}
-    observed = joined.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
+    counts = {"upserted": F.col("__new").isNotNull() & F.col("__differs"), "deleted": F.col("__new").isNull()}
+    observed = joined.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in counts.items()))
     shown = observed.where(F.col("__new").isNotNull()).select("__new.*")
     visible = (shown if unchanged is None else shown.unionByName(unchanged)).withColumn(PART, F.lit(ROWS))
     found = visible.unionByName(held.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
@@ -130,7 +130,7 @@ def _tagged(rows: DataFrame, part: str, action: str) -> DataFrame:
 
 
 def _changed(before: DataFrame, now: DataFrame, shape: Layout) -> DataFrame:
-    """Upserts for rows that are new or differ, deletes for rows that are no more."""
+    """Return upserts for rows that are new or differ, and deletes for rows that disappear."""
     kept = F.when(F.col("__new").isNotNull(), F.col("__new")).otherwise(F.col("__old"))
     action = F.when(F.col("__new").isNull(), F.lit(DELETE)).otherwise(F.lit(UPSERT))
     found = _compared(before, now, shape).where("__differs").select(kept.alias("__row"), action.alias(ACTION))

@@ -76,8 +76,8 @@ def refolded(
     gone = F.lit(False) if truncate is None else live & _before(F.col(SEQ), truncate, shape)
     placed = found.withColumns({PART: F.when(F.col(DELETED), F.lit(STATE)).otherwise(F.lit(ROWS)), "__gone": gone})
     lost, kept = F.col("__had") & (F.col("__gone") | (fresh & F.col(DELETED))), ~F.col("__gone")
-    told = {"upserted": fresh & live & kept, "deleted": lost}
-    observed = placed.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in told.items()))
+    counts = {"upserted": fresh & live & kept, "deleted": lost}
+    observed = placed.observe(counted, *(F.sum(value.cast("long")).alias(name) for name, value in counts.items()))
     rows = observed.where(kept).drop(_FRESH, "__had", "__gone")
     if truncate is None:
         return rows
