@@ -163,7 +163,7 @@ class ExpectationFailed(LakeletError):
 
 
 class StateError(LakeletError):
-    """What the storage remembers does not fit what the pipeline now is, or somebody else works on it."""
+    """The state in the storage does not fit the pipeline, or another process updates it."""
 
 
 class FlowError(LakeletError):

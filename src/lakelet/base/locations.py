@@ -16,7 +16,7 @@ PACKAGE = str(Path(__file__).parents[1]) + os.sep
 """The folder of Lakelet's own code, with a separator at its end: a file below it is not the user's."""
 
 _PASSING_ON = frozenset({"pyspark", "functools"})
-"""Packages whose code calls Lakelet for somebody else."""
+"""Packages whose code calls Lakelet on behalf of user code."""
 
 _CELL = re.compile(r"(?P<file>.+\.ipynb)#cell-(?P<cell>\d+)")
 

@@ -1,6 +1,6 @@
 """How long the tombstones of a change table are kept: for ever, unless a property of the table says otherwise (CD-15).
 
-A tombstone is dated when it is written. Once it is older than the property says it counts no more, and the next batch removes it: an upsert
+A tombstone is dated when it is written. Once it is older than the property says, it has no effect, and the next batch removes it: an upsert
 that comes later than that and is older than the delete brings its row back, as on Databricks.
 """
 
@@ -35,7 +35,7 @@ class Retention:
         return rows.withColumn(BURIED, F.when(F.col(DELETED), F.timestamp_seconds(F.lit(self.now))))
 
     def expired(self, table: str = "") -> Column:
-        """Whether a stored row is a tombstone that counts no more. Those from before the property have no date, and are kept."""
+        """Whether a stored row is an expired tombstone. Those from before the property have no date, and are kept."""
         date = F.col(f"{table}{BURIED}")
         return F.coalesce(F.col(f"{table}{DELETED}") & (date < F.timestamp_seconds(F.lit(self.now - self.seconds))), F.lit(False))
 

@@ -138,7 +138,7 @@ def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
 
 
 def merge(base: Node, over: Node) -> Node:
-    """`over` laid on `base` as the bundle format does it: mappings key by key, lists appended, anything else replaced."""
+    """Return `base` merged with `over` as the bundle format does it: mappings key by key, lists appended, anything else replaced."""
     if isinstance(base.value, dict) and isinstance(over.value, dict):
         merged = dict(base.value)
         for key, child in over.value.items():
@@ -173,7 +173,7 @@ class Bundle:
         return self.text(node) if node else self.root.name
 
     def development(self, pipeline: Node) -> bool | None:
-        """Whether a pipeline runs in development mode, None if nobody says so.
+        """Whether a pipeline runs in development mode; None if neither it nor the target declares it.
 
         A target of mode development puts its pipelines into it, unless its preset `pipelines_development` is false.
         """
@@ -195,7 +195,7 @@ class Bundle:
         return str(node.value) if node else None
 
     def switch(self, node: Node) -> bool:
-        """A value that is true or false, also by a variable. Raises CONFIG_INVALID for another one."""
+        """Return a boolean value, resolving variables. Raises CONFIG_INVALID for any other value."""
         text = str(node.value).lower() if isinstance(node.value, bool) else self.text(node).strip().lower()
         if text not in ("true", "false"):
             raise node.bad(f"true or false is expected here, got {text!r}")
@@ -306,7 +306,7 @@ def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[s
     chosen = _choose_target(tree, choices, target)
     if chosen is not None:
         choices[chosen].refuse_unknown(_TARGET_KEYS, f"the target {chosen!r}")
-        tree = _lay_target(tree, choices[chosen])
+        tree = _with_target(tree, choices[chosen])
     tree = _with_overrides_file(tree, file.parent, chosen, cwd)
     for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
         variable.refuse_unknown(_VARIABLE_KEYS, f"the variable {name!r}")
@@ -329,11 +329,11 @@ def _included(tree: Node, root: Path) -> Iterator[Path]:
         pattern = entry.text
         hits = sorted(root.glob(pattern)) if pattern and not pattern.startswith("/") else []
         if not hits and not any(c in pattern for c in "*?["):
-            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, _beside(root / pattern)))
+            raise entry.bad(f"the included file {pattern!r} does not exist", nearest=nearest_names(pattern, _names_beside(root / pattern)))
         yield from (hit for hit in hits if hit.suffix in (".yml", ".yaml", ".json") and hit.name not in BUNDLE_FILES)
 
 
-def _beside(path: Path) -> list[str]:
+def _names_beside(path: Path) -> list[str]:
     return [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
 
 
@@ -349,7 +349,7 @@ def _choose_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) 
     return marked[0] if marked else next(iter(choices))
 
 
-def _lay_target(tree: Node, target: Node) -> Node:
+def _with_target(tree: Node, target: Node) -> Node:
     over = {key: target.value[key] for key in ("bundle", "resources", "workspace") if target.get(key)}
     merged = merge(tree, replace(target, value=over))
     values = target.get("variables")

@@ -105,7 +105,7 @@ def files_fingerprint(table: NamedTable) -> int | None:
     files = sorted(os.path.join(log, name) for name in os.listdir(log)) if os.path.isdir(log) else list(_files(path))
     try:
         facts = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in (os.stat(file),)]
-    except FileNotFoundError:  # somebody is at work there
+    except FileNotFoundError:  # another process changes the folder
         return None
     return int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:7], "big")
 

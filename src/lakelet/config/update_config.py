@@ -68,7 +68,7 @@ class PipelineConfig:
 
 @dataclass(frozen=True)
 class _Project:
-    """What the sources led to; `label` names files given by hand, `pipeline` is (key, node)."""
+    """The project that the sources belong to. `label`: name for files given as arguments; `pipeline`: (key, node)."""
 
     root: Path
     settings: ToolSettings
@@ -81,7 +81,7 @@ class _Project:
 
 @dataclass(frozen=True)
 class _Selection:
-    """The SOURCE arguments sorted out: names that are no paths, project folders, and files (globs and folders expanded)."""
+    """The SOURCE arguments by kind: names of pipelines, project folders, and files (globs and folders expanded)."""
 
     names: tuple[str, ...] = ()
     projects: tuple[Path, ...] = ()
@@ -106,7 +106,7 @@ def load_config(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
-    """Return the configuration of the one pipeline that `sources` mean.
+    """Return the configuration of the one pipeline that `sources` select.
 
     A source is a project folder, a file, a folder or a glob anywhere, or the key of a pipeline of the bundle; none means the current
     project. Raises CONFIG_INVALID (bundle files, pyproject.toml), NO_SOURCES, USAGE (flags), NOT_SUPPORTED_YET, STORAGE_UNSUPPORTED.
@@ -164,7 +164,7 @@ def find_storage(storage: str | None = None, *, cwd: Path | None = None, environ
 
 
 def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> _Project:
-    selection = _sort_out(sources, cwd)
+    selection = _classified(sources, cwd)
     root = _root_of(selection, cwd)
     settings = read_tool_settings(root, cwd)
     files = selection.files
@@ -195,14 +195,14 @@ def _label(selection: _Selection) -> str:
 
 
 def _configured_files(settings: ToolSettings, root: Path) -> tuple[Path, ...]:
-    selection = _sort_out(settings.sources, root)
+    selection = _classified(settings.sources, root)
     if selection.names or selection.projects:
         wrong = [*selection.names, *map(str, selection.projects)][0]
         raise LakeletError("CONFIG_INVALID", f"'sources' in [tool.lakelet] names {wrong}, which is no source file, folder or glob")
     return selection.files
 
 
-def _sort_out(sources: Sequence[str], cwd: Path) -> _Selection:
+def _classified(sources: Sequence[str], cwd: Path) -> _Selection:
     names: list[str] = []
     projects: list[Path] = []
     files: list[Path] = []
