@@ -34,7 +34,7 @@ export function chart(label: string, at: (number | null)[], lines: Line[], show:
       y: { range: (_, low, high) => bounds(low, high, range) },
     },
     axes: [
-      { ...axis, grid: { show: false }, values: (_, ticks) => ticks.map((t) => (Number.isInteger(t) ? when(at[t]).split(",")[0] : "")), size: 28, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
+      { ...axis, grid: { show: false }, values: (_, ticks) => ticks.map((t) => (Number.isInteger(t) && t >= 0 && t < at.length ? when(at[t]).split(",")[0] : "")), size: 28, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
       { ...axis, size: 56, values: (_, ticks) => ticks.map(tick) },
     ],
     series: [

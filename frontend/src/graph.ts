@@ -14,7 +14,7 @@ export interface Graph {
   filter(matches: (dataset: Dataset) => boolean): void;
 }
 
-const LEGIBLE = 0.74;
+const LEGIBLE = 0.78;
 
 const shape = (datasets: Dataset[]): string => JSON.stringify(datasets.map((d) => [d.name, d.layer, d.in]));
 
@@ -44,7 +44,7 @@ export function draw(datasets: Dataset[], open: (name: string) => void): Graph {
   const plane = h("div.plane", {}, edges(placed), ...nodes);
   const view = h("div.canvas", { role: "group", "aria-label": "Graph of the datasets, from what is read to what reads it" }, plane);
   const zoomed = camera(view, plane, placed);
-  const tall = placed.height < 560 ? Math.max(260, placed.height + 24) : Math.min(860, Math.max(560, placed.height * 0.8));
+  const tall = placed.height < 560 ? Math.max(260, placed.height + 24) : Math.min(900, Math.max(560, placed.height * LEGIBLE + 8));
   const element = h("div.graph", { "--tall": `${tall}px` }, view, zoomed.controls);
   const lit = plane.querySelector("g.lit") as SVGElement;
   view.classList.toggle("many", datasets.length > 150);
@@ -146,7 +146,7 @@ function camera(view: HTMLElement, plane: HTMLElement, placed: Placed) {
     const [w, tall] = [view.clientWidth, view.clientHeight];
     if (!w || !tall) return;
     scale = Math.min(1, Math.max(0.08, Math.min(w / placed.width, tall / placed.height)));
-    if (scale < LEGIBLE && !touched) scale = Math.min(0.9, Math.max(LEGIBLE, w / placed.width)); // the whole is one button away
+    if (scale < LEGIBLE && !touched) scale = LEGIBLE; // the whole is one button away
     x = Math.max(0, (w - placed.width * scale) / 2); y = Math.max(0, (tall - placed.height * scale) / 2);
     apply();
   }

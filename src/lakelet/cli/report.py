@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from lakelet.dashboard.documents import Site
 
 FOLDER = "report"
+REMOTE_SECONDS = 5.0
+"""Between two looks at an event log on an object store."""
 
 Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Sample rows of each table; 0 shows none.")]
 
@@ -59,11 +61,12 @@ def dashboard(
 ) -> None:
     """Serve the page on this machine and follow a running update. Ctrl-C ends it."""
     from lakelet.dashboard.page import Page
-    from lakelet.dashboard.server import Dashboard
+    from lakelet.dashboard.server import POLL_SECONDS, Dashboard
 
-    page = Page(storage_root(storage), _project(), sample_rows=rows, live=True)
+    root = storage_root(storage)
+    page, poll = Page(root, _project(), sample_rows=rows, live=True), POLL_SECONDS if isinstance(root, Path) else REMOTE_SECONDS
     try:
-        served = Dashboard(page, port=port, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))
+        served = Dashboard(page, port=port, poll=poll, warn=lambda text: write_lines([Line(printable(text), "warning")], sys.stderr))
     except OSError as problem:
         todo = "Let it take a free one: lakelet dashboard --port 0"
         raise LakeletError("USAGE", f"port {port} cannot be used", why=problem.strerror or str(problem), todo=todo) from problem

@@ -31,7 +31,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Site:
-    """All documents of one timestamp. `tables`: by dataset; `generated`: milliseconds since 1970; `live`: the page may ask again."""
+    """All documents, as of one time. `tables`: by dataset; `generated`: milliseconds since 1970; `live`: the page may ask again."""
 
     history: History
     tables: Mapping[str, TableFacts]

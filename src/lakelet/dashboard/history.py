@@ -78,7 +78,7 @@ class _Update:
     state: UpdateState = UpdateState.QUEUED
     cause: str = ""
     first: int | None = None
-    last: int | None = None
+    ended: int | None = None
     full_refresh: tuple[str, ...] = ()
     failure: Failure | None = None
     flows: dict[tuple[str, str], _Flow] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class _Update:
             self.state,
             self.cause,
             self.first,
-            self.last if self.state.has_ended else None,
+            self.ended if self.state.has_ended else None,
             self.full_refresh,
             tuple(flow.value() for flow in in_order),
             tuple(change for _, change in sorted(self.changes.items(), key=lambda kv: (kv[1].at or 0, kv[0]))),
@@ -189,7 +189,6 @@ def _about_update(update: _Update, row: Row, timestamp: int) -> None:
     update.pipeline_id = update.pipeline_id or str(origin.get("pipeline_id") or "")
     update.pipeline = update.pipeline or str(origin.get("pipeline_name") or "")
     update.first = timestamp if update.first is None else min(timestamp, update.first)
-    update.last = timestamp if update.last is None else max(timestamp, update.last)
 
 
 def _failure(row: Row) -> Failure | None:
@@ -217,6 +216,7 @@ def _on_update_progress(update: _Update, row: Row, body: Row, timestamp: int) ->
     if key >= update.newest and body.get("state") in UpdateState.__members__:
         update.newest, update.state = key, UpdateState(body["state"])
         update.failure = _failure(row)
+        update.ended = timestamp
 
 
 def _on_flow_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:

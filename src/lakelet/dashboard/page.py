@@ -1,4 +1,4 @@
-"""The page of one storage: reads what is new in its event log and tables, and gives the documents of this timestamp."""
+"""The page of one storage: reads what is new in its event log and tables, and gives the documents as of now."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from lakelet.dashboard.site_files import MARKER, assets, script
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.5
-"""Between two looks at the event log."""
+"""Between two looks at an event log on this machine."""
 _BEAT_SECONDS = 15.0  # a page that is gone is noticed when something is sent to it
 _TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml", "txt": "text/plain"}
 _HEADERS = {
@@ -39,11 +39,12 @@ class Dashboard:
     Args:
         page: what is shown.
         port: of loopback; 0 lets the system choose. Raises OSError if it is taken.
+        poll: seconds between two looks at the event log.
         warn: gets a sentence when the storage cannot be read; the last page stays.
     """
 
-    def __init__(self, page: Page, *, port: int = 0, warn: Callable[[str], None] = lambda text: None) -> None:
-        self._page, self._warn = page, warn
+    def __init__(self, page: Page, *, port: int = 0, poll: float = POLL_SECONDS, warn: Callable[[str], None] = lambda text: None) -> None:
+        self._page, self._poll, self._warn = page, poll, warn
         self._news, self._closed = threading.Condition(), threading.Event()
         page.changed()
         self._version, self._site = 0, page.site()
@@ -71,7 +72,7 @@ class Dashboard:
 
     def _follow(self) -> None:
         told = ""
-        while not self._closed.wait(POLL_SECONDS):
+        while not self._closed.wait(self._poll):
             try:
                 if not self._page.changed():
                     continue

@@ -200,7 +200,7 @@ class UpdateRun:
 
     @property
     def seconds(self) -> float | None:
-        """From its first to its last event; None while it runs."""
+        """From its first event to the one with its last state; None while it runs."""
         return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
 
 
