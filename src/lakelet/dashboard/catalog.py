@@ -6,51 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakelet.base.text import shortener
-from lakelet.dashboard.changes import counts_by_rule
-from lakelet.dashboard.values import Definition, FlowRun, History, TableCheck, UpdateRun
-from lakelet.storage.eventlog.states import FlowState
+from lakelet.dashboard.values import DatasetRun, Definition, History, TableCheck
 
 LAYERS = ("bronze", "silver", "gold")
-_GRAVEST = (
-    FlowState.FAILED,
-    FlowState.RUNNING,
-    FlowState.STARTING,
-    FlowState.PLANNING,
-    FlowState.QUEUED,
-    FlowState.STOPPED,
-    FlowState.SKIPPED,
-    FlowState.COMPLETED,
-    FlowState.IDLE,
-)
-"""Of several flows into one dataset, the state that comes first here is the dataset's."""
-
-
-@dataclass(frozen=True)
-class DatasetRun:
-    """One dataset in one update: its flows together."""
-
-    update: UpdateRun
-    runs: tuple[FlowRun, ...]
-
-    @property
-    def state(self) -> FlowState:
-        return min((run.status for run in self.runs), key=lambda s: _GRAVEST.index(s) if s in _GRAVEST else len(_GRAVEST))
-
-    @property
-    def started(self) -> int | None:
-        return min((run.started_at for run in self.runs if run.started_at is not None), default=None)
-
-    @property
-    def ended(self) -> int | None:
-        return max((run.ended_at for run in self.runs if run.ended_at is not None), default=None)
-
-    @property
-    def seconds(self) -> float | None:
-        return None if self.started is None or self.ended is None else max(0, self.ended - self.started) / 1000
-
-    def total(self, field: str) -> int:
-        """The sum of one count of its flows: `rows`, `dropped`, …"""
-        return sum(getattr(run, field) for run in self.runs)
 
 
 @dataclass(frozen=True)
@@ -157,7 +115,7 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
     for update in history.updates:
-        for key, (passed, failed) in counts_by_rule(update).items():
+        for key, (passed, failed) in update.counts_by_rule.items():
             if key in found or key[0] not in history.definitions:
                 found.setdefault(key, []).append((update.number, passed, failed))
     return found
@@ -166,12 +124,8 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]
 def _runs(history: History) -> dict[str, list[DatasetRun]]:
     found: dict[str, list[DatasetRun]] = {}
     for update in history.updates:
-        by_dataset: dict[str, list[FlowRun]] = {}
-        for run in update.runs:
-            if run.status is not FlowState.EXCLUDED:
-                by_dataset.setdefault(run.dataset, []).append(run)
-        for name, runs in by_dataset.items():
-            found.setdefault(name, []).append(DatasetRun(update, tuple(runs)))
+        for name, run in update.datasets.items():
+            found.setdefault(name, []).append(run)
     return found
 
 

@@ -85,8 +85,8 @@ def _headline(run: FlowRun) -> str:
 
 
 def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
-    last = {key: counts for update in before for key, counts in counts_by_rule(update).items()}
-    for (dataset, rule), (passed, failed) in counts_by_rule(newest).items():
+    last = {key: counts for update in before for key, counts in update.counts_by_rule.items()}
+    for (dataset, rule), (passed, failed) in newest.counts_by_rule.items():
         now, was = pass_rate(passed, failed), pass_rate(*last.get((dataset, rule), (0, 0)))
         if now is None or (was is not None and abs(now - was) < 0.0005):
             continue
@@ -98,15 +98,6 @@ def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
             )
         elif was is not None:
             yield Change(Tone.GOOD, dataset, f"pass rate rose from {percent(was)} to {percent(now)}", rule, now - was)
-
-
-def counts_by_rule(update: UpdateRun) -> dict[tuple[str, str], tuple[int, int]]:
-    """(passed, failed) of each rule that the update measured, by (dataset, rule): the sums over its flows."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
-    for count in (count for run in update.runs for count in run.rules):
-        passed, failed = found.get((count.dataset, count.rule), (0, 0))
-        found[count.dataset, count.rule] = passed + count.passed, failed + count.failed
-    return found
 
 
 def percent(rate: float) -> str:

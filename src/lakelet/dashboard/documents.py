@@ -13,11 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from lakelet.base.version import VERSION
-from lakelet.dashboard.catalog import DatasetRun, DatasetView, columns_read_from, dataset_views, readers
+from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_views, readers
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
-from lakelet.dashboard.values import FlowRun, History, RuleCount, SchemaChange, TableCheck, UpdateRun, pass_rate
+from lakelet.dashboard.values import DatasetRun, FlowRun, History, SchemaChange, TableCheck, UpdateRun, pass_rate
 from lakelet.storage.eventlog.states import FlowState
 
 FORMAT = 1
@@ -86,7 +86,7 @@ class Site:
             "in": [self.numbers[name] for name in view.inputs],
             "state": last.state.value if last else "",
             "reason": next((run.reason for run in last.runs if run.reason), "") if last else "",
-            "update": last.update.number if last else None,
+            "update": last.number if last else None,
             "rows": facts.rows if facts else None,
             "wrote": last.total("rows") if last else 0,
             "dropped": last.total("dropped") if last else 0,
@@ -144,7 +144,7 @@ class Site:
             "idle": len(view.runs) - len(runs),
             "source": text and {"file": text.file, "line": text.line, "first": text.first, "lines": list(text.lines)},
             "schema": [_schema(c, u) for u in self.history.updates for c in u.schema_changes if c.dataset == view.name],
-            "failures": [_failure(run, view.last.update.number) for run in view.last.runs if run.failure] if view.last else [],
+            "failures": [_failure(run, view.last.number) for run in view.last.runs if run.failure] if view.last else [],
             "table": _table(facts),
         }
 
@@ -190,10 +190,7 @@ class Site:
         positions: dict[str, list[int]] = {}
         for position, run in enumerate(update.runs):
             positions.setdefault(run.dataset, []).append(position)
-        counts: dict[tuple[str, str], list[RuleCount]] = {}
-        for count in (count for run in update.runs for count in run.rules):
-            counts.setdefault((count.dataset, count.rule), []).append(count)
-        totals = [[self._name(d), r, sum(c.passed for c in cs), sum(c.failed for c in cs)] for (d, r), cs in sorted(counts.items())]
+        totals = [[self._name(d), r, passed, failed] for (d, r), (passed, failed) in sorted(update.counts_by_rule.items())]
         return {
             **_summary(update),
             "id": update.id,
@@ -271,8 +268,8 @@ def _summary(update: UpdateRun) -> Document:
 
 def _run_of_dataset(run: DatasetRun) -> Document:
     return {
-        "n": run.update.number,
-        "at": run.started if run.started is not None else run.update.started_at,
+        "n": run.number,
+        "at": run.started if run.started is not None else run.began,
         "state": run.state.value,
         "seconds": run.seconds,
         "rows": run.total("rows"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 
@@ -178,6 +179,49 @@ class Definition:
         return tuple(dict.fromkeys(name for name in found if name != self.name))
 
 
+_GRAVEST = (
+    FlowState.FAILED,
+    FlowState.RUNNING,
+    FlowState.STARTING,
+    FlowState.PLANNING,
+    FlowState.QUEUED,
+    FlowState.STOPPED,
+    FlowState.SKIPPED,
+    FlowState.COMPLETED,
+    FlowState.IDLE,
+)
+"""Of several flows into one dataset, the state that comes first here is the dataset's."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetRun:
+    """One dataset in one update: its flows together. `number`, `began`: of the update."""
+
+    number: int
+    began: Timestamp
+    runs: tuple[FlowRun, ...]
+
+    @property
+    def state(self) -> FlowState:
+        return min((run.status for run in self.runs), key=lambda s: _GRAVEST.index(s) if s in _GRAVEST else len(_GRAVEST))
+
+    @property
+    def started(self) -> int | None:
+        return min((run.started_at for run in self.runs if run.started_at is not None), default=None)
+
+    @property
+    def ended(self) -> int | None:
+        return max((run.ended_at for run in self.runs if run.ended_at is not None), default=None)
+
+    @property
+    def seconds(self) -> float | None:
+        return None if self.started is None or self.ended is None else max(0, self.ended - self.started) / 1000
+
+    def total(self, field: str) -> int:
+        """The sum of one count of its flows: `rows`, `dropped`, …"""
+        return sum(getattr(run, field) for run in self.runs)
+
+
 @dataclass(frozen=True)
 class UpdateRun:
     """One update. `number` counts the updates of the log from 0, oldest first; `definitions` is empty where no event of it is kept."""
@@ -202,6 +246,24 @@ class UpdateRun:
     def seconds(self) -> float | None:
         """From its first event to the one with its last state; None while it runs."""
         return (self.ended_at - self.started_at) / 1000 if self.started_at is not None and self.ended_at is not None else None
+
+    @cached_property
+    def counts_by_rule(self) -> Mapping[tuple[str, str], tuple[int, int]]:
+        """(passed, failed) of each rule that the update measured, by (dataset, rule): the sums over its flows."""
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for count in (count for run in self.runs for count in run.rules):
+            passed, failed = found.get((count.dataset, count.rule), (0, 0))
+            found[count.dataset, count.rule] = passed + count.passed, failed + count.failed
+        return found
+
+    @cached_property
+    def datasets(self) -> Mapping[str, DatasetRun]:
+        """The datasets that were not excluded, by name."""
+        found: dict[str, list[FlowRun]] = {}
+        for run in self.runs:
+            if run.status is not FlowState.EXCLUDED:
+                found.setdefault(run.dataset, []).append(run)
+        return {name: DatasetRun(self.number, self.started_at, tuple(runs)) for name, runs in found.items()}
 
 
 @dataclass(frozen=True)
