@@ -196,7 +196,8 @@ def killed_at(victims: Victims) -> Any:
 
 def metrics_events(project: Project) -> list[Mapping[str, Any]]:
     """Events of the log that carry the counts of one commit to a table; what went to sinks is in no commit of ours."""
-    events = [r for r in project.logged(event_type="flow_progress") if "metrics" in r["details"]["flow_progress"]]
+    rows = project.logged(event_type="flow_progress")
+    events = [r for r in rows if not {"num_output_rows", "num_upserted_rows"}.isdisjoint(r["details"]["flow_progress"].get("metrics", {}))]
     return [r for r in events if not r["origin"].get("sink_name")]
 
 

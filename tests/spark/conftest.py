@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import named_tables
 from lakelet.config.path_map import PathMap
 from lakelet.config.update_config import PipelineConfig
@@ -40,6 +40,7 @@ class Project:
         self.result: Any = None
         self.continuous = False
         self.development: bool | None = None
+        self.event_log: TableName | None = None
         self._clock = 1_700_000_000
 
     def write(self, source: str, name: str = "pipeline.py") -> Project:
@@ -81,6 +82,7 @@ class Project:
             parameters=self.parameters,
             storage=self.folder / "storage",
             development=self.development,
+            event_log=self.event_log,
             continuous=self.continuous,
             paths=replace(PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),)),
             tables=named_tables(self.tables, namespace, self.folder),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class TextEnum(str, Enum):
@@ -10,6 +14,14 @@ class TextEnum(str, Enum):
 
     `TextEnum(text)` gives the member. Raises ValueError for a text that is none of them.
     """
+
+    @classmethod
+    def read(cls, text: str) -> Self | str:
+        """The member of a stored text; the text itself where a newer Lakelet has written one that is not known here."""
+        try:
+            return cls(text)
+        except ValueError:
+            return text
 
     def __str__(self) -> str:
         return str(self.value)

@@ -18,6 +18,7 @@ from lakelet.cli.summary import Line
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
+from lakelet.storage.eventlog.views import NAMES
 
 if TYPE_CHECKING:
     from lakelet.inspection.inspector import Rows
@@ -35,7 +36,9 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    name: Annotated[str | None, typer.Argument(help="A dataset; without it all are listed.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A dataset, or a view of the event log; without it all are listed.", show_default=False)
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="List private tables too.")] = False,
     limit: Limit = None,
     storage: o.StorageDir = None,
@@ -58,6 +61,7 @@ def show(
     rows = [(printable(t.name), kind_text(t.kind), _number(t.rows), _number(t.version), f"{len(t.columns)}", _remark(t)) for t in tables]
     for line in aligned(rows, header=("dataset", "kind", "rows", "version", "columns", ""), right=(2, 3, 4)):
         _write(line)
+    _note(f"Views of the event log: {', '.join(NAMES)}.")
 
 
 def _remark(table: Any) -> str:
@@ -75,7 +79,7 @@ def sql(
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run a query over the stored tables. The event log is the table `event_log`."""
+    """Run a query over the stored tables. The event log is the table `event_log`; updates, dataset_health and others are its views."""
     from lakelet.inspection.inspector import run_sql
 
     _show_rows(run_sql(storage_root(storage), query), as_json, limit)

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, TableName
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
 from lakelet.config.pipeline_identity import Identity
+from lakelet.config.pipeline_names import declared_namespace, event_log_name
 from lakelet.config.spark_pipeline_file import SPARK_FILES, Remark, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
 from lakelet.files.paths import AnyPath, any_path
@@ -41,7 +42,7 @@ class PipelineConfig:
     interpreter on its workers, None for this process's own. `remarks`: what the project file asks for without effect here.
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
-    names of pipelines whose tables are to be its own.
+    names of pipelines whose tables are to be its own. `event_log`: a name for the event log, beside `event_log`.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
 
@@ -64,6 +65,7 @@ class PipelineConfig:
     identity: Identity | None = None
     partial: bool = False
     take_over: tuple[str, ...] = ()
+    event_log: TableName | None = None
 
 
 @dataclass(frozen=True)
@@ -139,13 +141,14 @@ def load_config(
         identity=_identity(project, files, where),
         partial=_partial(project),
         take_over=tuple(take_over),
+        event_log=event_log_name(project.bundle, project.pipeline[1], namespace) if project.bundle and project.pipeline else None,
     )
 
 
 def _chosen_namespace(project: _Project, catalog: str | None, schema: str | None, environ: Mapping[str, str]) -> Namespace:
     """The catalog and schema of names without them: the flags, else the environment, the tool settings, the pipeline's declaration."""
     settings = project.settings
-    declared = _namespace(project.bundle, project.pipeline[1]) if project.bundle and project.pipeline else Namespace()
+    declared = declared_namespace(project.bundle, project.pipeline[1]) if project.bundle and project.pipeline else Namespace()
     return Namespace(
         _first(catalog, environ.get("LAKELET_CATALOG"), settings.catalog, declared.catalog),
         _first(schema, environ.get("LAKELET_SCHEMA"), settings.schema, declared.schema),
@@ -393,13 +396,6 @@ def _library(bundle: Bundle, kind: str, node: Node) -> list[Path]:
 
 def _path(bundle: Bundle, node: Node) -> Path:
     return Path(os.path.normpath(node.file.parent / bundle.text(node)))
-
-
-def _namespace(bundle: Bundle, spec: Node) -> Namespace:
-    default = Namespace()
-    catalog = spec.get("catalog")
-    schema = spec.get("schema") or spec.get("target")
-    return Namespace(bundle.text(catalog) if catalog else default.catalog, bundle.text(schema) if schema else default.schema)
 
 
 def _continuous(project: _Project) -> bool:

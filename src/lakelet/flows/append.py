@@ -41,6 +41,7 @@ from lakelet.flows.positions import (
 )
 from lakelet.flows.remedies import mode_of, stream_failure
 from lakelet.flows.source_cleanup import clean_sources
+from lakelet.flows.stream_progress import emit_stream_progress
 from lakelet.language.model import ChangeSpec, Expectation
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
@@ -258,6 +259,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
         with flow_session(run.environment.spark, run.conf) as spark:
             batches = start(spark)
             failure = _wait(spark, batches)
+            emit_stream_progress(run, batches.query)
         if failure is None:
             return batches
         slow = sentences.SLOW_WORKER.is_in(str(failure))

@@ -57,16 +57,16 @@ def table_position(
     # Offset (v, -1): everything before version v has been read.
     after = max(int(position["reservoirVersion"]) - 1, examined)
     if latest <= after:
-        return SourcePosition(name, False, f"{name} has no new version"), after
+        return SourcePosition(name, False, f"{name} has no new version", 0), after
     commits = log.commits(after, latest)
     if commits is None or any(c.changed for c in commits):
         return SourcePosition(name, True, f"{name} changed"), examined
     files = [values for c in commits for values in c.added]
     matching = sum(_may_match(values, allowed) for values in files)
     if matching:
-        return SourcePosition(name, True, f"{name} has {matching} new file(s)"), examined
+        return SourcePosition(name, True, f"{name} has {matching} new file(s)", matching), examined
     text = f"no new file of {name} can match its filter" if files else f"{name} has no new rows"
-    return SourcePosition(name, False, text), latest
+    return SourcePosition(name, False, text, 0), latest
 
 
 def physical_filter(allowed: Mapping[str, frozenset[str]], columns: str | None) -> Mapping[str, frozenset[str]]:
@@ -90,8 +90,8 @@ def _may_match(values: Mapping[str, str | None], allowed: Mapping[str, frozenset
 def files_position(path: str, pending: int, size: int) -> SourcePosition:
     """The position of a cloudFiles source with `pending` new files."""
     if pending:
-        return SourcePosition(path, True, f"{path} has {pending} new file(s), {size / 1e6:.1f} MB")
-    return SourcePosition(path, False, f"{path} has no new file")
+        return SourcePosition(path, True, f"{path} has {pending} new file(s), {size / 1e6:.1f} MB", pending, size)
+    return SourcePosition(path, False, f"{path} has no new file", 0, 0)
 
 
 def unreadable_position(path: str, problem: LakeletError) -> SourcePosition:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -18,19 +19,21 @@ from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import json_rows, spark_type_text
+from lakelet.inspection.scripts import script
 from lakelet.language.model import Kind
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.failures import coded
+from lakelet.storage.eventlog.reading import open_log
+from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from lakelet.language.sql_text.table_names import CallRef, RelationRef
-
-EVENT_LOG = "event_log"
-"""The name under which `lakelet sql` reads the event log."""
 
 Note = Callable[[str], None]
 
@@ -148,7 +151,8 @@ def _stored(registry: Registry, name: TableName) -> StoredDataset | None:
 def _unknown(name: str, registry: Registry) -> LakeletError:
     known = [d.name for d in registry.datasets.values()]
     todo = "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
-    return LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest_names(name, known), todo=todo)
+    nearest = nearest_names(name, [*known, EVENT_LOG, *event_views.NAMES])
+    return LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest, todo=todo)
 
 
 @dataclass(frozen=True)
@@ -160,11 +164,15 @@ class Rows:
 
 
 def read_rows(storage: AnyPath, name: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
-    """The rows of one stored dataset, in no particular order.
+    """The rows of one stored dataset, or of a view of the event log, in no particular order.
 
     `note` gets a word when Spark has to be started for it. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
     """
     registry = Storage(storage).registry()
+    of_events = event_views.relation_of(tuple(name.split(".")))
+    if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
+        note(f"{of_events} is a view of the event log, which needs Spark; starting it ...")
+        return run_sql(storage, f"SELECT * FROM {EVENT_LOG}.{of_events}" + ("" if limit is None else f" LIMIT {limit}"))
     dataset = find_dataset(registry, name)
     reader = _reader(_path(storage, dataset), dataset, limit, note)
     return Rows(tuple(reader.schema.names), islice((row for batch in reader for row in json_rows(batch)), limit))
@@ -235,6 +243,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None) -> Rows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
+    Statements that create views may stand before it, which count for this text only; `lakelet.storage.eventlog.views` has others.
     Starts a Spark session unless one is given. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED.
     """
     from lakelet.spark.launch.session import start_session
@@ -243,27 +252,29 @@ def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None) ->
     from lakelet.spark.session_clones import quiet_pyspark
 
     with quiet_pyspark():
-        table = _result(spark, storage, sql.strip().rstrip(";"))
+        table = _result(spark, storage, sql)
     return Rows(tuple(table.schema.names), json_rows(table))
 
 
 def _result(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
-    from pyspark.errors import AnalysisException, ParseException, PySparkException
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
     from lakelet.language.sql_text import table_names as sqltext
-    from lakelet.spark.names import file_functions as filecalls
-    from lakelet.spark.names.json_paths import on_text_too
 
+    asked = script(sql)
     try:
-        if not sqltext.is_query(spark, sql):
+        if not all(sqltext.is_query(spark, in_words_of_spark(query)) for query in (*(query for _, query in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
         views = _Views(spark, storage)
-        frame = on_text_too(sqltext.rewrite(spark, filecalls.replaced(spark, sql, views.of_files), views), spark.sql)
-    except (ParseException, AnalysisException) as problem:
+        for name, query in asked.views:
+            views.define(name, views.frame_of(query))
+        frame = views.frame_of(asked.query)
+    except (PySparkException, Py4JError) as problem:  # Spark raises internal errors of Java for some queries that it cannot analyse
         raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
     try:
         return _collected(frame)
-    except PySparkException as problem:
+    except (PySparkException, Py4JError) as problem:
         raise _sql_error("QUERY_FAILED", "the query failed", problem) from problem
 
 
@@ -281,7 +292,40 @@ class _Views:
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files: set[str] = set()
+        self._made: dict[str, str] = {}  # views of the event log
+        self._defined: dict[str, str] = {}  # views of the text itself
         self._within = within  # the published views whose query this is, the outermost first
+
+    def frame_of(self, query: str) -> DataFrame:
+        """What a query gives. Paths into JSON text are put into Spark's words where Spark does not take the query as it is."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import ParseException, PySparkException
+
+        from lakelet.spark.names.json_paths import on_text_too
+
+        try:
+            return on_text_too(self._text_of(query), self._spark.sql)
+        except (PySparkException, Py4JError) as problem:
+            in_words = in_words_of_spark(query)
+            if in_words == query:
+                raise
+            if isinstance(problem, ParseException):
+                return self._spark.sql(self._text_of(in_words))
+            with suppress(PySparkException, Py4JError):
+                return self._spark.sql(self._text_of(in_words))
+            raise
+
+    def _text_of(self, query: str) -> str:
+        from lakelet.language.sql_text import table_names as sqltext
+        from lakelet.spark.names import file_functions as filecalls
+
+        return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
+
+    def define(self, name: str, frame: DataFrame) -> None:
+        """Let a name of one part mean the rows of a data frame."""
+        view = _plain(f"view.{len(self._defined)}.{name.lower()}")
+        frame.createOrReplaceTempView(view)
+        self._defined[name.lower()] = view
 
     def of_files(self, call: CallRef) -> str:
         """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
@@ -292,7 +336,7 @@ class _Views:
 
         evaluate = filecalls.evaluated(self._spark.sql)
         if call.name == filecalls.EVENT_LOG:  # of whatever it is asked for: a storage has one log
-            return self._kept(self._view(EVENT_LOG, self._storage.events, "the event log"))
+            return self._kept(self._of_events(event_views.SOURCE))
         if call.name == "read_kafka":
             raise LakeletError("SQL_FAILED", "read_kafka is a source of pipelines", todo="Declare a streaming table that reads it.")
         if call.name == filecalls.STATE:
@@ -323,6 +367,8 @@ class _Views:
 
         if ref.parts[0] in self._files:
             return None
+        if len(ref.parts) == 1 and ref.parts[0].lower() in self._defined:
+            return self._defined[ref.parts[0].lower()]
         parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
         if not 1 <= len(parts) <= 3:
             raise _unknown(names_of([ref])[0], self._registry)
@@ -340,20 +386,29 @@ class _Views:
             return None
         if _open(self._storage.at(new_table_path(full))) is not None:  # written by a sink
             return self._view(full.key, self._storage.at(new_table_path(full)), str(full), ref.options)
-        if len(parts) == 1 and parts[0].lower() == EVENT_LOG:
-            return self._view(EVENT_LOG, self._storage.events, "the event log", ref.options)
+        of_events = event_views.relation_of(tuple(parts))
+        if of_events is not None:
+            return self._of_events(of_events, ref.options)
         raise _unknown(names_of([ref])[0], self._registry)
 
     def _published(self, key: str, view: PublishedView) -> str:
         """The query of a published view, in whose place names mean what they mean where it was declared."""
-        from lakelet.language.sql_text import table_names as sqltext
-        from lakelet.spark.names import file_functions as filecalls
-        from lakelet.spark.names.json_paths import on_text_too
-
-        inner = _Views(self._spark, self._storage.root, (*self._within, view))
-        text = sqltext.rewrite(self._spark, filecalls.replaced(self._spark, view.query, inner.of_files), inner)
-        on_text_too(text, self._spark.sql).createOrReplaceTempView(_plain(key))
+        _Views(self._spark, self._storage.root, (*self._within, view)).frame_of(view.query).createOrReplaceTempView(_plain(key))
         return _plain(key)
+
+    def _of_events(self, name: str, options: Mapping[str, str] | None = None) -> str:
+        """The event log, or a view of it, in whose query names mean the event log's own views whatever the storage holds."""
+        from lakelet.language.sql_text import table_names as sqltext
+
+        if name == event_views.SOURCE:
+            open_log(self._storage.events)
+            return self._view(EVENT_LOG, self._storage.events, "the event log", options)
+        if name not in self._made:
+            query = event_views.event_view(name).query
+            text = sqltext.rewrite(self._spark, query, lambda ref: self._of_events(ref.parts[0].lower()))
+            self._made[name] = _plain(f"{EVENT_LOG}.{name}")
+            self._spark.sql(text).createOrReplaceTempView(self._made[name])
+        return self._made[name]
 
     def _view(self, key: str, path: AnyPath, shown: str, options: Mapping[str, str] | None = None) -> str:
         if _open(path) is None:
@@ -383,7 +438,7 @@ def read_events(storage: AnyPath, *, update: str | None = None, every: bool = Fa
 
 
 def _events(storage: AnyPath, update: str | None, every: bool, event_type: str | None) -> list[dict[str, Any]]:
-    table = _open(Storage(storage).events)
+    table = open_log(Storage(storage).events)
     if table is None:
         return []
     conditions = [f"event_type = {_literal(event_type)}"] if event_type else []

@@ -6,7 +6,7 @@ The same functions decide when a plan is printed and again when a step's turn co
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from lakelet.language.model import Kind
@@ -22,11 +22,27 @@ class Strategy(Enum):
 
 
 @dataclass(frozen=True)
+class SourcePosition:
+    """What lies between a flow's checkpoint and one of its streaming sources.
+
+    `pending`: True there is something, False there is nothing, None is unknown. `text` says it in words. `files`, `bytes`: how much there
+    is, None where it was not looked at.
+    """
+
+    source: str
+    pending: bool | None
+    text: str
+    files: int | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True)
 class Decision:
-    """A strategy and the reason for it, a clause that reads well behind "because"."""
+    """A strategy and the reason for it, a clause that reads well behind "because". `sources`: of a streaming flow, what waits there."""
 
     strategy: Strategy
     reason: str
+    sources: tuple[SourcePosition, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -48,31 +64,21 @@ class Plan:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True)
-class SourcePosition:
-    """What lies between a flow's checkpoint and one of its streaming sources.
-
-    `pending`: True there is something, False there is nothing, None is unknown. `text` says it in words.
-    """
-
-    source: str
-    pending: bool | None
-    text: str
-
-
 def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfinished: bool) -> Decision:
     """Whether a streaming flow must run.
 
     `started`: the flow has a checkpoint. `unfinished`: its last micro-batch was planned but not completed.
     """
+    sources = tuple(positions)
     if unfinished:
-        return Decision(Strategy.STREAM, "its last micro-batch was not completed")
+        return Decision(Strategy.STREAM, "its last micro-batch was not completed", sources)
     if not started:
-        return Decision(Strategy.STREAM, "it has not run yet")
+        return Decision(Strategy.STREAM, "it has not run yet", sources)
     waiting = [p for p in positions if p.pending is not False]
     if waiting or not positions:
-        return Decision(Strategy.STREAM, "; ".join(p.text for p in waiting) or "its source cannot be looked at without running it")
-    return Decision(Strategy.SKIP, "; ".join(p.text for p in positions))
+        reason = "; ".join(p.text for p in waiting) or "its source cannot be looked at without running it"
+        return Decision(Strategy.STREAM, reason, sources)
+    return Decision(Strategy.SKIP, "; ".join(p.text for p in positions), sources)
 
 
 @dataclass(frozen=True)

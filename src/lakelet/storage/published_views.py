@@ -10,8 +10,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 
+from lakelet.base.names import TableName
 from lakelet.files.durable import write_atomically
 from lakelet.language.model import Flow
+from lakelet.storage.eventlog.views import EVENT_LOG, SOURCE
 from lakelet.storage.root import Storage
 
 _FILE = "views.json"
@@ -32,6 +34,11 @@ def published(flows: Iterable[Flow]) -> list[PublishedView]:
     """The views among the flows' datasets that are published; `lakelet.language.sql.declaring` says which."""
     told = (vars(flow.query).get("published") for flow in flows if hasattr(flow.query, "__dict__"))
     return [PublishedView(**view) for view in told if view is not None]
+
+
+def event_log_view(name: TableName) -> PublishedView:
+    """The event log under the name that the pipeline gives it (EL-17)."""
+    return PublishedView(str(name), f"SELECT * FROM {EVENT_LOG}.{SOURCE}", name.catalog, name.schema)
 
 
 def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) -> None:

@@ -19,6 +19,7 @@ from lakelet.update.continuous import Rounds
 from lakelet.update.executor import RetryAfter
 from lakelet.update.initial_events import emit_definitions
 from lakelet.update.opened import OpenedPipeline
+from lakelet.update.planning_events import backlog
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.retries import Retries
 from lakelet.update.tasks import FlowTask, bring_up_to_date, decide_flow
@@ -92,16 +93,20 @@ class FlowRunner:
             descriptions.refresh(run)
             if task.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
-            self._progress.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.")
+            self._progress.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
             if self._rounds is not None:
                 self._idle.add(task.key)
             return
         check_role(run)
-        self._progress.flow_is(task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING because {decision.reason}.")
+        self._progress.flow_is(
+            task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING because {decision.reason}.", more=backlog(decision.sources)
+        )
         descriptions.refresh(run)
         bring_up_to_date(run, task)
         descriptions.refresh(run)
-        self._progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED.")
+        self._progress.flow_is(
+            task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED.", more=backlog(decision.sources, processed=True)
+        )
 
     def _still_idle(self, task: FlowTask, run: FlowRun) -> bool:
         """Whether a flow that was reported idle is idle in this round too; then nothing is reported."""

@@ -12,10 +12,11 @@ from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
 from lakelet.base.version import VERSION
 from lakelet.flows.context import FlowRun
+from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Strategy
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 from lakelet.storage.ownership import claimed
-from lakelet.storage.published_views import published, save_views
+from lakelet.storage.published_views import event_log_view, published, save_views
 from lakelet.storage.root import LastUpdate
 from lakelet.update.inactive_tables import Activity, activity_notices, compare_activity, drop_inactive
 from lakelet.update.initial_events import emit_definitions, emit_left_by_resets
@@ -61,7 +62,8 @@ def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
     last = LastUpdate(opened.id, now, clean=False)
     storage.save(replace(mine, namespace=config.namespace, datasets=found.datasets, last_update=last))
     views = published(flow for flows in catalog.flows.values() for flow in flows)
-    save_views(storage, views, owner=owner.id)
+    named = [event_log_view(config.event_log)] if config.event_log is not None else []
+    save_views(storage, [*views, *named], owner=owner.id)
     drop_inactive(storage, storage.registry(), found.drop)
     return found
 
@@ -91,6 +93,12 @@ def _report_findings(opened: OpenedPipeline, repaired: Repaired, recovered: str 
 
 
 def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
+    graph, selection = opened.analysis.graph, opened.selection
+    everything = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
+
+    def named(keys: frozenset[str]) -> list[str]:
+        return sorted(str(graph.by_key[key].name) for key in keys)
+
     return {
         "cause": cause,
         "runtime_version": {"dbr_version": f"lakelet-{VERSION}"},
@@ -98,9 +106,9 @@ def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
         "schema": opened.config.namespace.schema,
         "storage": str(opened.storage.root),
         "configuration": shown_options(opened.config.parameters),
-        "refresh_selection": sorted(opened.selection.refresh),
-        "full_refresh_selection": sorted(opened.selection.reset),
-        "reset_checkpoint_selection": sorted(opened.selection.checkpoints),
+        "refresh_selection": [] if everything <= selection.refresh else named(selection.refresh),
+        "full_refresh_selection": named(selection.reset),
+        "reset_checkpoint_selection": sorted(selection.checkpoints),
         "development": opened.config.development is not False,
         "continuous": opened.config.continuous,
     }

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lakelet.base.errors import LakeletError
 from lakelet.flows.environment import Environment
-from lakelet.plan.decisions import Decision, Step
+from lakelet.language.model import Kind
+from lakelet.plan.decisions import Decision, Step, Strategy
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+from lakelet.update.planning_events import emit_technique
 from lakelet.update.tasks import FlowTask
 
 
@@ -32,10 +37,18 @@ class UpdateProgress:
         self._reporter.emit(EventType.UPDATE_PROGRESS, message, body, level=level, error=error)
 
     def flow_is(
-        self, task: FlowTask, state: FlowState, message: str, *, level: Level = Level.INFO, error: BaseException | None = None
+        self,
+        task: FlowTask,
+        state: FlowState,
+        message: str,
+        *,
+        level: Level = Level.INFO,
+        error: BaseException | None = None,
+        more: Mapping[str, Any] | None = None,
     ) -> None:
+        """`more`: what the event says beside the state."""
         self._flows[task.key] = state
-        body, dataset = {"status": state}, str(self._datasets[task.target].name)
+        body, dataset = {"status": state, **(more or {})}, str(self._datasets[task.target].name)
         self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.key, level=level, error=error)
 
     def flow_stopped(self, task: FlowTask) -> None:
@@ -56,4 +69,6 @@ class UpdateProgress:
     def decided(self, task: FlowTask, decision: Decision) -> None:
         inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
         target = str(self._datasets[task.target].name)
+        if task.kind is Kind.MATERIALIZED_VIEW and decision.strategy is not Strategy.EXCLUDED:
+            emit_technique(self._reporter, decision, dataset=target, flow=task.key)
         self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs)

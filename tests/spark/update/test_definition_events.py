@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
+from lakelet.base.names import TableName
+from lakelet.inspection import inspector
+
 PYTHON = """
     import dlt
     from pyspark.sql import functions as F
@@ -66,3 +71,55 @@ def test_definitions_name_their_source_and_columns_their_inputs(project):
         ("totals", "orders"),
     }
     assert {e.maturity for e in p.events if e.event_type == "column_lineage"} == {"EVOLVING"}
+
+
+def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(project):
+    p = project(PYTHON)
+    p.write(SQL, "sql/totals.sql")
+    p.arrive("a.json", {"id": 1, "price": 2.5, "pieces": 2, "n": 1})
+    p.run()
+
+    def of(kind, flow):
+        return [e for e in p.events if e.event_type == kind and e.origin.flow_name == f"main.default.{flow}"]
+
+    states = [(str(e.body["status"]), e.body.get("metrics", {}).get("backlog_files")) for e in of("flow_progress", "orders")]
+    assert states == [("QUEUED", None), ("STARTING", None), ("RUNNING", 1), ("RUNNING", None), ("COMPLETED", 0)]
+    (progress,) = of("stream_progress", "orders")
+    report = json.loads(progress.body["progress_json"])
+    assert (progress.level, progress.origin.batch_id, report["batchId"]) == ("METRICS", 0, 0)
+    assert "numInputRows" not in report
+    assert "durationMs" in report
+    (technique,) = of("planning_information", "totals")
+    assert [t["maintenance_type"] for t in technique.body["technique_information"] if t["is_chosen"]] == [
+        "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"
+    ]
+    (created,) = [e.body for e in p.events if e.event_type == "create_update"]
+    assert (created["refresh_selection"], created["full_refresh_selection"]) == ([], [])
+
+    p.run(select=("Totals",))
+    (created,) = [e.body for e in p.events if e.event_type == "create_update"]
+    assert created["refresh_selection"] == ["main.default.totals"]
+    (technique,) = of("planning_information", "totals")
+    assert technique.message == (
+        "Flow 'main.default.totals' has been planned to be executed as NO_OP because its query and its inputs are unchanged."
+    )
+    assert [str(e.body["status"]) for e in of("flow_progress", "clean")] == ["EXCLUDED"]
+    assert not [e for e in p.events if e.event_type in ("stream_progress", "operation_progress")]
+
+    p.run()
+    assert [(str(e.body["status"]), e.body.get("metrics", {}).get("backlog_files")) for e in of("flow_progress", "orders")][-1] == (
+        "IDLE",
+        0,
+    )
+
+
+def test_the_event_log_has_the_name_that_the_pipeline_gives_it(project):
+    p = project(PYTHON)
+    p.event_log = TableName("ops", "logs", "orders_events")
+    p.arrive("a.json", {"id": 1, "price": 2.5, "pieces": 2, "n": 1})
+    p.run()
+    rows = inspector.run_sql(
+        p.storage.root, "SELECT count(*) AS n FROM ops.logs.orders_events WHERE event_type = 'create_update'", spark=p.spark
+    )
+    assert list(rows.rows) == [{"n": 1}]
+    assert "orders_events" not in {table.name for table in inspector.list_tables(p.storage.root)}

@@ -191,6 +191,27 @@ def test_a_file_of_an_old_name_that_names_no_bundle_is_another_tools(project):
     assert project.error().code == "CONFIG_INVALID"
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("{name: events}", "c.s.events"),
+        ("{catalog: ops, schema: logs, name: '${bundle.name}_events'}", "ops.logs.b_events"),
+    ],
+)
+def test_the_event_log_has_a_name_of_its_own(project, written, name):
+    pipeline = f"{{catalog: c, schema: s, event_log: {written}, libraries: [{{file: {{path: a.py}}}}]}}"
+    project.write("a.py").write("databricks.yml", f"bundle: {{name: b}}\nresources: {{pipelines: {{p: {pipeline}}}}}\n")
+    assert str(project.load().event_log) == name
+
+
+@pytest.mark.parametrize(("written", "part"), [("{catalog: c}", "has no name"), ("{name: e, shema: s}", "no key 'shema'")])
+def test_a_wrong_name_of_the_event_log_is_refused(project, written, part):
+    pipeline = f"{{event_log: {written}, libraries: [{{file: {{path: a.py}}}}]}}"
+    project.write("a.py").write("databricks.yml", f"bundle: {{name: b}}\nresources: {{pipelines: {{p: {pipeline}}}}}\n")
+    assert project.error().code == "CONFIG_INVALID"
+    assert part in str(project.error())
+
+
 def test_anchors_and_merge_keys(project):
     project.write("a.py").write(
         "databricks.yml",

@@ -21,9 +21,10 @@ STORED = {
     HookState: "FAILED STOPPED DISABLED",
     OperationState: "COMPLETED",
     FlowType: "APPEND UPDATE COMPLETE MATERIALIZED_VIEW CHANGE SNAPSHOT_CHANGE",
-    Level: "INFO WARN ERROR",
+    Level: "INFO WARN ERROR METRICS",
     EventType: "user_action create_update runtime_details update_progress dataset_definition sink_definition flow_definition "
-    "flow_progress operation_progress hook_progress notice schema_change source_records late_records clean_source column_lineage",
+    "flow_progress operation_progress stream_progress planning_information hook_progress notice schema_change source_records "
+    "late_records clean_source column_lineage table_check",
 }
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakelet.base.errors import LakeletError
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import any_path, names_in
 from lakelet.files.remote import delta_options
@@ -176,3 +179,67 @@ def test_tables_and_events_are_read_below_folders_of_any_name(tmp_path, name):
     (table,) = list_tables(storage.root)
     assert (table.rows, table.version) == (2, 0)
     assert sorted(row["p"] for row in read_rows(storage.root, "t").rows) == ["a", "b%20["]
+
+
+def idle_update(number: int) -> list[Event]:
+    """The events of an update of ten datasets that finds nothing to do."""
+    update = str(uuid.UUID(int=number))
+    origin = Origin("p", "shop", update, "main.shop.orders", "main.shop.orders")
+    body = {"status": "IDLE", "schema_json": "x" * 400}
+    return [Event("flow_progress", "idle", origin, {"flow_progress": body}, sequence=n) for n in range(20)]
+
+
+@pytest.mark.long
+def test_the_500th_idle_update_costs_what_the_5th_does(events):
+    """Appending and compacting; a look at one update reads few files however many updates there were."""
+    spent, live, looks = [], [], []
+    for number in range(500):
+        begun = time.perf_counter()
+        writer = EventWriter(events, interval=60)
+        writer.start()
+        for one in idle_update(number):
+            writer.emit(one)
+        writer.close()
+        spent.append(time.perf_counter() - begun)
+        if number in (*range(5, 15), *range(490, 500)):
+            assert logged(events, str(uuid.UUID(int=number))).sequence == 20
+            looks.append(time.perf_counter() - begun - spent[-1])
+            live.append(len(open_table(events).file_uris()))
+    early, late = statistics.median(spent[1:49]), statistics.median(spent[-49:])
+    first, last = statistics.median(looks[:10]), statistics.median(looks[10:])
+    print(f"written in {early * 1000:.1f} and {late * 1000:.1f} ms, looked up in {first * 1000:.1f} and {last * 1000:.1f} ms")
+    assert max(live) <= log_table.SMALL_FILES
+    assert late < 3 * early
+    assert last < 5 * first
+
+
+@pytest.mark.long
+def test_commits_before_a_checkpoint_are_removed_after_a_week(events):
+    for number in range(2 * log_table.SMALL_FILES):
+        append(events, [event(number)])
+        log_table.compact(events)
+        for commit in (events / "_delta_log").glob("*.json"):
+            os.utime(commit, (1_700_000_000, 1_700_000_000))
+    assert len(list((events / "_delta_log").glob("*.json"))) <= log_table.SMALL_FILES + 5
+    assert numbers(events) == list(range(2 * log_table.SMALL_FILES))
+
+
+def test_a_file_in_the_place_of_the_log_is_an_error_with_a_code(events):
+    events.parent.mkdir(parents=True)
+    events.write_text("no table")
+    with pytest.raises(LakeletError, match="event log") as error:
+        read_events(events.parent.parent)
+    assert error.value.code == "EVENT_LOG_FAILED"
+
+
+def test_a_state_that_only_a_newer_lakelet_knows_is_kept_as_text(events):
+    origin = Origin("p", "shop", UPDATE, "main.shop.orders", "main.shop.orders")
+    flow = Event("flow_progress", "", origin, {"flow_progress": {"status": "HIBERNATING"}}, sequence=1)
+    append(events, [flow, Event("update_progress", "", origin, {"update_progress": {"state": "MELTING"}}, sequence=2)])
+    found = outcomes(events, UPDATE)
+    assert (found.ended, found.excluded, found.not_done) == (False, frozenset(), {"main.shop.orders"})
+    assert found.statuses == {"main.shop.orders": {"main.shop.orders": "HIBERNATING"}}
+    assert logged(events, UPDATE).ended is False
+    assert [e["details"]["update_progress"]["state"] for e in read_events(events.parent.parent, event_type="update_progress")] == [
+        "MELTING"
+    ]

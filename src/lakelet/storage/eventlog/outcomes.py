@@ -12,12 +12,17 @@ from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.failures import coded
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 
+_DONE = (*(state for state in FlowState if state.is_done), FlowState.EXCLUDED)
+
 
 @dataclass(frozen=True)
 class Outcomes:
-    """The last status of each flow of an update, by dataset (key) and flow. `ended`: the update's own end was reported."""
+    """The last status of each flow of an update, by dataset (key) and flow. `ended`: the update's own end was reported.
 
-    statuses: Mapping[str, Mapping[str, FlowState]] = field(default_factory=dict)
+    A status is a `FlowState`, or the text of one that only a newer Lakelet knows, which counts as not done.
+    """
+
+    statuses: Mapping[str, Mapping[str, FlowState | str]] = field(default_factory=dict)
     ended: bool = True
 
     @property
@@ -28,7 +33,7 @@ class Outcomes:
     @property
     def not_done(self) -> frozenset[str]:
         """Datasets with a flow that failed, was skipped or stopped, or did not get to its end."""
-        return frozenset(k for k, f in self.statuses.items() if not all(s.is_done or s is FlowState.EXCLUDED for s in f.values()))
+        return frozenset(k for k, f in self.statuses.items() if not all(s in _DONE for s in f.values()))
 
 
 def outcomes(path: AnyPath, update_id: str) -> Outcomes:
@@ -49,12 +54,12 @@ def outcomes(path: AnyPath, update_id: str) -> Outcomes:
         ORDER BY sequence['data_plane_id']['seq_no']"""
     with coded(path):
         rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", table).execute(sql)).read_all().to_pylist()
-    statuses: dict[str, dict[str, FlowState]] = {}
+    statuses: dict[str, dict[str, FlowState | str]] = {}
     ended = False
     for row in rows:
         body = json.loads(row["details"])[row["event_type"]]
         if row["event_type"] == EventType.FLOW_PROGRESS:
-            statuses.setdefault(row["dataset"].lower(), {})[row["flow"]] = FlowState(body["status"])
+            statuses.setdefault(row["dataset"].lower(), {})[row["flow"]] = FlowState.read(body["status"])
         else:
-            ended = UpdateState(body["state"]).has_ended
+            ended = body["state"] in UpdateState.ends()
     return Outcomes(statuses, ended)

@@ -21,7 +21,12 @@ class UpdateState(TextEnum):
 
     @property
     def has_ended(self) -> bool:
-        return self in (UpdateState.COMPLETED, UpdateState.FAILED, UpdateState.CANCELED)
+        return self in UpdateState.ends()
+
+    @classmethod
+    def ends(cls) -> tuple[UpdateState, ...]:
+        """The states that an update ends in."""
+        return (cls.COMPLETED, cls.FAILED, cls.CANCELED)
 
 
 class FlowState(TextEnum):
@@ -89,6 +94,8 @@ class EventType(TextEnum):
     FLOW_DEFINITION = "flow_definition"
     FLOW_PROGRESS = "flow_progress"
     OPERATION_PROGRESS = "operation_progress"
+    STREAM_PROGRESS = "stream_progress"
+    PLANNING_INFORMATION = "planning_information"
     HOOK_PROGRESS = "hook_progress"
     NOTICE = "notice"
     SCHEMA_CHANGE = "schema_change"
@@ -96,6 +103,7 @@ class EventType(TextEnum):
     LATE_RECORDS = "late_records"
     CLEAN_SOURCE = "clean_source"
     COLUMN_LINEAGE = "column_lineage"
+    TABLE_CHECK = "table_check"
 
     @property
     def is_of_lakelet(self) -> bool:
@@ -106,17 +114,18 @@ class EventType(TextEnum):
 _OURS = frozenset(
     (
         *(EventType.NOTICE, EventType.SCHEMA_CHANGE, EventType.SOURCE_RECORDS, EventType.LATE_RECORDS, EventType.CLEAN_SOURCE),
-        *(EventType.COLUMN_LINEAGE,),
+        *(EventType.COLUMN_LINEAGE, EventType.TABLE_CHECK),
     )
 )
 
 
 class Level(TextEnum):
-    """How much an event matters."""
+    """How much an event matters. METRICS: measurements of every micro-batch, of which there are many."""
 
     INFO = "INFO"
     WARN = "WARN"
     ERROR = "ERROR"
+    METRICS = "METRICS"
 
 
 class Maturity(TextEnum):

@@ -64,8 +64,9 @@ def newest(path: Path) -> int:
 def compact(path: Path) -> bool:
     """Put many small files into one, and a checkpoint beside the commits; returns whether there was a reason to.
 
-    Readers go on with the files they have, which are removed a week later. Dying on the way leaves the table as it was. Only for the
-    process that holds the lease: it is the only one that appends.
+    Readers go on with the files they have, which are removed a week later, as are commits before the checkpoint (a month later in a log
+    of an older Lakelet). Dying on the way leaves the table as it was. Only for the process that holds the lease: it is the only one that
+    appends.
     """
     import pyarrow.parquet as pq
 
@@ -86,7 +87,9 @@ def compact(path: Path) -> bool:
             (path / added["path"]).unlink(missing_ok=True)
             return False
         reached("events.compaction_committed")
-        open_table(path).create_checkpoint()
+        whole = open_table(path)
+        whole.create_checkpoint()
+        whole.cleanup_metadata()
         _remove_old(path, {added["path"], *(file["path"] for file in files)})
     return True
 
@@ -129,7 +132,7 @@ def _made(schema: pa.Schema) -> Sequence[Mapping[str, Any]]:
         "format": {"provider": "parquet", "options": {}},
         "schemaString": Schema.from_arrow(schema).to_json(),
         "partitionColumns": [],
-        "configuration": {},
+        "configuration": {"delta.logRetentionDuration": f"interval {KEPT_SECONDS // 86400} days"},
         "createdTime": int(time.time() * 1000),
     }
     return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": described}]

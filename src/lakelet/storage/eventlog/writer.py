@@ -203,8 +203,8 @@ def logged(path: AnyPath, update_id: str) -> Logged:
         FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
     with coded(path):
         rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
-    states = {UpdateState(json.loads(row["state"])[progress]["state"]) for row in rows if row["state"]}
-    ended = any(state.has_ended for state in states)
+    states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
+    ended = any(state in UpdateState.ends() for state in states)
     return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended)
 
 

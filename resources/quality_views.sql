@@ -1,0 +1,424 @@
+-- Views of a pipeline's event log: the same names and columns as in `lakelet sql`.
+-- Run it once in the schema that is to hold them (USE CATALOG …; USE SCHEMA …), by a principal that may read the event log.
+-- The one name to change is main.comms.bronze_router_logs: any table of the pipeline. A pipeline that publishes its event log
+-- (event_log: in its YAML) has a table to select from instead of event_log(TABLE(…)).
+-- Written by scripts/databricks_quality.py; changes belong into src/lakelet/storage/eventlog/views/.
+
+CREATE OR REPLACE VIEW event_log_raw
+COMMENT 'The event log.'
+AS SELECT * FROM event_log(TABLE(main.comms.bronze_router_logs));
+
+CREATE OR REPLACE VIEW latest_update
+COMMENT 'The update that was created last, as the public documentation''s queries call it.'
+AS
+SELECT origin.update_id AS id
+FROM event_log_raw
+WHERE event_type = 'create_update'
+ORDER BY timestamp DESC
+LIMIT 1;
+
+CREATE OR REPLACE VIEW flow_metrics
+COMMENT 'One row per flow and update: how it ended, when, and what it wrote. Counts are sums over the update''s events; backlog is what was reported last.'
+AS
+WITH progress AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    coalesce(origin.dataset_name, origin.sink_name) AS dataset,
+    timestamp AS at,
+    struct(timestamp, sequence.data_plane_id.seq_no) AS place,
+    get(error.exceptions, 0) AS problem,
+    from_json(
+      get_json_object(details, '$.flow_progress'),
+      'status STRING,
+       metrics STRUCT<num_output_rows: BIGINT, num_upserted_rows: BIGINT, num_deleted_rows: BIGINT,
+                      backlog_files: BIGINT, backlog_bytes: BIGINT, backlog_records: BIGINT>,
+       data_quality STRUCT<dropped_records: BIGINT>'
+    ) AS found
+  FROM event_log_raw
+  WHERE event_type = 'flow_progress' AND origin.flow_name IS NOT NULL
+    AND origin.flow_name <> 'pipelines.flowTimeMetrics.missingFlowName'
+),
+definitions AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    max(coalesce(
+      get_json_object(details, '$.flow_definition.output_dataset'),
+      get_json_object(details, '$.flow_definition.output_sink')
+    )) AS dataset,
+    max(get_json_object(details, '$.flow_definition.flow_type')) AS flow_type
+  FROM event_log_raw
+  WHERE event_type = 'flow_definition'
+  GROUP BY origin.update_id, origin.flow_name
+),
+flows AS (
+  SELECT
+    update_id,
+    flow_name,
+    max(dataset) AS dataset,
+    max_by(found.status, place) AS status,
+    min(at) FILTER (WHERE found.status IN ('STARTING', 'PLANNING', 'RUNNING')) AS started_at,
+    max(at) FILTER (WHERE found.status NOT IN ('QUEUED', 'EXCLUDED')) AS last_at,
+    sum(found.metrics.num_output_rows) AS output_rows,
+    sum(found.metrics.num_upserted_rows) AS upserted_rows,
+    sum(found.metrics.num_deleted_rows) AS deleted_rows,
+    sum(found.data_quality.dropped_records) AS dropped_records,
+    max_by(found.metrics.backlog_files, place) FILTER (WHERE found.metrics.backlog_files IS NOT NULL) AS backlog_files,
+    max_by(found.metrics.backlog_bytes, place) FILTER (WHERE found.metrics.backlog_bytes IS NOT NULL) AS backlog_bytes,
+    max_by(found.metrics.backlog_records, place) FILTER (WHERE found.metrics.backlog_records IS NOT NULL) AS backlog_records,
+    max_by(problem.class_name, place) FILTER (WHERE found.status = 'FAILED') AS error_class,
+    max_by(problem.message, place) FILTER (WHERE found.status = 'FAILED') AS error_message
+  FROM progress
+  GROUP BY update_id, flow_name
+),
+ended AS (
+  SELECT *, CASE WHEN status IN ('COMPLETED', 'IDLE', 'FAILED', 'SKIPPED', 'STOPPED') THEN last_at END AS ended_at
+  FROM flows
+)
+SELECT
+  f.update_id,
+  f.flow_name,
+  coalesce(d.dataset, f.dataset) AS dataset,
+  d.flow_type,
+  f.status,
+  f.started_at,
+  f.ended_at,
+  (unix_micros(f.ended_at) - unix_micros(f.started_at)) / 1000000 AS duration_s,
+  f.output_rows,
+  f.upserted_rows,
+  f.deleted_rows,
+  f.dropped_records,
+  f.backlog_files,
+  f.backlog_bytes,
+  f.backlog_records,
+  CASE WHEN f.status = 'FAILED' THEN f.error_class END AS error_class,
+  CASE WHEN f.status = 'FAILED' THEN f.error_message END AS error_message
+FROM ended f
+LEFT JOIN definitions d ON d.update_id = f.update_id AND d.flow_name = f.flow_name;
+
+CREATE OR REPLACE VIEW updates
+COMMENT 'One row per update: what was asked, how it ended, and what it wrote in all.'
+AS
+WITH created AS (
+  SELECT
+    origin.update_id AS update_id,
+    max(origin.pipeline_id) AS pipeline_id,
+    max(origin.pipeline_name) AS pipeline_name,
+    min(timestamp) AS started_at,
+    max(get_json_object(details, '$.create_update.cause')) AS cause,
+    max(from_json(get_json_object(details, '$.create_update.refresh_selection'), 'ARRAY<STRING>')) AS selection,
+    max(from_json(get_json_object(details, '$.create_update.full_refresh_selection'), 'ARRAY<STRING>')) AS full_refresh
+  FROM event_log_raw
+  WHERE event_type = 'create_update'
+  GROUP BY origin.update_id
+),
+progress AS (
+  SELECT
+    origin.update_id AS update_id,
+    timestamp AS at,
+    struct(timestamp, sequence.data_plane_id.seq_no) AS place,
+    get(error.exceptions, 0).message AS problem,
+    get_json_object(details, '$.update_progress.state') AS state
+  FROM event_log_raw
+  WHERE event_type = 'update_progress'
+),
+ended AS (
+  SELECT
+    update_id,
+    max_by(state, place) AS state,
+    max(at) FILTER (WHERE state IN ('COMPLETED', 'FAILED', 'CANCELED')) AS ended_at,
+    max_by(problem, place) AS problem
+  FROM progress
+  GROUP BY update_id
+),
+flows AS (
+  SELECT
+    update_id,
+    sum(coalesce(output_rows, 0) + coalesce(upserted_rows, 0)) AS rows_written,
+    sum(coalesce(dropped_records, 0)) AS dropped_records,
+    count_if(status = 'FAILED') AS failed_flows,
+    min_by(error_message, ended_at) AS problem
+  FROM flow_metrics
+  GROUP BY update_id
+)
+SELECT
+  c.update_id,
+  c.pipeline_id,
+  c.pipeline_name,
+  e.state,
+  c.cause,
+  c.started_at,
+  e.ended_at,
+  (unix_micros(e.ended_at) - unix_micros(c.started_at)) / 1000000 AS duration_s,
+  nullif(array_join(c.selection, ', '), '') AS selection,
+  nullif(array_join(c.full_refresh, ', '), '') AS full_refresh,
+  coalesce(f.rows_written, 0) AS rows_written,
+  coalesce(f.dropped_records, 0) AS dropped_records,
+  coalesce(f.failed_flows, 0) AS failed_flows,
+  coalesce(e.problem, f.problem) AS error
+FROM created c
+LEFT JOIN ended e ON e.update_id = c.update_id
+LEFT JOIN flows f ON f.update_id = c.update_id;
+
+CREATE OR REPLACE VIEW expectation_metrics
+COMMENT 'One row per rule, flow and update. Rules of a view are counted in each flow that reads it, under the name of the view.'
+AS
+WITH events AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    timestamp AS at,
+    explode(from_json(
+      get_json_object(details, '$.flow_progress.data_quality.expectations'),
+      'ARRAY<STRUCT<name: STRING, dataset: STRING, passed_records: BIGINT, failed_records: BIGINT>>'
+    )) AS rule
+  FROM event_log_raw
+  WHERE event_type = 'flow_progress'
+),
+measured AS (
+  SELECT
+    update_id,
+    flow_name,
+    rule.dataset AS dataset,
+    rule.name AS expectation,
+    max(at) AS updated_at,
+    sum(coalesce(rule.passed_records, 0)) AS passed_records,
+    sum(coalesce(rule.failed_records, 0)) AS failed_records
+  FROM events
+  GROUP BY update_id, flow_name, rule.dataset, rule.name
+),
+declared AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.dataset_name AS dataset,
+    explode(from_json(
+      get_json_object(details, '$.dataset_definition.expectations'),
+      'ARRAY<STRUCT<name: STRING, `constraint`: STRING, action: STRING>>'
+    )) AS rule
+  FROM event_log_raw
+  WHERE event_type = 'dataset_definition'
+),
+rules AS (
+  SELECT update_id, dataset, rule.name AS expectation, max(rule.`constraint`) AS `constraint`, max(rule.action) AS action
+  FROM declared
+  GROUP BY update_id, dataset, rule.name
+)
+SELECT
+  m.update_id,
+  m.updated_at,
+  m.flow_name,
+  m.dataset,
+  m.expectation,
+  r.`constraint`,
+  r.action,
+  m.passed_records,
+  m.failed_records,
+  m.passed_records / nullif(m.passed_records + m.failed_records, 0) AS pass_rate
+FROM measured m
+LEFT JOIN rules r ON r.update_id = m.update_id AND r.dataset = m.dataset AND r.expectation = m.expectation;
+
+CREATE OR REPLACE VIEW dataset_health
+COMMENT 'One row per dataset: its latest update in which it took part, and when it was last complete and last got rows.'
+AS
+WITH sinks AS (
+  SELECT DISTINCT origin.sink_name AS name
+  FROM event_log_raw
+  WHERE event_type = 'sink_definition' AND origin.sink_name IS NOT NULL
+),
+types AS (
+  SELECT
+    origin.dataset_name AS dataset,
+    max_by(get_json_object(details, '$.dataset_definition.dataset_type'), timestamp) AS dataset_type
+  FROM event_log_raw
+  WHERE event_type = 'dataset_definition'
+  GROUP BY origin.dataset_name
+),
+written AS (
+  SELECT
+    coalesce(origin.dataset_name, origin.sink_name) AS dataset,
+    max(timestamp) AS last_rows_at
+  FROM event_log_raw
+  WHERE event_type = 'flow_progress'
+    AND (coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_output_rows') AS BIGINT), 0) > 0
+      OR coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_upserted_rows') AS BIGINT), 0) > 0
+      OR coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_deleted_rows') AS BIGINT), 0) > 0)
+  GROUP BY coalesce(origin.dataset_name, origin.sink_name)
+),
+held AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.dataset_name AS dataset,
+    sum(CAST(get_json_object(details, '$.flow_progress.data_quality.quarantined_records') AS BIGINT)) AS quarantined_records
+  FROM event_log_raw
+  WHERE event_type = 'flow_progress'
+  GROUP BY origin.update_id, origin.dataset_name
+),
+judged AS (
+  SELECT update_id, dataset, sum(passed_records) AS passed_records, sum(failed_records) AS failed_records
+  FROM expectation_metrics
+  GROUP BY update_id, dataset
+),
+refreshed AS (
+  SELECT
+    m.update_id,
+    m.dataset,
+    max(u.started_at) AS update_started_at,
+    CASE
+      WHEN count_if(m.status = 'FAILED') > 0 THEN 'FAILED'
+      WHEN count_if(m.status = 'SKIPPED') > 0 THEN 'SKIPPED'
+      WHEN count_if(m.status = 'STOPPED') > 0 THEN 'STOPPED'
+      WHEN count_if(m.status IN ('STARTING', 'PLANNING', 'RUNNING')) > 0 THEN 'RUNNING'
+      WHEN count_if(m.status = 'QUEUED') > 0 THEN 'QUEUED'
+      WHEN count_if(m.status = 'COMPLETED') > 0 THEN 'COMPLETED'
+      ELSE max(m.status)
+    END AS status,
+    max(m.ended_at) AS ended_at,
+    sum(coalesce(m.output_rows, 0) + coalesce(m.upserted_rows, 0)) AS output_rows,
+    sum(m.dropped_records) AS dropped_records,
+    min_by(m.error_message, m.ended_at) FILTER (WHERE m.status = 'FAILED') AS error
+  FROM flow_metrics m
+  JOIN updates u ON u.update_id = m.update_id
+  LEFT ANTI JOIN sinks s ON s.name = m.dataset
+  WHERE m.status <> 'EXCLUDED' AND m.dataset IS NOT NULL
+  GROUP BY m.update_id, m.dataset
+),
+numbered AS (
+  SELECT
+    *,
+    row_number() OVER (PARTITION BY dataset ORDER BY update_started_at DESC, update_id) AS age,
+    max(CASE WHEN status IN ('COMPLETED', 'IDLE') THEN ended_at END) OVER (PARTITION BY dataset) AS last_completed_at
+  FROM refreshed
+)
+SELECT
+  n.dataset,
+  t.dataset_type,
+  n.update_id AS last_update_id,
+  n.status AS last_status,
+  n.last_completed_at,
+  w.last_rows_at,
+  n.output_rows,
+  n.dropped_records,
+  j.failed_records,
+  j.passed_records / nullif(j.passed_records + j.failed_records, 0) AS pass_rate,
+  h.quarantined_records,
+  n.error
+FROM numbered n
+LEFT JOIN types t ON t.dataset = n.dataset
+LEFT JOIN written w ON w.dataset = n.dataset
+LEFT JOIN judged j ON j.update_id = n.update_id AND j.dataset = n.dataset
+LEFT JOIN held h ON h.update_id = n.update_id AND h.dataset = n.dataset
+WHERE n.age = 1;
+
+CREATE OR REPLACE VIEW lineage
+COMMENT 'One row per update, flow and table that it reads, and one per pair of columns; a row about whole tables has no columns.'
+AS
+WITH tables AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    coalesce(
+      get_json_object(details, '$.flow_definition.output_dataset'),
+      get_json_object(details, '$.flow_definition.output_sink')
+    ) AS output_dataset,
+    explode(from_json(get_json_object(details, '$.flow_definition.input_datasets'), 'ARRAY<STRING>')) AS input_dataset
+  FROM event_log_raw
+  WHERE event_type = 'flow_definition'
+),
+traced AS (
+  SELECT
+    origin.update_id AS update_id,
+    origin.flow_name AS flow_name,
+    get_json_object(details, '$.column_lineage.output_dataset') AS output_dataset,
+    explode(from_json(
+      get_json_object(details, '$.column_lineage.columns'),
+      'ARRAY<STRUCT<name: STRING, inputs: ARRAY<STRUCT<dataset: STRING, `column`: STRING>>>>'
+    )) AS made
+  FROM event_log_raw
+  WHERE event_type = 'column_lineage'
+),
+pairs AS (
+  SELECT update_id, flow_name, output_dataset, made.name AS output_column, explode(made.inputs) AS input
+  FROM traced
+)
+SELECT update_id, flow_name, output_dataset, CAST(NULL AS STRING) AS output_column, input_dataset, CAST(NULL AS STRING) AS input_column
+FROM tables
+UNION ALL
+SELECT update_id, flow_name, output_dataset, output_column, input.dataset AS input_dataset, input.`column` AS input_column
+FROM pairs;
+
+CREATE OR REPLACE VIEW schema_changes
+COMMENT 'One row per column that files brought or made wider. Only Lakelet reports these events: on Databricks the view is empty.'
+AS
+WITH changes AS (
+  SELECT
+    origin.update_id AS update_id,
+    timestamp AS changed_at,
+    origin.dataset_name AS dataset,
+    from_json(
+      get_json_object(details, '$.schema_change'),
+      'flow_name STRING, source STRING, first_file STRING,
+       added ARRAY<STRUCT<name: STRING, `type`: STRING>>, widened ARRAY<STRUCT<name: STRING, `to`: STRING>>'
+    ) AS found
+  FROM event_log_raw
+  WHERE event_type = 'schema_change'
+),
+added AS (
+  SELECT update_id, changed_at, dataset, found, explode(found.added) AS changed
+  FROM changes
+),
+widened AS (
+  SELECT update_id, changed_at, dataset, found, explode(found.widened) AS changed
+  FROM changes
+)
+SELECT
+  update_id,
+  changed_at,
+  dataset,
+  found.flow_name AS flow_name,
+  found.source AS source,
+  'added' AS change,
+  changed.name AS column_name,
+  changed.`type` AS data_type,
+  found.first_file AS file
+FROM added
+UNION ALL
+SELECT
+  update_id,
+  changed_at,
+  dataset,
+  found.flow_name AS flow_name,
+  found.source AS source,
+  'widened' AS change,
+  changed.name AS column_name,
+  changed.`to` AS data_type,
+  found.first_file AS file
+FROM widened;
+
+CREATE OR REPLACE VIEW table_checks
+COMMENT 'One row per check of a whole table. Only Lakelet reports these events: on Databricks the view is empty.'
+AS
+WITH checks AS (
+  SELECT
+    origin.update_id AS update_id,
+    timestamp AS checked_at,
+    from_json(
+      get_json_object(details, '$.table_check'),
+      'dataset STRING, table_version BIGINT, name STRING, severity STRING, success BOOLEAN,
+       observed STRING, expected STRING, message STRING'
+    ) AS found
+  FROM event_log_raw
+  WHERE event_type = 'table_check'
+)
+SELECT
+  update_id,
+  checked_at,
+  found.dataset AS dataset,
+  found.table_version AS table_version,
+  found.name AS check_name,
+  found.severity AS severity,
+  found.success AS success,
+  found.observed AS observed,
+  found.expected AS expected,
+  found.message AS message
+FROM checks;

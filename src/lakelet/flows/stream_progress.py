@@ -1,0 +1,49 @@
+"""What Spark reports of the micro-batches of a streaming query, as `stream_progress` events (EL-15)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from lakelet.flows.context import FlowRun
+from lakelet.flows.metrics import event_id
+from lakelet.storage.eventlog.states import EventType, Level
+
+_VOLATILE = ("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
+_OF_LAKELET = "lakelet_"
+"""What the names of observations of ours begin with; their counts are in `flow_progress`."""
+
+
+def emit_stream_progress(run: FlowRun, query: Any) -> None:
+    """Report each micro-batch with rows that the query completed."""
+    with suppress(Py4JError):  # Spark is gone: the batches are committed all the same
+        for progress in [json.loads(str(one.json())) for one in query._jsq.recentProgress()]:
+            if progress.get("numInputRows"):
+                _emit(run, progress)
+
+
+def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:
+    batch = int(progress["batchId"])
+    run.environment.reporter.emit(
+        EventType.STREAM_PROGRESS,
+        f"Flow '{run.name}' has processed micro-batch {batch}.",
+        {"progress_json": json.dumps(told(progress), separators=(",", ":"))},
+        dataset=str(run.dataset.name),
+        flow=run.name,
+        level=Level.METRICS,
+        id=event_id(run.environment.reporter.update_id, progress["id"], EventType.STREAM_PROGRESS, batch),
+        batch_id=batch,
+    )
+
+
+def told(progress: Mapping[str, Any]) -> dict[str, Any]:
+    """Spark's report without the fields that Databricks leaves out, also of each source, and without observations of Lakelet's own."""
+    kept = {key: value for key, value in progress.items() if key not in _VOLATILE}
+    kept["sources"] = [{k: v for k, v in source.items() if k not in _VOLATILE} for source in progress.get("sources", ())]
+    observed = progress.get("observedMetrics") or {}
+    others = {name: values for name, values in observed.items() if not name.startswith(_OF_LAKELET)}
+    return {**{k: v for k, v in kept.items() if k != "observedMetrics"}, **({"observedMetrics": others} if others else {})}

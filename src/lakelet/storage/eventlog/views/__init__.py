@@ -1,0 +1,63 @@
+"""Flat views of the event log, as SQL that Spark and Databricks both run (EL-13). No Spark.
+
+The text of each view is the file of its name beside this one. It reads `event_log_raw`, the event log itself, and other views.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+EVENT_LOG = "event_log"
+"""The event log in `lakelet sql`; also the schema in which the views are found where a table has the name of one."""
+SOURCE = "event_log_raw"
+"""The event log in the texts of the views, as in the queries of the public documentation."""
+NAMES = (
+    "latest_update",
+    "flow_metrics",
+    "updates",
+    "expectation_metrics",
+    "dataset_health",
+    "lineage",
+    "schema_changes",
+    "table_checks",
+)
+"""The views; each reads only those before it."""
+
+
+@dataclass(frozen=True)
+class EventView:
+    """`description`: one or more sentences; `query`: its SQL, without a comment."""
+
+    name: str
+    description: str
+    query: str
+
+
+@cache
+def event_view(name: str) -> EventView:
+    """The view of one of NAMES."""
+    text = resources.files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+    head, _, query = text.partition("\n")
+    return EventView(name, head.removeprefix("-- "), query.strip())
+
+
+def relation_of(parts: tuple[str, ...]) -> str | None:
+    """What the parts of a name mean of the event log: SOURCE, one of NAMES, or None. `event_log.<view>` is the view, too."""
+    words = tuple(part.lower() for part in parts)
+    if len(words) == 2 and words[0] == EVENT_LOG:
+        words = words[1:]
+    if words in ((EVENT_LOG,), (SOURCE,)):
+        return SOURCE
+    return words[0] if len(words) == 1 and words[0] in NAMES else None
+
+
+def databricks_script(table: str) -> str:
+    """SQL that creates the views on Databricks, in the current schema. `table`: a table of the pipeline whose event log they show."""
+    statements = [f"CREATE OR REPLACE VIEW {SOURCE}\nCOMMENT 'The event log.'\nAS SELECT * FROM event_log(TABLE({table}));"]
+    for name in NAMES:
+        view = event_view(name)
+        comment = view.description.replace("'", "''")
+        statements.append(f"CREATE OR REPLACE VIEW {name}\nCOMMENT '{comment}'\nAS\n{view.query};")
+    return "\n\n".join(statements) + "\n"

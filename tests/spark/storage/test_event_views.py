@@ -1,0 +1,108 @@
+"""The flat views of the event log, on events written by hand: every column of every view (EL-13)."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+
+from lakelet.inspection import inspector
+from lakelet.storage.eventlog.views import NAMES
+from lakelet.storage.eventlog.writer import append
+from lakelet.storage.root import Registry, Storage, StoredDataset
+from tests.event_samples import at, two_updates
+from tests.paths import ROOT
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory):
+    root = tmp_path_factory.mktemp("events")
+    append(Storage(root).events, two_updates())
+    return root
+
+
+def asked(spark, storage, sql):
+    return [tuple(row.values()) for row in inspector.run_sql(storage, sql, spark=spark).rows]
+
+
+def test_updates(spark, storage):
+    (first, second) = asked(spark, storage, "SELECT * FROM updates ORDER BY started_at")
+    assert first == ("u1", "p-1", "shop", "COMPLETED", "USER_ACTION", at(0), at(24), 24.0, None, None, 26, 3, 0, None)
+    assert second[:4] == ("u2", "p-1", "shop", "FAILED")
+    assert second[4:-1] == ("RETRY_ON_FAILURE", at(25), at(33), 8.0, "main.shop.orders", "main.shop.orders", 0, 0, 1)
+    assert "the disk is full" in second[-1]
+
+
+def test_flow_metrics(spark, storage):
+    rows = asked(spark, storage, "SELECT * FROM flow_metrics ORDER BY update_id, flow_name")
+    assert rows[:3] == [
+        ("u1", "customers", "main.shop.customers", "CHANGE", "COMPLETED", at(14), at(21), 7.0, None, 4, 1, None, 3, 300, None, None, None),
+        ("u1", "export", "main.shop.export", None, "COMPLETED", at(18), at(22), 4.0, 7, None, None, None, None, None, None, None, None),
+        ("u1", "orders", "main.shop.orders", "APPEND", "COMPLETED", at(12), at(20), 8.0, 15, None, None, 3, 0, 0, None, None, None),
+    ]
+    excluded, failed = rows[3:]
+    assert excluded[1:8] == ("customers", "main.shop.customers", None, "EXCLUDED", None, None, None)
+    assert failed[1:8] == ("orders", "main.shop.orders", None, "FAILED", at(30), at(32), 2.0)
+    assert failed[15] == "FLOW_FAILED"
+
+
+def test_expectation_metrics(spark, storage):
+    assert asked(spark, storage, "SELECT * FROM expectation_metrics ORDER BY update_id") == [
+        ("u1", at(16), "orders", "main.shop.orders", "id_ok", "id IS NOT NULL", "DROP", 15, 3, 15 / 18),
+        ("u2", at(31), "orders", "main.shop.orders", "id_ok", "id IS NOT NULL", "DROP", 0, 0, None),
+    ]
+
+
+def test_dataset_health(spark, storage):
+    customers, orders = asked(spark, storage, "SELECT * FROM dataset_health ORDER BY dataset")
+    assert customers == (
+        *("main.shop.customers", "STREAMING_TABLE", "u1", "COMPLETED", at(21), at(17)),
+        *(4, None, None, None, None, None),
+    )
+    assert orders[:6] == ("main.shop.orders", "STREAMING_TABLE", "u2", "FAILED", at(20), at(16))
+    assert orders[6:11] == (0, 0, 0, None, None)
+    assert "the disk is full" in orders[11]
+
+
+def test_lineage_of_tables_and_columns(spark, storage):
+    assert asked(spark, storage, "SELECT * FROM lineage ORDER BY output_column NULLS FIRST, input_dataset, input_column") == [
+        ("u1", "customers", "main.shop.customers", None, "main.shop.orders", None),
+        ("u1", "customers", "main.shop.customers", None, "main.shop.x", None),
+        ("u1", "customers", "main.shop.customers", "key", "main.shop.orders", "id"),
+        ("u1", "customers", "main.shop.customers", "key", "main.shop.orders", "n"),
+    ]
+
+
+def test_schema_changes_and_table_checks(spark, storage):
+    assert asked(spark, storage, "SELECT * FROM schema_changes ORDER BY change") == [
+        ("u1", at(19), "main.shop.orders", "orders", "/landing", "added", "note", "string", "/landing/b.json"),
+        ("u1", at(19), "main.shop.orders", "orders", "/landing", "widened", "n", "bigint", "/landing/b.json"),
+    ]
+    assert asked(spark, storage, "SELECT * FROM event_log.table_checks") == [
+        ("u1", at(23), "main.shop.orders", 3, "unique id", "critical", False, "2", "0", "2 values twice"),
+    ]
+
+
+def test_the_reference_page_has_the_columns_of_every_view(spark, storage):
+    page = (ROOT / "docs" / "reference" / "event-log.md").read_text(encoding="utf-8")
+    told = {
+        name: re.findall(r"`(\w+)`", rest.partition(";")[0])
+        for name, rest in re.findall(r"^\| `(\w+)` \| [^|]* \| (.*) \|$", page, re.MULTILINE)
+    }
+    for name in NAMES:
+        if name != "latest_update":
+            assert list(inspector.run_sql(storage, f"SELECT * FROM {name} LIMIT 0", spark=spark).columns) == told[name], name
+
+
+def test_a_table_of_the_storage_goes_before_a_view_of_its_name(spark, storage, tmp_path):
+    events = Storage(tmp_path).events
+    shutil.copytree(str(Storage(storage).events), str(events))
+    spark.range(3).write.format("delta").save(f"{tmp_path}/tables/main/default/updates")
+    table = StoredDataset("main.default.updates", "materialized_view", "tables/main/default/updates")
+    Storage(tmp_path).save(Registry(datasets={table.name: table}))
+    assert asked(spark, tmp_path, "SELECT count(*) FROM updates") == [(3,)]
+    assert asked(spark, tmp_path, "SELECT count(*) FROM event_log.updates") == [(2,)]
+    assert len(asked(spark, tmp_path, "SELECT * FROM dataset_health")) == 2
