@@ -16,7 +16,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError
 from lakelet.dashboard.documents import Document, Site
 from lakelet.dashboard.page import Page
-from lakelet.dashboard.site_files import MARKER, assets, script
+from lakelet.dashboard.site_files import assets, script
 
 HOST = "127.0.0.1"
 POLL_SECONDS = 0.5
@@ -49,7 +49,7 @@ class Dashboard:
         page.changed()
         self._version, self._site = 0, page.site()
         self._scripts: dict[str, bytes] = {}
-        self._server = _Server((HOST, port), _handler(self))
+        self._server = _Server(self, port)
 
     @property
     def url(self) -> str:
@@ -123,61 +123,61 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
+    def __init__(self, dashboard: Dashboard, port: int) -> None:
+        self.dashboard, self.static = dashboard, assets()
+        super().__init__((HOST, port), _Handler)
+
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is nothing to tell; anything else is a defect, and goes to stderr."""
+        """A browser that went away is nothing to report; anything else is a defect, and goes to stderr."""
         if not isinstance(sys.exc_info()[1], (BrokenPipeError, ConnectionResetError, TimeoutError)):
             super().handle_error(request, client_address)
 
 
-def _handler(dashboard: Dashboard) -> type[BaseHTTPRequestHandler]:
-    static = assets()
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    server_version, sys_version, protocol_version = "lakelet", "", "HTTP/1.1"
 
-    class Handler(BaseHTTPRequestHandler):
-        server_version, sys_version, protocol_version = "lakelet", "", "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0].lstrip("/") or "index.html"
-            if not self._is_own():
-                self._answer(HTTPStatus.FORBIDDEN, b"The dashboard answers only its own page on this machine.\n", "txt")
-            elif path == "live":
-                self._live()
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0].lstrip("/") or "index.html"
+        if not self._is_own():
+            self._answer(HTTPStatus.FORBIDDEN, b"The dashboard answers only its own page on this machine.\n", "txt")
+        elif path == "live":
+            self._live()
+        else:
+            content = self._content(path)
+            if content is None:
+                self._answer(HTTPStatus.NOT_FOUND, b"There is nothing of that name.\n", "txt")
             else:
-                named = path.startswith("data/") and path.endswith(".js")
-                content = dashboard.data(path[len("data/") : -len(".js")]) if named else None if path == MARKER else static.get(path)
-                if content is None:
-                    self._answer(HTTPStatus.NOT_FOUND, b"There is nothing of that name.\n", "txt")
-                else:
-                    self._answer(HTTPStatus.OK, content, path.rpartition(".")[2])
+                self._answer(HTTPStatus.OK, content, path.rpartition(".")[2])
 
-        def _is_own(self) -> bool:
-            host = self.headers.get("Host", "").rpartition(":")[0]
-            return host in (HOST, "localhost") and self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
+    def _content(self, path: str) -> bytes | None:
+        if path.startswith("data/") and path.endswith(".js"):
+            return self.server.dashboard.data(path[len("data/") : -len(".js")])
+        return self.server.static.get(path)
 
-        def _answer(self, status: HTTPStatus, content: bytes, ending: str) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", f"{_TYPES.get(ending, 'application/octet-stream')}; charset=utf-8")
-            self.send_header("Content-Length", str(len(content)))
-            for name, value in _HEADERS.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(content)
+    def _is_own(self) -> bool:
+        host = self.headers.get("Host", "").rpartition(":")[0]
+        return host in (HOST, "localhost") and self.headers.get("Sec-Fetch-Site", "none") in ("same-origin", "none")
 
-        def _live(self) -> None:
-            """Server-sent events: the version of the page, whenever it is another."""
-            self.send_response(HTTPStatus.OK)
-            self.send_header("Content-Type", "text/event-stream; charset=utf-8")
-            self.send_header("Connection", "close")
-            for name, value in _HEADERS.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.close_connection = True
-            version = -1
-            while (found := dashboard.wait(version)) is not None:
-                version = found
-                self.wfile.write(f"data: {version}\n\n".encode())
-                self.wfile.flush()
+    def _answer(self, status: HTTPStatus, content: bytes, ending: str) -> None:
+        self._head(status, _TYPES.get(ending, "application/octet-stream"), ("Content-Length", str(len(content))))
+        self.wfile.write(content)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
+    def _head(self, status: HTTPStatus, kind: str, *more: tuple[str, str]) -> None:
+        self.send_response(status)
+        for name, value in (("Content-Type", f"{kind}; charset=utf-8"), *_HEADERS.items(), *more):
+            self.send_header(name, value)
+        self.end_headers()
 
-    return Handler
+    def _live(self) -> None:
+        """Server-sent events: the version of the page, whenever it is another."""
+        self._head(HTTPStatus.OK, "text/event-stream", ("Connection", "close"))
+        self.close_connection = True
+        version = -1
+        while (found := self.server.dashboard.wait(version)) is not None:
+            version = found
+            self.wfile.write(f"data: {version}\n\n".encode())
+            self.wfile.flush()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are not reported."""
