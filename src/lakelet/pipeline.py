@@ -121,6 +121,12 @@ class Pipeline:
             told = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
             return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)))
 
+    @contextmanager
+    def opened(self) -> Iterator[OpenedPipeline]:
+        """The loaded and analysed pipeline with its session, for commands that look at it; nothing is written. Raises like `validate`."""
+        with self._opened(EVERYTHING, str(uuid.uuid4())) as opened:
+            yield opened
+
     def plan(self, request: Request = EVERYTHING) -> Plan:
         """What `run` would do now and why; nothing is written. Raises like `validate`."""
         from lakelet.update.tasks import flow_tasks, planned
@@ -163,6 +169,8 @@ class Pipeline:
     def _opened(self, request: Request, update_id: str, write: Write = lambda event: None) -> Iterator[OpenedPipeline]:
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
+        from lakelet.quality.definitions import table_checks
+        from lakelet.quality.files import FOLDER
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
@@ -171,6 +179,7 @@ class Pipeline:
         from lakelet.update.resets import check_resets
 
         config, storage = self.config, Storage(self.config.storage)
+        checks = table_checks(config.root / FOLDER, config.namespace)
         registry = storage.registry()
         owner = _owner(config, registry)
         base = self._spark or _session(config, registry.last_update.started if registry.last_update else None)
@@ -206,7 +215,7 @@ class Pipeline:
             failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
             check_resets(selection, environment, analysis.datasets)
-            yield OpenedPipeline(config, found, analysis, selection, environment, owner)
+            yield OpenedPipeline(config, found, analysis, selection, environment, owner, checks)
 
 
 def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:

@@ -246,6 +246,8 @@ CODES: dict[str, CodeInfo] = {
     "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream reads a table whose rows are replaced, or skips the changes of a change table"),
     "ACTION_IN_FUNCTION": CodeInfo(_I, "a dataset's function writes, or runs a query where strict mode forbids it"),
     "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
+    "RULE_FILE_INVALID": CodeInfo(_I, "a rule file, a suite of Great Expectations or the checks in them cannot be used as they stand"),
+    "RULE_UNKNOWN": CodeInfo(_I, "a table has no rule of the name that `lakelet rules test` was given"),
     "SCHEMA_MISMATCH": CodeInfo(_I, "a query does not fit the declared schema"),
     "SCHEMA_INCOMPATIBLE": CodeInfo(_I, "a column changed its type; the stored table cannot take it", StateError),
     "KIND_CHANGED": CodeInfo(

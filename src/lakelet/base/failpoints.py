@@ -44,6 +44,8 @@ FAILPOINTS: tuple[str, ...] = (
     "events.flushed",
     "events.compacted",
     "events.compaction_committed",
+    "checks.validated",
+    "checks.reported",
     "update.before_terminal",
 )
 

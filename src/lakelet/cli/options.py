@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, get_type_hints
 
@@ -87,10 +87,14 @@ class Asked:
     as_json: AsJson = False
 
 
-def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, in the form typer reads."""
+def with_common_options(command: Callable[..., None], *, without: Collection[str] = ()) -> Callable[..., None]:
+    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, those of `without` left out, in the form typer reads."""
     hints = get_type_hints(Asked, include_extras=True)
-    common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(Asked)}
+    common = {
+        f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name])
+        for f in fields(Asked)
+        if f.name not in without
+    }
     # get_type_hints would wrap options whose default is None: before Python 3.11 it hides what is said of them.
     own = [p.replace(kind=_KEYWORD) for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]]
 

@@ -52,7 +52,8 @@ def summary(
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
     """
     short = shortener(tally.datasets)
-    lines = [*_head(tally, state, elapsed), *_table(tally, short), *_violations(tally, short), *_warnings(tally, short)]
+    lines = [*_head(tally, state, elapsed), *_table(tally, short), *_violations(tally, short)]
+    lines += [*_checks(tally, short), *_warnings(tally, short)]
     lines += _errors([*errors, *tally.errors])
     lines += [Line(""), *_next(tally, state, namespace or Namespace(), storage)]
     return lines
@@ -114,6 +115,26 @@ def _violations(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
     yield from (Line(line) for line in aligned(rows, right=(2,), indent="  "))
     if len(broken) > SHOWN_RULES:
         yield Line(f"  and {counted(len(broken) - SHOWN_RULES, 'more rule')}", "quiet")
+
+
+def _checks(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+    """How many checks of tables hold, and each one that does not, the critical ones first."""
+    if not tally.checks:
+        return
+    held, failed, left = ([c for c in tally.checks if c.success is kind] for kind in (True, False, None))
+    counts = [f"{len(held):,} held", *([f"{len(failed):,} failed"] if failed else []), *([f"{len(left):,} not run"] if left else [])]
+    yield Line("")
+    critical = any(check.severity == "critical" for check in failed)
+    yield Line(f"Table checks: {', '.join(counts)}", "bad" if critical else "warning" if failed or left else "good")
+    shown = sorted(failed, key=lambda check: check.severity != "critical")
+    rows = [(short(c.dataset), c.name, c.severity, f"expected {c.expected}", c.facts) for c in shown[:SHOWN_RULES]]
+    yield from (Line(line) for line in aligned(rows, indent="  "))
+    if len(shown) > SHOWN_RULES:
+        yield Line(f"  and {counted(len(shown) - SHOWN_RULES, 'more check')}", "quiet")
+    if left:
+        yield Line(
+            f"  not run: {listed([f'{short(c.dataset)}.{c.name}' for c in left], SHOWN_RULES)} ({left[0].facts.removeprefix('not run: ')})"
+        )
 
 
 def _warnings(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:

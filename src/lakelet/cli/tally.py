@@ -72,6 +72,18 @@ class SchemaChange:
     first_file: str | None
 
 
+@dataclass(frozen=True)
+class CheckTally:
+    """The result of one check of a table. `success`: None where it was not run; `facts`: what was observed, or why it could not be."""
+
+    dataset: str
+    name: str
+    severity: str
+    success: bool | None
+    expected: str
+    facts: str
+
+
 @dataclass
 class Tally:
     """Feed it every event of one update, or of all attempts of a command; read it at any time. Not thread-safe: the caller locks."""
@@ -86,6 +98,7 @@ class Tally:
     sources: dict[str, SourceTally] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     changes: list[SchemaChange] = field(default_factory=list)
+    checks: list[CheckTally] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
     errors: list[LakeletError] = field(default_factory=list)
     _measured: set[str] = field(default_factory=set)
@@ -168,6 +181,12 @@ class Tally:
         columns = tuple(f"{c['name']} {c.get('type', '')}".strip() for c in event.body.get("added") or ())
         self.changes.append(SchemaChange(_about(event), columns, event.body.get("first_file")))
 
+    def _on_table_check(self, event: Event) -> None:
+        body = event.body
+        facts = "; ".join(str(one) for one in (body.get("message"), body.get("observed")) if one)
+        name, severity = str(body.get("name")), str(body.get("severity"))
+        self.checks.append(CheckTally(_about(event), name, severity, body.get("success"), str(body.get("expected")), facts))
+
 
 _HANDLERS: Mapping[EventType, Callable[[Tally, Event], None]] = {
     EventType.UPDATE_PROGRESS: Tally._on_update_progress,
@@ -175,6 +194,7 @@ _HANDLERS: Mapping[EventType, Callable[[Tally, Event], None]] = {
     EventType.SOURCE_RECORDS: Tally._on_source_records,
     EventType.LATE_RECORDS: Tally._on_late_records,
     EventType.SCHEMA_CHANGE: Tally._on_schema_change,
+    EventType.TABLE_CHECK: Tally._on_table_check,
 }
 
 

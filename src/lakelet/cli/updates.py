@@ -73,9 +73,11 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
 
 
 def _exit_code(result: UpdateResult) -> ExitCode:
-    """3 if every failure is the machine's, such as a full disk; else by the state."""
+    """3 if every failure is the machine's, such as a full disk; 1 if a critical check of a table fails; else by the state."""
     of_machine = bool(result.errors) and all(error.exit_code is ExitCode.ENVIRONMENT for error in result.errors)
-    return ExitCode.ENVIRONMENT if of_machine else _EXITS.get(result.state, ExitCode.FAILED)
+    if of_machine:
+        return ExitCode.ENVIRONMENT
+    return ExitCode.FAILED if result.failed_checks else _EXITS.get(result.state, ExitCode.FAILED)
 
 
 def validate(asked: o.Asked) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from lakelet.analysis.analyzed import Analysis
 from lakelet.config.update_config import PipelineConfig
 from lakelet.flows.environment import Environment
 from lakelet.language.loader import Loaded
 from lakelet.plan.selection import Selection
+from lakelet.quality.definitions import TableCheck
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.ownership import Owner
 from lakelet.storage.root import Storage
@@ -25,6 +27,8 @@ class OpenedPipeline:
     selection: Selection
     environment: Environment
     owner: Owner
+    checks: Mapping[str, tuple[TableCheck, ...]] = field(default_factory=dict)
+    """Checks of whole tables, by the key of the dataset."""
 
     @property
     def storage(self) -> Storage:

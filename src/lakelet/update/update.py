@@ -24,6 +24,7 @@ from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
+from lakelet.update.table_checks import TableChecks
 from lakelet.update.tasks import FlowTask, flow_tasks
 
 WORKERS = "4"
@@ -34,7 +35,8 @@ WORKERS = "4"
 class UpdateResult:
     """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
 
-    `retry_after`: when it is to be tried again, in seconds; None for never.
+    `retry_after`: when it is to be tried again, in seconds; None for never. `failed_checks`: the critical checks that the tables fail as
+    they are now, as `dataset.check`; they change neither state nor data.
     """
 
     update_id: str
@@ -43,6 +45,7 @@ class UpdateResult:
     seconds: float
     steps: tuple[Step, ...]
     retry_after: float | None = None
+    failed_checks: tuple[str, ...] = ()
 
 
 class Update:
@@ -61,6 +64,7 @@ class Update:
         self._opened, self._events, self._attempt, self._clock = opened, events, attempt, clock
         self._progress = UpdateProgress(opened.environment)
         self._retries = Retries(config.parameters, config.development, config.continuous, attempt)
+        self._checks = TableChecks(opened)
         self._hooks = HookRunner(opened.loaded.definitions.hooks, opened.reporter.emit)
         events.add_listener(self._hooks)
 
@@ -78,6 +82,7 @@ class Update:
                 self._events.start()
                 begin(self._opened, self._progress, everything, attempt=self._attempt)
                 state = self._flows(everything)
+                self._checks.run()
             except KeyboardInterrupt as stop:
                 self._stopping(stop)
                 self._stopped(everything)
@@ -88,9 +93,13 @@ class Update:
                 raise
             retry = self._retries.after_update(self._progress.errors) if state is UpdateState.FAILED else None
             state = self._end(state, again=f"; {retry[1]} follows in {retry[0]:g} s" if retry else "")
+            if self._events.failure is None:
+                self._checks.save()
         seconds, progress = self._clock() - started, self._progress
         pause = retry[0] if retry else None
-        return UpdateResult(self._opened.id, state, tuple(progress.errors), seconds, tuple(progress.steps.values()), pause)
+        return UpdateResult(
+            self._opened.id, state, tuple(progress.errors), seconds, tuple(progress.steps.values()), pause, tuple(self._checks.failed)
+        )
 
     def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
         """Run what is selected, once or round after round."""

@@ -38,6 +38,7 @@ class Result:
     errors: tuple[LakeletError, ...] = ()
     seconds: float = 1.0
     steps: tuple[Step, ...] = (STEP,)
+    failed_checks: tuple[str, ...] = ()
 
 
 class FakePipeline:
@@ -116,6 +117,11 @@ def test_run_json_is_one_event_per_line(project, capsys):
     assert main(["run", "a.py", "--json"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["details"]["flow_progress"]["status"] for line in lines] == ["STARTING", "COMPLETED"]
+
+
+def test_a_failed_critical_check_is_exit_code_1(project, monkeypatch):
+    monkeypatch.setattr(FakePipeline, "result", Result(failed_checks=("main.default.orders.one_each",)))
+    assert main(["run", "a.py"]) == 1
 
 
 @pytest.mark.parametrize(("state", "code"), [("COMPLETED", 0), ("FAILED", 1), ("CANCELED", 130)])
@@ -232,7 +238,7 @@ def test_a_map_or_table_without_both_sides_is_refused_with_the_right_form(projec
     assert capsys.readouterr().err == form
 
 
-@pytest.mark.parametrize("command", ["preview", "watch", "new", "rules", "deploy", "maintain"])
+@pytest.mark.parametrize("command", ["preview", "watch", "new", "deploy", "maintain"])
 def test_commands_that_come_later_are_refused_with_any_arguments(capsys, command):
     assert main([command, "--some", "thing", "else"]) == 2
     assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] `lakelet {command}` is not supported yet\n"
@@ -268,7 +274,7 @@ def test_help_and_version():
     assert runner.invoke(app, ["--version"]).output == "lakelet 0.1.0\n"
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
-        *("run", "validate", "plan", "graph", "show", "sql", "events", "report", "dashboard", "schema", "init", "doctor", "sample")
+        *("run", "validate", "plan", "graph", "show", "sql", "events", "report", "dashboard", "schema", "init", "doctor", "sample", "rules")
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0

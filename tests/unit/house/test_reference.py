@@ -52,6 +52,7 @@ def commands() -> dict[str, set[str]]:
     root = typer.main.get_command(app)
     found = {name: command for name, command in root.commands.items() if not command.hidden}
     found["sample check"] = found["sample"].commands["check"]
+    found |= {f"rules {name}": command for name, command in found.pop("rules").commands.items()}
     return {
         name: {o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--")} for name, command in found.items()
     }

@@ -33,7 +33,7 @@ class FileInference:
 
     Args:
         files: file system of the paths.
-        rules: how the records are read; `rules.typing` says how values get their types.
+        rules: how the records are read; their typing says how values get their types.
         layout: how files are cut into records.
         known: schema whose columns are left out; then only what it does not know is collected (evolution), and the wider types of
             numbers that it does not take, where the mode widens types.

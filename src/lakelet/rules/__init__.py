@@ -1,0 +1,1 @@
+"""Rules as files: listing, checking, trying, suggesting and converting them (docs/reference/rules.md)."""

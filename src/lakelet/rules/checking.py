@@ -1,0 +1,186 @@
+"""What is wrong with the rules of a pipeline: on their own, against the columns of their datasets, and on the rows that are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
+from lakelet.config.rule_files import Check, Rule
+from lakelet.language.model import Dataset
+from lakelet.pipeline import Pipeline
+from lakelet.quality.files import read_all
+from lakelet.rules.catalog import KnownRule, known_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from lakelet.update.opened import OpenedPipeline
+
+_OF_RULES = ("EXPECTATION_INVALID", "DUPLICATE_EXPECTATION")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something about a rule. `severity`: error (the pipeline is refused for it, or a check cannot be made), warning, or info."""
+
+    severity: str
+    problem: str
+    where: Location
+    dataset: str | None = None
+    rule: str | None = None
+    constraint: str | None = None
+    action: str | None = None
+    nearest: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        place = {"file": self.where.file, "line": self.where.line}
+        about = {"dataset": self.dataset, "rule": self.rule, "constraint": self.constraint, "action": self.action}
+        return {"severity": self.severity, **about, **place, "problem": self.problem, "nearest": list(self.nearest)}
+
+    @property
+    def is_error(self) -> bool:
+        return self.severity == "error"
+
+
+def list_rules(pipeline: Pipeline, folder: Path) -> list[KnownRule]:
+    """All rules of the files and of the code. Raises DefinitionErrors, also for mistakes in rule files."""
+    written, _ = read_all(folder)
+    with pipeline.opened() as opened:
+        return known_rules(opened.loaded.definitions.datasets, written)
+
+
+def check_rules(pipeline: Pipeline, folder: Path) -> list[Finding]:
+    """Everything that is wrong or strange, errors first. Raises LakeletError for what has nothing to do with rules."""
+    try:
+        written, checks = read_all(folder)
+    except DefinitionErrors as broken:
+        return [_as_finding(error, ()) for error in broken.errors]
+    try:
+        with pipeline.opened() as opened:
+            known = known_rules(opened.loaded.definitions.datasets, written)
+            found = [*_unused(known), *_other_actions(known), *_of_checks(opened, checks), *_on_rows(opened, known)]
+    except DefinitionErrors as refused:
+        found = [_as_finding(error, written) for error in refused.errors]
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(found, key=lambda finding: (order[finding.severity], finding.where.file, finding.where.line))
+
+
+def _as_finding(error: LakeletError, written: Sequence[Rule]) -> Finding:
+    """A mistake that analysis found; one about a rule stands where the rule is written."""
+    same = [rule for rule in written if error.code in _OF_RULES and repr(rule.name) in error.what]
+    exact = [rule for rule in same if error.what.endswith(rule.constraint)]
+    rule = next(iter([*exact, *same]), None)
+    where = Location(rule.file, rule.line) if rule else error.where or Location("", 0)
+    problem = " ".join([error.what, *([f"({error.why.splitlines()[0]})"] if error.why else [])])
+    name, constraint, action = (rule.name, rule.constraint, rule.action) if rule else (None, None, None)
+    return Finding("error", problem, where, error.dataset, name, constraint, action, error.nearest)
+
+
+def _finding(severity: str, problem: str, rule: KnownRule) -> Finding:
+    return Finding(severity, problem, rule.where, rule.dataset, rule.name, rule.constraint, rule.action)
+
+
+def _unused(known: Iterable[KnownRule]) -> Iterator[Finding]:
+    for rule in known:
+        if not rule.used and rule.rule is not None:
+            yield _finding("warning", f"no dataset uses the rule {rule.name!r} of {rule.rule.section}.{rule.rule.subject}", rule)
+
+
+def _other_actions(known: Iterable[KnownRule]) -> Iterator[Finding]:
+    for rule in known:
+        if rule.used and rule.rule is not None and rule.rule.action != rule.action:
+            text = f"the file says {rule.rule.action} for the rule {rule.name!r}, {rule.dataset} declares it with {rule.action}"
+            yield _finding("warning", text, rule)
+
+
+# --- table checks ---------------------------------------------------------------------------------------------------------------------
+
+
+def _of_checks(opened: OpenedPipeline, checks: Sequence[Check]) -> Iterator[Finding]:
+    """Checks of datasets that are no tables of the pipeline, and of columns that a table does not have."""
+    catalog, analyzed = opened.environment.catalog, opened.analysis.datasets
+    names = [str(d.name) for d in catalog.datasets.values()]
+    for check in checks:
+        where = Location(check.file, check.line)
+        key = opened.config.namespace.resolve(check.dataset).key
+        dataset = catalog.datasets.get(key)
+        if dataset is None or key not in analyzed:
+            what = "the pipeline has no table" if dataset is None else "only stored tables are checked, not"
+            text, near = f"check {check.name!r}: {what} {check.dataset}", nearest_names(check.dataset, names) if dataset is None else ()
+            yield Finding("warning", text, where, check.dataset, check.name, nearest=near)
+            continue
+        columns = analyzed[key].schema.names
+        for wanted in (*check.arguments.get("columns", ()), *([check.arguments["column"]] if "column" in check.arguments else ())):
+            if wanted.lower() not in {column.lower() for column in columns}:
+                text = f"check {check.name!r}: {dataset.name} has no column {wanted!r}"
+                yield Finding("error", text, where, str(dataset.name), check.name, nearest=nearest_names(wanted, columns))
+
+
+# --- stored rows ----------------------------------------------------------------------------------------------------------------------
+
+
+def _on_rows(opened: OpenedPipeline, known: Sequence[KnownRule]) -> Iterator[Finding]:
+    """Rules that always or never hold, by their text or on all stored rows. One aggregation per table."""
+    by_dataset: dict[str, list[KnownRule]] = {}
+    for rule in known:
+        if rule.used and rule.dataset is not None:
+            by_dataset.setdefault(rule.dataset, []).append(rule)
+    registry = opened.storage.registry()
+    for dataset in opened.loaded.definitions.datasets:
+        stored = registry.datasets.get(dataset.name.key)
+        rules = by_dataset.get(str(dataset.name), [])
+        if stored is None or not stored.path or not rules:
+            continue
+        rows = _rows(opened, stored.path)
+        if rows is not None:
+            yield from _of_table(dataset, rows, rules)
+
+
+def _rows(opened: OpenedPipeline, path: str) -> DataFrame | None:
+    from pyspark.errors import PySparkException
+
+    try:
+        return opened.environment.spark.read.format("delta").load(str(opened.storage.at(path)))
+    except PySparkException:  # known and not written yet
+        return None
+
+
+def _of_table(dataset: Dataset, rows: DataFrame, rules: Sequence[KnownRule]) -> Iterator[Finding]:
+    judged = [rule for rule in rules if _optimised(rows, rule.constraint) is not None]
+    counts = _counts(rows, judged)
+    quiet = []
+    for rule in judged:
+        if _optimised(rows, f"NOT coalesce(({rule.constraint}), false)"):
+            yield _finding("warning", f"the rule {rule.name!r} can never fail: {rule.constraint}", rule)
+        elif _optimised(rows, f"coalesce(({rule.constraint}), false)"):
+            yield _finding("warning", f"the rule {rule.name!r} can never hold: {rule.constraint}", rule)
+        elif counts[""] and not counts[rule.name]:
+            yield _finding("warning", f"the rule {rule.name!r} holds for none of the {counts['']:,} stored rows: {rule.constraint}", rule)
+        elif counts[""] and counts[rule.name] == counts[""] and rule.action == "warn":
+            quiet.append(rule)
+    for rule in quiet:
+        yield _finding("info", f"the rule {rule.name!r} holds for all of the {counts['']:,} stored rows of {dataset.name}", rule)
+
+
+def _counts(rows: DataFrame, rules: Sequence[KnownRule]) -> Mapping[str, int]:
+    """How many rows each rule holds for, by name; under "" how many there are."""
+    from pyspark.sql import functions as F
+
+    held = [F.count_if(F.expr(f"coalesce(({rule.constraint}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
+    found = rows.agg(F.count(F.lit(1)).alias("n"), *held).collect()[0]
+    return {"": found["n"], **{rule.name: found[f"r{i}"] for i, rule in enumerate(rules)}}
+
+
+def _optimised(rows: DataFrame, condition: str) -> bool | None:
+    """Whether Spark knows from the condition alone that no row meets it; None for what does not analyse on the stored columns."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as F
+
+    try:
+        plan = rows.where(F.expr(condition))._jdf.queryExecution().optimizedPlan()
+    except PySparkException:
+        return None
+    return bool(plan.nodeName() == "LocalRelation")

@@ -1,0 +1,239 @@
+"""Row rules as Great Expectations has them, both ways: an SQL predicate ↔ one expectation of a suite. Pure.
+
+Great Expectations leaves rows with NULL out of column expectations, a rule counts them as broken. So a column expectation is
+`c IS NULL OR (…)`, and a predicate that says nothing about NULL becomes a query for the rows that break it. The counts are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlglot import exp, parse_one
+from sqlglot.errors import SqlglotError
+
+from lakelet.base.names import is_plain, quoted
+from lakelet.language.sql_text.dialect import Pipelines
+from lakelet.quality.suites import UNEXPECTED_ROWS
+
+_BROKEN = re.compile(r"\s*SELECT \* FROM \{batch\} WHERE NOT coalesce\(\(\n?(.*?)\n?\), false\)\s*", re.DOTALL | re.IGNORECASE)
+_CARRIED = frozenset({"mostly", "row_condition", "condition_parser", "batch_id", "result_format", "catch_exceptions", "ignore_row_if"})
+
+Kwargs = Mapping[str, Any]
+
+
+# --- from expectations to predicates --------------------------------------------------------------------------------------------------
+
+
+def predicate_of(type: str, kwargs: Kwargs) -> str | None:
+    """The predicate that breaks for the rows that an expectation calls unexpected, or None where no row can be judged alone."""
+    if type == UNEXPECTED_ROWS:
+        found = _BROKEN.fullmatch(str(kwargs["unexpected_rows_query"]))
+        return found[1].replace("{{", "{").replace("}}", "}") if found else None
+    known = _PREDICATES.get(type)
+    if known is None or not set(kwargs) <= known[0] | _CARRIED:
+        return None
+    condition = kwargs.get("row_condition")
+    text = known[1](kwargs)
+    if condition is None or text is None:
+        return text
+    return f"NOT coalesce(({condition}), false) OR ({text})" if isinstance(condition, str) else None
+
+
+def _column(name: str) -> str:
+    return name if is_plain(name) else quoted(name)
+
+
+def literal(value: Any) -> str:
+    """A value as Spark's SQL writes it; a whole number that came as a float is whole again."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(int(value)) if value == int(value) else repr(value)
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def _nullable(column: str, condition: str) -> str:
+    return f"{column} IS NULL OR {condition}"
+
+
+def _between(kwargs: Kwargs) -> str | None:
+    column = _column(kwargs["column"])
+    text = _within(column, kwargs.get("min_value"), kwargs.get("max_value"), kwargs.get("strict_min"), kwargs.get("strict_max"))
+    return _nullable(column, f"({text})") if text else None
+
+
+def _within(what: str, least: Any, most: Any, strict_least: Any = False, strict_most: Any = False) -> str:
+    parts = [f"{what} {'>' if strict_least else '>='} {literal(least)}"] if least is not None else []
+    parts += [f"{what} {'<' if strict_most else '<='} {literal(most)}"] if most is not None else []
+    return " AND ".join(parts)
+
+
+def _in_set(kwargs: Kwargs, negated: str = "") -> str | None:
+    column, values = _column(kwargs["column"]), [literal(v) for v in kwargs["value_set"] if v is not None]
+    return _nullable(column, f"{column} {negated}IN ({', '.join(values)})") if values else None
+
+
+def _regex(kwargs: Kwargs, negated: str = "") -> str:
+    column = _column(kwargs["column"])
+    return _nullable(column, f"{negated}{column} RLIKE {literal(kwargs['regex'])}")
+
+
+def _lengths(kwargs: Kwargs) -> str | None:
+    column = _column(kwargs["column"])
+    text = _within(
+        f"length({column})", kwargs.get("min_value"), kwargs.get("max_value"), kwargs.get("strict_min"), kwargs.get("strict_max")
+    )
+    return _nullable(column, f"({text})") if text else None
+
+
+def _length(kwargs: Kwargs) -> str:
+    column = _column(kwargs["column"])
+    return _nullable(column, f"length({column}) = {literal(kwargs['value'])}")
+
+
+def _greater(kwargs: Kwargs) -> str:
+    a, b = _column(kwargs["column_A"]), _column(kwargs["column_B"])
+    return f"{a} IS NULL OR {b} IS NULL OR {a} {'>=' if kwargs.get('or_equal') else '>'} {b}"
+
+
+_RANGE = frozenset({"column", "min_value", "max_value", "strict_min", "strict_max"})
+_PAIR = frozenset({"column_A", "column_B", "or_equal"})
+_PREDICATES: Mapping[str, tuple[frozenset[str], Callable[[Kwargs], str | None]]] = {
+    "expect_column_values_to_not_be_null": (frozenset({"column"}), lambda k: f"{_column(k['column'])} IS NOT NULL"),
+    "expect_column_values_to_be_null": (frozenset({"column"}), lambda k: f"{_column(k['column'])} IS NULL"),
+    "expect_column_values_to_be_between": (_RANGE, _between),
+    "expect_column_values_to_be_in_set": (frozenset({"column", "value_set"}), _in_set),
+    "expect_column_values_to_not_be_in_set": (frozenset({"column", "value_set"}), lambda k: _in_set(k, "NOT ")),
+    "expect_column_values_to_match_regex": (frozenset({"column", "regex"}), _regex),
+    "expect_column_values_to_not_match_regex": (frozenset({"column", "regex"}), lambda k: _regex(k, "NOT ")),
+    "expect_column_value_lengths_to_be_between": (_RANGE, _lengths),
+    "expect_column_value_lengths_to_equal": (frozenset({"column", "value"}), _length),
+    "expect_column_pair_values_a_to_be_greater_than_b": (_PAIR, _greater),
+    "expect_column_pair_values_to_be_equal": (_PAIR, lambda k: f"{_column(k['column_A'])} <=> {_column(k['column_B'])}"),
+}
+
+
+# --- from predicates to expectations --------------------------------------------------------------------------------------------------
+
+
+def expectation_kwargs(predicate: str) -> tuple[str, dict[str, Any]]:
+    """Type and kwargs of the expectation that counts the rows that break the predicate; a query where no expectation says the same."""
+    try:
+        found = _recognised(_bare(parse_one(predicate, dialect=Pipelines)))
+    except (SqlglotError, RecursionError, ValueError):
+        found = None
+    if found is not None:
+        return found
+    text = predicate.replace("{", "{{").replace("}", "}}")
+    return UNEXPECTED_ROWS, {"unexpected_rows_query": f"SELECT * FROM {{batch}} WHERE NOT coalesce((\n{text}\n), false)"}
+
+
+def _bare(node: Any) -> Any:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
+def _recognised(node: Any) -> tuple[str, dict[str, Any]] | None:
+    parts = [_bare(part) for part in (node.flatten() if isinstance(node, exp.Or) else [node])]
+    nulls = [name for part in parts[:-1] if (name := _null(part)) is not None]
+    last = parts[-1]
+    if len(nulls) != len(parts) - 1:
+        return None
+    if len(nulls) == 1:
+        return _of_column(last, nulls[0])
+    if len(nulls) == 2 and isinstance(last, exp.GT | exp.GTE) and [_name(last.this), _name(last.expression)] == nulls:
+        pair = {"column_A": nulls[0], "column_B": nulls[1], "or_equal": isinstance(last, exp.GTE)}
+        return "expect_column_pair_values_a_to_be_greater_than_b", pair
+    return _alone(last) if not nulls else None
+
+
+def _alone(node: Any) -> tuple[str, dict[str, Any]] | None:
+    """A predicate that is never NULL."""
+    if (name := _null(node)) is not None:
+        return "expect_column_values_to_be_null", {"column": name}
+    if isinstance(node, exp.Not) and (name := _null(_bare(node.this))) is not None:
+        return "expect_column_values_to_not_be_null", {"column": name}
+    if isinstance(node, exp.NullSafeEQ) and (a := _name(node.this)) and (b := _name(node.expression)):
+        return "expect_column_pair_values_to_be_equal", {"column_A": a, "column_B": b}
+    return None
+
+
+def _of_column(node: Any, column: str) -> tuple[str, dict[str, Any]] | None:
+    """A predicate on a column whose NULLs are let through."""
+    negated, inner = (True, _bare(node.this)) if isinstance(node, exp.Not) else (False, node)
+    no = "not_" if negated else ""
+    if isinstance(inner, exp.In) and _name(inner.this) == column and inner.expressions and not inner.args.get("query"):
+        values = [_value(one) for one in inner.expressions]
+        return f"expect_column_values_to_{no}be_in_set", {"column": column, "value_set": values}
+    if isinstance(inner, exp.RegexpLike) and _name(inner.this) == column:
+        return f"expect_column_values_to_{no}match_regex", {"column": column, "regex": _value(inner.expression)}
+    if negated:
+        return None
+    if isinstance(inner, exp.EQ) and _length_of(inner.this) == column:
+        return "expect_column_value_lengths_to_equal", {"column": column, "value": _value(inner.expression)}
+    return _range(inner, column)
+
+
+def _range(node: Any, column: str) -> tuple[str, dict[str, Any]] | None:
+    """`c >= a AND c < b`, one of them, `c BETWEEN a AND b`, and the same of `length(c)`."""
+    parts = [_bare(part) for part in (node.flatten() if isinstance(node, exp.And) else [node])]
+    if len(parts) == 1 and isinstance(parts[0], exp.Between):
+        between = parts[0]
+        parts = [exp.GTE(this=between.this, expression=between.args["low"]), exp.LTE(this=between.this, expression=between.args["high"])]
+    bounds: dict[str, Any] = {}
+    subjects = set()
+    for part in parts:
+        side = next((s for kind, s in _SIDES.items() if type(part) is kind), None)
+        if side is None or side[0] in bounds:
+            return None
+        bounds[side[0]] = _value(part.expression)
+        bounds |= {side[1]: True} if side[1] else {}
+        subjects.add(("length", _length_of(part.this)) if _length_of(part.this) else ("value", _name(part.this)))
+    if subjects == {("value", column)}:
+        return "expect_column_values_to_be_between", {"column": column, **bounds}
+    if subjects == {("length", column)}:
+        return "expect_column_value_lengths_to_be_between", {"column": column, **bounds}
+    return None
+
+
+_SIDES: Mapping[Any, tuple[str, str]] = {
+    exp.GTE: ("min_value", ""),
+    exp.GT: ("min_value", "strict_min"),
+    exp.LTE: ("max_value", ""),
+    exp.LT: ("max_value", "strict_max"),
+}
+
+
+def _null(node: Any) -> str | None:
+    """The column of `c IS NULL`."""
+    return _name(node.this) if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null) else None
+
+
+def _name(node: Any) -> str | None:
+    """The name of a plain column."""
+    node = _bare(node)
+    return node.name if isinstance(node, exp.Column) and len(node.parts) == 1 else None
+
+
+def _length_of(node: Any) -> str | None:
+    node = _bare(node)
+    return _name(node.this) if isinstance(node, exp.Length) else None
+
+
+def _value(node: Any) -> Any:
+    """A literal as a Python value. Raises ValueError for anything else."""
+    node = _bare(node)
+    if isinstance(node, exp.Neg):
+        return -_value(node.this)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if not isinstance(node, exp.Literal):
+        raise ValueError("no literal")
+    if node.is_string:
+        return node.this
+    return int(node.this) if node.this.isdigit() else float(node.this)

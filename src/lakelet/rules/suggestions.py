@@ -1,0 +1,182 @@
+"""Rules that fit the rows that a table holds today, from one profile of it: NULLs, ranges, small sets, unique columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lakelet.base.names import all_quoted, quoted, split_name
+from lakelet.files.paths import AnyPath
+from lakelet.inspection.inspector import TableInfo, run_sql
+from lakelet.quality.files import read_all
+from lakelet.rules.predicates import literal
+from lakelet.rules.trial import column_text, stored_table
+
+LARGEST_SET = 20
+"""So many values make a set; more are an open range."""
+_TRACKED = 2000
+_NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """One column: how many values are not NULL, about how many differ, the least and the greatest, and all values where they are few."""
+
+    name: str
+    type: str
+    known: int
+    distinct: int
+    least: str | None = None
+    greatest: str | None = None
+    values: tuple[str, ...] | None = None
+
+    @property
+    def is_number(self) -> bool:
+        return self.type.split("(")[0] in _NUMBERS
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A rule, or for action `checks` a table check on the column.
+
+    Attributes:
+        dropped: how many rows of today it would have dropped.
+        coverage: the share of rows with a value that it says something about, 0 to 1.
+    """
+
+    dataset: str
+    action: str
+    rule: str
+    constraint: str
+    column: str
+    rows: int
+    dropped: int
+    coverage: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "coverage": round(self.coverage, 4)}
+
+
+def suggest(storage: AnyPath, folder: Path, table: str) -> list[Suggestion]:
+    """Profile a stored table in one aggregation, and measure each suggestion in a second one. Raises UNKNOWN_TABLE.
+
+    Rules that the files have already, word for word, are left out.
+    """
+    info = stored_table(storage, table)
+    source = all_quoted(split_name(info.name))
+    (found,) = run_sql(storage, _profile_query(info, source)).rows
+    rows, columns = int(found["n"]), list(_profiles(info, found))
+    short = info.name.rsplit(".", 1)[-1]
+    written = {" ".join(rule.constraint.split()).lower() for rule in read_all(folder)[0]}
+    every = [s for s in suggestions(short, rows, columns) if " ".join(s.constraint.split()).lower() not in written]
+    if not every:
+        return []
+    (measured,) = run_sql(storage, _measuring_query(every, source)).rows
+    judged = [replace(one, dropped=int(measured[f"s{i}"])) for i, one in enumerate(every)]
+    return [one for one in judged if one.dropped == 0]  # of columns that seemed unique, those that are
+
+
+def _simple(type_: str) -> bool:
+    return not type_.startswith(("array", "map", "struct", "binary", "variant", "interval"))
+
+
+def _profile_query(info: TableInfo, source: str) -> str:
+    parts = ["count(*) AS n"]
+    for i, column in enumerate(info.columns):
+        name, kind = quoted(column["name"]), column["type"]
+        parts.append(f"count({name}) AS k{i}")
+        if not _simple(kind):
+            continue
+        parts.append(f"approx_count_distinct({name}) AS d{i}")
+        if kind.split("(")[0] in (*_NUMBERS, "date", "timestamp", "timestamp_ntz"):
+            parts.append(f"CAST(min({name}) AS STRING) AS a{i}, CAST(max({name}) AS STRING) AS b{i}")
+        elif kind == "string":
+            parts.append(f"approx_top_k({name}, {LARGEST_SET + 1}, {_TRACKED}) AS t{i}")
+    return f"SELECT {', '.join(parts)} FROM {source}"
+
+
+def _profiles(info: TableInfo, found: Mapping[str, Any]) -> Iterator[ColumnProfile]:
+    for i, column in enumerate(info.columns):
+        known, top = int(found[f"k{i}"]), found.get(f"t{i}") or ()
+        counted = {one["item"]: int(one["count"]) for one in top if one["item"] is not None}
+        few = 0 < len(counted) <= LARGEST_SET and sum(counted.values()) == known
+        values = tuple(sorted(counted)) if few else None
+        distinct = int(found.get(f"d{i}") or 0)
+        yield ColumnProfile(column["name"], column["type"], known, distinct, found.get(f"a{i}"), found.get(f"b{i}"), values)
+
+
+def suggestions(dataset: str, rows: int, columns: Sequence[ColumnProfile]) -> Iterator[Suggestion]:
+    """What the profile of a table suggests, column by column; nothing for an empty table."""
+    for column in columns:
+        if not rows or not column.known or column.name.startswith("_"):
+            continue
+        name, coverage = column_text(column.name), column.known / rows
+        if column.known == rows:
+            yield Suggestion(dataset, "drop", f"has_{column.name}", f"{name} IS NOT NULL", column.name, rows, 0, 1.0)
+        condition = _range(name, column) or _set(name, column, rows)
+        if condition:
+            text = condition if column.known == rows else f"{name} IS NULL OR ({condition})"
+            yield Suggestion(dataset, "warn", f"{column.name}_{_word(column)}", text, column.name, rows, 0, coverage)
+        if column.distinct >= 0.9 * column.known and column.known > 1 and not column.type.startswith(("float", "double", "timestamp")):
+            yield Suggestion(dataset, "checks", f"{column.name}_unique", column.name, column.name, rows, 0, coverage)
+
+
+def _word(column: ColumnProfile) -> str:
+    return "known" if column.values is not None else "in_range"
+
+
+def _range(name: str, column: ColumnProfile) -> str | None:
+    """From zero where nothing is negative; up to the greatest value. Of dates only the beginning: they go on."""
+    if column.least is None or column.greatest is None:
+        return None
+    if column.is_number:
+        if column.least.lower() in ("nan", "infinity", "-infinity") or column.greatest.lower() in ("nan", "infinity"):
+            return None
+        least = "0" if float(column.least) >= 0 else column.least
+        return f"{name} BETWEEN {least} AND {column.greatest}"
+    first = date.fromisoformat(column.least[:10]) if len(column.least) >= 10 and column.least[4] == "-" else None
+    return f"{name} >= DATE '{first.isoformat()}'" if first is not None else None
+
+
+def _set(name: str, column: ColumnProfile, rows: int) -> str | None:
+    """A set of values, of which each came several times."""
+    if column.values is None or rows < 2 * len(column.values):
+        return None
+    return f"{name} IN ({', '.join(literal(value) for value in column.values)})"
+
+
+def _measuring_query(every: Sequence[Suggestion], source: str) -> str:
+    parts = []
+    for i, one in enumerate(every):
+        name = quoted(one.column)
+        broken = (
+            f"count({name}) - count(DISTINCT {name})" if one.action == "checks" else f"count_if(NOT coalesce(({one.constraint}), false))"
+        )
+        parts.append(f"{broken} AS s{i}")
+    return f"SELECT {', '.join(parts)} FROM {source}"
+
+
+def suggested_yaml(found: Sequence[Suggestion]) -> str:
+    """A rule file with the suggestions; a comment behind each says what it would have dropped today, and what it covers."""
+    if not found:
+        return ""
+    lines = ["datasets:", f"  {_scalar(found[0].dataset)}:"]
+    for action in ("drop", "warn", "checks"):
+        chosen = [one for one in found if one.action == action]
+        lines += [f"    {action}:"] if chosen else []
+        for one in chosen:
+            value = f"{{unique: {_scalar(one.column)}}}" if action == "checks" else _scalar(one.constraint)
+            covered = "" if one.coverage == 1 else f"; {one.coverage:.1%} of the rows have a value"
+            verb = "duplicates" if action == "checks" else "dropped"
+            lines.append(f"      {_scalar(one.rule)}: {value}  # today {one.dropped} of {one.rows:,} rows {verb}{covered}")
+    return "\n".join(lines)
+
+
+def _scalar(text: str) -> str:
+    dumped: str = yaml.safe_dump(text, width=100_000, allow_unicode=True)
+    return dumped.removesuffix("...\n").strip()

@@ -1,0 +1,52 @@
+"""What the profile of a table suggests, and the YAML of it."""
+
+from __future__ import annotations
+
+import yaml
+
+from lakelet.config.rule_files import all_checks, all_rules
+from lakelet.rules.suggestions import ColumnProfile, suggested_yaml, suggestions
+
+PROFILE = [
+    ColumnProfile("id", "bigint", 100, 99, "1", "100"),
+    ColumnProfile("amount", "decimal(10,2)", 80, 60, "-2.50", "99.00"),
+    ColumnProfile("kind", "string", 100, 2, values=("it's", "x")),
+    ColumnProfile("note", "string", 0, 0),
+    ColumnProfile("day", "date", 100, 3, "2026-03-01", "2026-04-01"),
+    ColumnProfile("odd name", "string", 50, 50),
+    ColumnProfile("share", "double", 100, 90, "0.0", "NaN"),
+    ColumnProfile("items", "array<int>", 100, 0),
+]
+
+
+def test_nulls_ranges_sets_and_unique_columns_are_suggested():
+    found = {(s.action, s.rule): s.constraint for s in suggestions("orders", 100, PROFILE)}
+    assert found == {
+        ("drop", "has_id"): "id IS NOT NULL",
+        ("warn", "id_in_range"): "id BETWEEN 0 AND 100",
+        ("checks", "id_unique"): "id",
+        ("warn", "amount_in_range"): "amount IS NULL OR (amount BETWEEN -2.50 AND 99.00)",
+        ("drop", "has_kind"): "kind IS NOT NULL",
+        ("warn", "kind_known"): r"kind IN ('it\'s', 'x')",
+        ("drop", "has_day"): "day IS NOT NULL",
+        ("warn", "day_in_range"): "day >= DATE '2026-03-01'",
+        ("checks", "odd name_unique"): "odd name",
+        ("drop", "has_share"): "share IS NOT NULL",
+        ("drop", "has_items"): "items IS NOT NULL",
+    }
+    coverage = {s.rule: s.coverage for s in suggestions("orders", 100, PROFILE)}
+    assert (coverage["id_in_range"], coverage["amount_in_range"]) == (1.0, 0.8)
+
+
+def test_an_empty_table_suggests_nothing():
+    assert list(suggestions("orders", 0, [ColumnProfile("id", "bigint", 0, 0)])) == []
+
+
+def test_the_yaml_is_a_rule_file_and_says_what_each_rule_would_have_dropped(tmp_path):
+    text = suggested_yaml(list(suggestions("orders", 100, PROFILE)))
+    (tmp_path / "orders.yml").write_text(text)
+    assert {r.name: r.constraint for r in all_rules(tmp_path)}["kind_known"] == r"kind IN ('it\'s', 'x')"
+    assert [c.arguments for c in all_checks(tmp_path)] == [{"columns": ("id",)}, {"columns": ("odd name",)}]
+    assert "      has_id: id IS NOT NULL  # today 0 of 100 rows dropped" in text.splitlines()
+    assert "# today 0 of 100 rows dropped; 80.0% of the rows have a value" in text
+    assert list(yaml.safe_load(text)["datasets"]["orders"]) == ["drop", "warn", "checks"]
