@@ -36,7 +36,7 @@ class CheckedVersion:
 
 def load_checked(storage: Storage) -> Mapping[str, CheckedVersion]:
     """The last checks by the keys of the datasets; of a damaged file nothing: its tables are checked again."""
-    with suppress(FileNotFoundError, ValueError, TypeError):
+    with suppress(FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         found = json.loads((storage.system / _FILE).read_text())
         return {k: CheckedVersion(**{**v, "failed": tuple(v["failed"]), "stale": tuple(v["stale"])}) for k, v in found.items()}
     return {}

@@ -35,7 +35,7 @@ def test_nulls_ranges_sets_and_unique_columns_are_suggested():
         ("drop", "has_items"): "items IS NOT NULL",
     }
     coverage = {s.rule: s.coverage for s in suggestions("orders", 100, PROFILE)}
-    assert (coverage["id_in_range"], coverage["amount_in_range"]) == (1.0, 0.8)
+    assert (coverage["id_in_range"], coverage["amount_in_range"]) == (1, 0.8)
 
 
 def test_an_empty_table_suggests_nothing():
