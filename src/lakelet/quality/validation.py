@@ -126,7 +126,7 @@ def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[st
         gx: Any = importlib.import_module(PACKAGE)
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = {"globally": False}
-        asset = context.data_sources.add_spark("lakelet").add_dataframe_asset("table")
+        asset = context.data_sources.add_spark("lakelet", persist=False).add_dataframe_asset("table")
         batch = asset.add_batch_definition_whole_dataframe("version").get_batch({"dataframe": rows})
         outcomes: dict[int, Outcome] = {}
         expectations = []
