@@ -103,9 +103,8 @@ class TableChecks:
             if (check.name in before.stale) == bool(outcome.success):
                 self._emit(table, outcome, str(uuid.uuid4()))
         self._checked[table.key] = replace(before, stale=tuple(stale))
-        old = {check.name for check in table.checks if is_fresh(check)}
         critical = {check.name for check in table.checks if check.severity == CRITICAL}
-        failed = [*(name for name in before.failed if name not in old), *(name for name in stale if name in critical)]
+        failed = [*(name for name in before.failed if name not in before.newest), *(name for name in stale if name in critical)]
         if failed:
             text = f"version {table.version} of {table.stored.name} still fails critical checks: {', '.join(failed)}"
             self.opened.reporter.notice(text, dataset=table.stored.name)
