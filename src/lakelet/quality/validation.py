@@ -9,6 +9,7 @@ import importlib
 import importlib.util
 import logging
 import math
+import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -123,7 +124,7 @@ def _freshness(check: TableCheck, rows: DataFrame, now: datetime) -> Outcome:
 def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[str, str | None]) -> list[Outcome]:
     """All expectations in one validation; one by one where the suite as a whole is refused."""
     with _quiet():
-        gx: Any = importlib.import_module(PACKAGE)
+        gx = _package()
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = {"globally": False}
         asset = context.data_sources.add_spark("lakelet", persist=False).add_dataframe_asset("table")
@@ -133,7 +134,10 @@ def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[st
         for number, check in enumerate(checks):
             described = {"type": check.expectation.type, "kwargs": _completed(check, others), "meta": {"number": number}}
             try:
-                expectations += gx.ExpectationSuite(name=f"check {number}", expectations=[described]).expectations
+                made = gx.ExpectationSuite(name=f"check {number}", expectations=[described]).expectations
+                expectations += made
+                if not made:
+                    outcomes[number] = Outcome(check, False, message=f"not an expectation: {check.expectation.type} is unknown")
             except Exception as problem:  # whatever the package says about a type or an argument
                 outcomes[number] = Outcome(check, False, message=f"not an expectation: {_first_line(problem)}")
         if expectations:
@@ -144,6 +148,18 @@ def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[st
                 number = one.expectation_config.meta["number"]
                 outcomes[number] = _outcome(checks[number], one)
     return [outcomes.get(number) or Outcome(check, False, message="no result") for number, check in enumerate(checks)]
+
+
+def _package() -> Any:
+    """The package. Without grpc pyspark's Connect part, which it tries to import, takes a main module without a file (`python -c`) for a run of
+    doctests and ends the process; it does not where there is a prompt."""
+    prompt = getattr(sys, "ps1", None)
+    sys.ps1 = prompt or ""
+    try:
+        return importlib.import_module(PACKAGE)
+    finally:
+        if prompt is None:
+            del sys.ps1
 
 
 def _completed(check: TableCheck, others: Mapping[str, str | None]) -> dict[str, Any]:

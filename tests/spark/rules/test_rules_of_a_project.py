@@ -14,7 +14,7 @@ pytestmark = pytest.mark.spark
 
 PIPELINE = """
     import dlt
-    from expectations import rules
+    from rules_of_orders import rules
 
     @dlt.table
     @dlt.expect_all(rules("orders", "warn"))
@@ -45,6 +45,8 @@ datasets:
       filled: {rows: {at_least: 1}}
 """
 
+LOADER = (ROOT / "expectations" / "__init__.py").read_text().replace("Path(__file__).parent", 'Path(__file__).parent / "expectations"')
+"""Under another name than the module that the tests of this repository's pipelines have loaded."""
 KEYS = "drop:\n      has_id: {constraint: id > 0, tags: [keys]}"
 
 
@@ -53,7 +55,7 @@ def orders(project):
     def make(rules=RULES, source=PIPELINE):
         made = project(source)
         (made.folder / "expectations").mkdir(exist_ok=True)
-        made.helper((ROOT / "expectations" / "__init__.py").read_text(), "expectations/__init__.py")
+        made.helper(LOADER, "rules_of_orders.py")
         (made.folder / "expectations" / "orders.yml").write_text(rules)
         return made
 
