@@ -151,8 +151,10 @@ def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[st
 
 
 def _package() -> Any:
-    """The package. Without grpc pyspark's Connect part, which it tries to import, takes a main module without a file (`python -c`) for a run of
-    doctests and ends the process; it does not where there is a prompt."""
+    """The package, imported where pyspark seems to have a prompt.
+
+    It tries to import pyspark's Connect part, which ends a process without grpc and without a main file (`python -c`), as if it ran doctests.
+    """
     prompt = getattr(sys, "ps1", None)
     sys.ps1 = prompt or ""
     try:
