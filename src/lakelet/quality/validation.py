@@ -153,7 +153,7 @@ def _validated(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[st
 def _package() -> Any:
     """The package, imported where pyspark seems to have a prompt.
 
-    It tries to import pyspark's Connect part, which ends a process without grpc and without a main file (`python -c`), as if it ran doctests.
+    It tries to import the Connect part of pyspark, which ends a process without grpc and main file (`python -c`) as if it ran doctests.
     """
     prompt = getattr(sys, "ps1", None)
     sys.ps1 = prompt or ""
