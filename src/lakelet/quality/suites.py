@@ -58,7 +58,11 @@ class Suite:
 def is_suite(content: object) -> bool:
     """Whether a JSON or YAML value looks like a suite of Great Expectations."""
     listed = content.get("expectations") if isinstance(content, Mapping) else None
-    return isinstance(listed, list) and all(isinstance(e, Mapping) and ("type" in e or "expectation_type" in e) for e in listed)
+    return isinstance(listed, list) and all(map(_is_expectation, listed))
+
+
+def _is_expectation(one: object) -> bool:
+    return isinstance(one, Mapping) and ("type" in one or "expectation_type" in one) and isinstance(one.get("kwargs"), Mapping)
 
 
 def suite_of(content: Mapping[str, Any], default: str) -> Suite:

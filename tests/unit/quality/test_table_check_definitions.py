@@ -74,7 +74,13 @@ def test_suites_beside_the_rule_files_are_checks_too(folder):
 
 def test_files_of_other_forms_are_left_alone_and_mistakes_of_ours_are_refused(folder):
     strange = "- expect: {valid: id > 0}"
-    assert table_checks(folder(rules__yml=strange, more__yml="a: [", dqe__yml="expect_or_drop: {a: b}"), Namespace()) == {}
+    assert (
+        table_checks(
+            folder(rules__yml=strange, more__yml="a: [", dqe__yml="expect_or_drop: {a: b}", a__json={"expectations": [{"type": "b"}]}),
+            Namespace(),
+        )
+        == {}
+    )
     with pytest.raises(DefinitionErrors) as refused:
         table_checks(folder(orders__yml=of_file("uniqe: id"), twice__yml=of_file("rows: {at_lest: 1}")), Namespace())
     assert [(e.code, e.where.file, e.nearest) for e in refused.value.errors] == [
