@@ -122,7 +122,7 @@ def test_checks_are_made_of_each_version_once_and_change_no_data(orders):
     )  # fmt: skip
     assert p.result.failed_checks == ("main.default.orders.one_each",)
     assert len(p.rows("orders")) == 4
-    assert not [v for v in p.spark.catalog.listTables() if v.name == "tmp_view"]
+    assert not p.spark.catalog.tableExists("tmp_view")
 
     tally = Tally()
     for event in p.events:
