@@ -76,7 +76,8 @@ class PlainLines:
             told = self.tally.state in _TOLD_UPDATE_STATES
             return event.message if event.level is Level.WARN else f"update {self.tally.update_id[:6]} {self.tally.state}" if told else None
         if event.event_type is not EventType.FLOW_PROGRESS:
-            return event.message if event.level is Level.WARN or event.event_type is EventType.SCHEMA_CHANGE else None
+            failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
+            return event.message if event.level is Level.WARN or event.event_type is EventType.SCHEMA_CHANGE or failed else None
         status = FlowState(event.body["status"])
         if status not in _TOLD or (status is FlowState.FAILED and event.level is Level.WARN):
             return event.message if event.level is Level.WARN else None

@@ -124,8 +124,9 @@ def _checks(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
     held, failed, left = ([c for c in tally.checks if c.success is kind] for kind in (True, False, None))
     counts = [f"{len(held):,} held", *([f"{len(failed):,} failed"] if failed else []), *([f"{len(left):,} not run"] if left else [])]
     yield Line("")
-    critical = any(check.severity == "critical" for check in failed)
-    yield Line(f"Table checks: {', '.join(counts)}", "bad" if critical else "warning" if failed or left else "good")
+    critical = sum(check.severity == "critical" for check in failed)
+    so = f"; {counted(critical, 'critical one')}: exit code 1" if critical else ""
+    yield Line(f"Table checks: {', '.join(counts)}{so}", "bad" if critical else "warning" if failed or left else "good")
     shown = sorted(failed, key=lambda check: check.severity != "critical")
     rows = [(short(c.dataset), c.name, c.severity, f"expected {c.expected}", c.facts) for c in shown[:SHOWN_RULES]]
     yield from (Line(line) for line in aligned(rows, indent="  "))

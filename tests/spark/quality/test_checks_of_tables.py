@@ -128,7 +128,7 @@ def test_checks_are_made_of_each_version_once_and_change_no_data(orders):
     for event in p.events:
         tally.feed(event)
     text = [line.text for line in summary(tally, UpdateState.COMPLETED)]
-    assert "Table checks: 6 held, 9 failed" in text
+    assert "Table checks: 6 held, 9 failed; 1 critical one: exit code 1" in text
     shown = [" ".join(line.split()) for line in text]
     assert "orders one_each critical expected no two rows with the same id 2 of 4 rows" in shown
 
