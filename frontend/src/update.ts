@@ -111,9 +111,9 @@ function checks(overview: Overview, u: UpdatePage): HTMLElement | null {
 function backlog(overview: Overview, u: UpdatePage): HTMLElement | null {
   const found = (u.runs.backlog ?? []).flatMap((b, i) => (b ? [{ b, d: u.runs.d?.[i] ?? "", rows: u.runs.rows?.[i] ?? 0 }] : []));
   if (!found.length) return null;
-  const heads = ["new files", "bytes waiting", "records waiting", "files listed", "rows written"];
-  return section("Auto Loader backlog", found.length, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Auto Loader backlog" }, h("table.data.narrow", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "dataset"), heads.map((t) => h("th.num", { scope: "col" }, t)))),
-    h("tbody", {}, found.map(({ b, d, rows }) => h("tr", {}, h("th", { scope: "row" }, datasetLink(overview, d)), h("td.num", {}, number(b[0])), h("td.num", {}, bytes(b[1])), h("td.num", {}, number(b[2])), h("td.num", {}, number(b[3])), h("td.num", {}, number(rows))))))));
+  const heads = ["files listed", "new files", "waited: files", "bytes", "left: files", "bytes", "rows written"];
+  return section("Backlog of sources", found.length, h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Backlog of sources" }, h("table.data.narrow", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "dataset"), heads.map((t) => h("th.num", { scope: "col" }, t)))),
+    h("tbody", {}, found.map(({ b, d, rows }) => h("tr", {}, h("th", { scope: "row" }, datasetLink(overview, d)), [b[6], b[5], b[0]].map((n) => h("td.num", {}, number(n))), h("td.num", {}, bytes(b[1])), h("td.num", {}, number(b[3])), h("td.num", {}, bytes(b[4])), h("td.num", {}, number(rows))))))));
 }
 
 export function schemaList(changes: SchemaChange[], about: (change: SchemaChange) => HTMLElement | null): HTMLElement {

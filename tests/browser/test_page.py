@@ -105,7 +105,7 @@ def test_an_update_shows_failures_as_the_terminal_does_its_timeline_and_what_cam
     assert texts(page, ".timeline li.waited .name") == ["silver.orders"]
     assert "gift_note STRING" in page.inner_text("ul.schema")
     assert "landing/orders/0302-06.json" in page.inner_text("ul.schema")
-    assert texts(page, "section:has-text('Auto Loader backlog') tbody tr")[-1].startswith("bronze.orders_raw 3 – – 53")
+    assert texts(page, "section[aria-labelledby=s-backlog-of-sources] tbody tr")[0].startswith("bronze.orders_raw 53 3 – – – –")
 
 
 def test_search_finds_datasets_columns_rules_and_updates_by_keys_alone(shop_page) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -210,7 +210,7 @@ class Site:
     def _flow_run(self, run: FlowRun, positions: Mapping[str, Sequence[int]]) -> Document:
         view = self.views[self.numbers[run.dataset]] if run.dataset in self.numbers else None
         waited = [position for name in (view.inputs if view else ()) for position in positions.get(name, ())]
-        backlog = run.backlog and [run.backlog.files, run.backlog.bytes, run.backlog.records, run.backlog.listed]
+        backlog = list(asdict(run.backlog).values()) if run.backlog else None
         return {
             "flow": "" if run.flow == run.dataset else run.flow,
             "d": self._name(run.dataset),

@@ -19,6 +19,7 @@ from lakelet.storage.root import Storage
 UPDATES = 1000
 """The newest updates are on the page; older ones stay in the event log."""
 _DEFINITIONS = "('dataset_definition', 'sink_definition', 'flow_definition', 'column_lineage')"
+_UNUSED = "('user_action', 'runtime_details', 'planning_information', 'stream_progress')"
 _COLUMNS = """id, event_type, level, message, "timestamp", details, error, sequence['data_plane_id']['seq_no'] AS seq_no,
     origin['update_id'] AS update_id, origin['pipeline_id'] AS pipeline_id, origin['pipeline_name'] AS pipeline_name,
     origin['dataset_name'] AS dataset_name, origin['sink_name'] AS sink_name, origin['flow_name'] AS flow_name"""
@@ -58,9 +59,10 @@ class EventRows:
                     yield _event(row)
 
     def _condition(self, table: Any) -> str:
+        used = f"event_type NOT IN {_UNUSED}"
         if self._newest is not None:
-            return f'"timestamp" >= {_literal(self._newest - _OVERLAP)}'
-        conditions = [f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in(_defining(table))})"]
+            return f'{used} AND "timestamp" >= {_literal(self._newest - _OVERLAP)}'
+        conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in(_defining(table))})"]
         newest = _newest_updates(table, self._updates)
         return " AND ".join([*conditions, *([f"origin['update_id'] IN {_in(newest)}"] if newest else [])])
 

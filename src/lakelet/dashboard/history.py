@@ -19,7 +19,7 @@ from lakelet.storage.eventlog.states import FlowState, Level, UpdateState
 
 Row = Mapping[str, Any]
 """One row of the event log."""
-_BECAUSE = re.compile(r"^Flow '[^']*' (?:is|has|was) [A-Z]+(?: because|:) ", re.DOTALL)
+_BECAUSE = re.compile(r"^Flow '[^']*' (?:is|has|was) [A-Z]+ because ", re.DOTALL)
 _STARTED = frozenset({FlowState.STARTING, FlowState.RUNNING})
 
 
@@ -42,6 +42,7 @@ class _Flow:
     counts: dict[str, int] = field(default_factory=dict)
     rules: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     backlog: dict[str, int] = field(default_factory=dict)
+    looked: tuple[int, int] = (-1, -1)
 
     def add(self, name: str, number: Any) -> None:
         if number:
@@ -78,6 +79,7 @@ class _Update:
     state: UpdateState = UpdateState.QUEUED
     cause: str = ""
     first: int | None = None
+    created: int | None = None
     ended: int | None = None
     full_refresh: tuple[str, ...] = ()
     failure: Failure | None = None
@@ -103,7 +105,7 @@ class _Update:
             self.pipeline,
             self.state,
             self.cause,
-            self.first,
+            self.first if self.created is None else self.created,
             self.ended if self.state.has_ended else None,
             self.full_refresh,
             tuple(flow.value() for flow in in_order),
@@ -207,7 +209,7 @@ def _on_warning(update: _Update, row: Row, body: Row, timestamp: int) -> None:
 
 
 def _on_create(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    update.cause = str(body.get("cause") or "")
+    update.cause, update.created = str(body.get("cause") or ""), timestamp
     update.full_refresh = tuple(str(name) for name in body.get("full_refresh_selection") or ())
 
 
@@ -231,16 +233,16 @@ def _on_flow_progress(update: _Update, row: Row, body: Row, timestamp: int) -> N
     if status is FlowState.FAILED:
         flow.failed_attempts += 1
     key = (_sequence(row), timestamp)
-    measured = body.get("metrics") or body.get("data_quality")
     if key >= flow.newest:
         flow.newest, flow.status = key, status
         if status is FlowState.FAILED:
             flow.failure = _failure(row) or Failure("", str(row.get("message") or ""))
-    reason = "" if measured else _reason(str(row.get("message") or ""))
+    reason = _reason(str(row.get("message") or ""))
     if reason and key >= flow.explained:
         flow.explained, flow.reason = key, reason
-    if measured:
+    if body.get("metrics") or body.get("data_quality"):
         _measure(flow, body, timestamp)
+        _on_backlog(flow, body.get("metrics") or {}, key)
     if row.get("level") == Level.WARN:
         _on_warning(update, row, body, timestamp)
 
@@ -257,14 +259,20 @@ def _measure(flow: _Flow, body: Row, timestamp: int) -> None:
         flow.add(name, metrics.get(key))
     if any(metrics.get(key) for key in ("num_output_rows", "num_upserted_rows", "num_deleted_rows")):
         flow.written_at = max(timestamp, flow.written_at or 0)
-    for name in ("files", "bytes", "records"):
-        _largest(flow, name, metrics.get(f"backlog_{name}"))
     flow.add("dropped", quality.get("dropped_records"))
     flow.add("quarantined", quality.get("quarantined_records"))
     for rule in quality.get("expectations") or ():
         counts = flow.rules.setdefault((str(rule.get("dataset") or flow.dataset), str(rule.get("name"))), [0, 0])
         counts[0] += int(rule.get("passed_records") or 0)
         counts[1] += int(rule.get("failed_records") or 0)
+
+
+def _on_backlog(flow: _Flow, metrics: Row, key: tuple[int, int]) -> None:
+    for name in ("files", "bytes", "records"):
+        _largest(flow, name, metrics.get(f"backlog_{name}"))
+    if metrics.get("backlog_files") is not None and key >= flow.looked:
+        flow.looked = key
+        flow.backlog |= {f"left_{name}": int(metrics[f"backlog_{name}"]) for name in ("files", "bytes") if f"backlog_{name}" in metrics}
 
 
 def _largest(flow: _Flow, name: str, number: Any) -> None:
@@ -276,15 +284,14 @@ def _on_operation(update: _Update, row: Row, body: Row, timestamp: int) -> None:
     details = body.get("auto_loader_details")
     if details:
         flow = update.flow(row, body)
-        _largest(flow, "files", details.get("num_files_new"))
+        _largest(flow, "new", details.get("num_files_new"))
         _largest(flow, "listed", details.get("num_files_listed"))
 
 
 def _on_stream_progress(update: _Update, row: Row, body: Row, timestamp: int) -> None:
-    """Backlog as the progress of a stream reports it, directly or in the metrics of its sources."""
-    progress = body.get("stream_progress") or body
-    progress = json.loads(progress) if isinstance(progress, str) else progress
-    for source in (progress, *(source.get("metrics") or {} for source in progress.get("sources") or ())):
+    """Backlog as Databricks reports it: in the metrics of a stream's sources."""
+    progress = json.loads(body.get("progress_json") or "{}")
+    for source in (source.get("metrics") or {} for source in progress.get("sources") or ()):
         for ours, theirs in (("files", "numFilesOutstanding"), ("bytes", "numBytesOutstanding")):
             _largest(update.flow(row, body), ours, source.get(theirs))
 

@@ -17,8 +17,8 @@ VERSIONS = 30
 """So many of the newest versions are shown."""
 WIDEST = 200
 """Characters of a cell; longer ones are cut."""
-REASONS, WHEN = "_broken_rules", "_quarantined_at"
-"""Columns of a quarantine: the rules that a row broke, and when it was held back."""
+REASONS, WHEN, RELEASED = "_broken_rules", "_quarantined_at", "_released_by"
+"""Columns of a quarantine: the rules that a row broke, when it was held back, and what let it go, NULL while it is held."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class StoredTables:
         sizes = files.column("size_bytes").to_pylist()
         held, quarantine = None, None
         if beside is not None and REASONS in [f.name for f in beside.schema().fields]:
-            held = _count(beside)
-            quarantine = self._sample(beside, f'ORDER BY "{WHEN}" DESC')
+            held = _held(beside)
+            quarantine = self._sample(beside, f'ORDER BY "{RELEASED}" IS NULL DESC, "{WHEN}" DESC')
         facts = _count(table), table.version(), sum(sizes), len(sizes), columns, _versions(table), self._sample(table, "")
         return TableFacts(name, *facts, quarantine, held)
 
@@ -139,6 +139,16 @@ def _count(table: Any) -> int | None:
     files = table.get_add_actions(flatten=True)
     counts = files.column("num_records").to_pylist() if "num_records" in files.schema.names else [None]
     return None if None in counts or "deletionVectors" in (table.protocol().reader_features or ()) else sum(counts)
+
+
+def _held(table: Any) -> int | None:
+    """Rows that a quarantine holds; None where only Spark can count them."""
+    from deltalake.exceptions import DeltaError
+
+    try:
+        return sum(int(batch.column(0)[0].as_py()) for batch in _query(table, f'SELECT count(*) FROM t WHERE "{RELEASED}" IS NULL'))
+    except DeltaError:
+        return None
 
 
 def _versions(table: Any) -> tuple[Version, ...]:

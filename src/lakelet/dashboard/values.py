@@ -44,11 +44,17 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What a flow's sources had waiting: the largest values that its events report; None for what they do not."""
+    """What a flow's sources had waiting: the largest values that its events report, and what they report last (`left_…`).
+
+    `listed`: files in the folders that were looked at, `new`: of them, those that were new. None for what no event says.
+    """
 
     files: int | None = None
     bytes: int | None = None
     records: int | None = None
+    left_files: int | None = None
+    left_bytes: int | None = None
+    new: int | None = None
     listed: int | None = None
 
 

@@ -105,7 +105,18 @@ def test_lineage_schema_changes_checks_and_backlog_are_read() -> None:
         ("fresh", True, "2 h"),
         ("order_id is unique", False, "17 duplicates"),
     ]
-    assert [r.backlog for r in newest.runs if r.dataset == "main.bronze.orders_raw"] == [Backlog(files=3, listed=43)]
+    assert [r.backlog for r in newest.runs if r.dataset == "main.bronze.orders_raw"] == [Backlog(new=3, listed=43)]
+
+
+def test_backlog_is_what_waited_and_what_was_left() -> None:
+    log = Log()
+    update = log.update()
+    for status, files, size in (("RUNNING", 4, 900), ("COMPLETED", 0, 0)):
+        body = {"status": status, "metrics": {"backlog_files": files, "backlog_bytes": size}}
+        update.emit("flow_progress", body, f"Flow 'a' is {status} because 4 files are new.", dataset="a", flow="a")
+    (run,) = reduce_events(reversed(log.rows)).updates[0].runs
+    assert run.backlog == Backlog(files=4, bytes=900, left_files=0, left_bytes=0)
+    assert (run.status, run.reason) == (FlowState.COMPLETED, "4 files are new")
 
 
 @pytest.mark.parametrize("body", [{}, {"status": "NEW_STATE"}, {"status": "RUNNING", "metrics": None, "data_quality": None}])

@@ -12,8 +12,9 @@ from lakelet.dashboard.changes import percent, what_changed
 from lakelet.dashboard.history import reduce_events
 from lakelet.dashboard.site_files import documents, script, write_folder
 from lakelet.dashboard.source_text import SourceTexts
+from lakelet.dashboard.tables import StoredTables
 from lakelet.dashboard.values import Source
-from tests.event_logs import HOSTILE, Log, many, shop, shop_tables, site
+from tests.event_logs import HOSTILE, Log, many, shop, shop_tables, site, store_table
 
 
 def said(log: Log) -> list[str]:
@@ -208,3 +209,32 @@ def test_the_built_page_loads_nothing_from_elsewhere() -> None:
     for name in ("page.js", "page.css"):
         text = built[name].decode().replace("http://www.w3.org/2000/svg", "")
         assert [url for url in ("http:", "https:", "innerHTML", "eval(") if url in text] == []
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_quarantine_shows_the_rows_that_are_held_first_and_counts_only_them(tmp_path) -> None:
+    import pyarrow as pa
+
+    at = pa.array([1, 2, 3], pa.timestamp("us", "UTC"))
+    released = pa.array([None, "update 7", None], pa.string())
+    held = pa.table({"id": [1, 2, 3], "_broken_rules": [["a"], ["a"], ["a", "b"]], "_quarantined_at": at, "_released_by": released})
+    store_table(tmp_path, "main.s.orders", pa.table({"id": [7, None], "at": pa.array([0, 1], pa.timestamp("us", "UTC"))}))
+    store_table(tmp_path, "main.s.orders_quarantine", held)
+    tables = StoredTables(tmp_path, sample_rows=10)
+    facts = tables.facts(["main.s.orders", "main.s.gone"])["main.s.orders"]
+    assert (facts.rows, facts.version, facts.columns, facts.held) == (2, 0, (("id", "bigint"), ("at", "timestamp")), 2)
+    assert sorted(facts.sample.rows, key=str) == [("7", "1970-01-01T00:00:00Z"), (None, "1970-01-01T00:00:00.000001Z")]
+    assert facts.quarantine is not None
+    assert [row[:2] for row in facts.quarantine.rows] == [("3", '["a", "b"]'), ("1", '["a"]'), ("2", '["a"]')]
+    store_table(tmp_path, "main.s.orders", pa.table({"id": [8], "at": pa.array([0], pa.timestamp("us", "UTC"))}))
+    assert tables.facts(["main.s.orders"])["main.s.orders"].rows == 3
+
+
+def test_a_report_without_sample_rows_has_none(tmp_path) -> None:
+    import pyarrow as pa
+
+    store_table(tmp_path, "main.s.orders", pa.table({"id": [7]}))
+    facts = StoredTables(tmp_path, sample_rows=0).facts(["main.s.orders"])["main.s.orders"]
+    assert (facts.sample.rows, facts.sample.note) == ((), "The report was written without sample rows.")
