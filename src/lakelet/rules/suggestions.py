@@ -118,11 +118,13 @@ def suggestions(dataset: str, rows: int, columns: Sequence[ColumnProfile]) -> It
         name, coverage = column_text(column.name), column.known / rows
         if column.known == rows:
             yield Suggestion(dataset, "drop", f"has_{column.name}", f"{name} IS NOT NULL", column.name, rows, 0, 1.0)
-        condition = _range(name, column) or _set(name, column, rows)
+        unique = column.distinct >= 0.9 * column.known and column.known > 1
+        numbered = unique and column.type in ("smallint", "int", "bigint")  # such numbers go on
+        condition = None if numbered else _range(name, column) or _set(name, column, rows)
         if condition:
             text = condition if column.known == rows else f"{name} IS NULL OR ({condition})"
             yield Suggestion(dataset, "warn", f"{column.name}_{_word(column)}", text, column.name, rows, 0, coverage)
-        if column.distinct >= 0.9 * column.known and column.known > 1 and not column.type.startswith(("float", "double", "timestamp")):
+        if unique and not column.type.startswith(("float", "double", "timestamp")):
             yield Suggestion(dataset, "checks", f"{column.name}_unique", column.name, column.name, rows, 0, coverage)
 
 
@@ -172,8 +174,8 @@ def suggested_yaml(found: Sequence[Suggestion]) -> str:
         for one in chosen:
             value = f"{{unique: {_scalar(one.column)}}}" if action == "checks" else _scalar(one.constraint)
             covered = "" if one.coverage == 1 else f"; {one.coverage:.1%} of the rows have a value"
-            verb = "duplicates" if action == "checks" else "dropped"
-            lines.append(f"      {_scalar(one.rule)}: {value}  # today {one.dropped} of {one.rows:,} rows {verb}{covered}")
+            today = f"no duplicates in {one.rows:,} rows" if action == "checks" else f"{one.dropped} of {one.rows:,} rows dropped"
+            lines.append(f"      {_scalar(one.rule)}: {value}  # today {today}{covered}")
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from lakelet.cli.summary import summary
 from lakelet.cli.tally import Tally
+from lakelet.inspection.inspector import run_sql
 from lakelet.storage.eventlog.states import UpdateState
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -123,6 +124,9 @@ def test_checks_are_made_of_each_version_once_and_change_no_data(orders):
     assert p.result.failed_checks == ("main.default.orders.one_each",)
     assert len(p.rows("orders")) == 4
     assert not p.spark.catalog.tableExists("tmp_view")
+
+    view = run_sql(p.storage.root, "SELECT check_name, success, observed, table_version FROM table_checks", spark=p.spark)
+    assert {r["check_name"]: (r["success"], r["observed"], r["table_version"]) for r in view.rows} == results(p)
 
     tally = Tally()
     for event in p.events:

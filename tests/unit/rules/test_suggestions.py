@@ -23,7 +23,6 @@ def test_nulls_ranges_sets_and_unique_columns_are_suggested():
     found = {(s.action, s.rule): s.constraint for s in suggestions("orders", 100, PROFILE)}
     assert found == {
         ("drop", "has_id"): "id IS NOT NULL",
-        ("warn", "id_in_range"): "id BETWEEN 0 AND 100",
         ("checks", "id_unique"): "id",
         ("warn", "amount_in_range"): "amount IS NULL OR (amount BETWEEN -2.50 AND 99.00)",
         ("drop", "has_kind"): "kind IS NOT NULL",
@@ -35,7 +34,7 @@ def test_nulls_ranges_sets_and_unique_columns_are_suggested():
         ("drop", "has_items"): "items IS NOT NULL",
     }
     coverage = {s.rule: s.coverage for s in suggestions("orders", 100, PROFILE)}
-    assert (coverage["id_in_range"], coverage["amount_in_range"]) == (1, 0.8)
+    assert (coverage["id_unique"], coverage["amount_in_range"]) == (1, 0.8)
 
 
 def test_an_empty_table_suggests_nothing():
@@ -48,5 +47,6 @@ def test_the_yaml_is_a_rule_file_and_says_what_each_rule_would_have_dropped(tmp_
     assert {r.name: r.constraint for r in all_rules(tmp_path)}["kind_known"] == r"kind IN ('it\'s', 'x')"
     assert [c.arguments for c in all_checks(tmp_path)] == [{"columns": ("id",)}, {"columns": ("odd name",)}]
     assert "      has_id: id IS NOT NULL  # today 0 of 100 rows dropped" in text.splitlines()
+    assert "      id_unique: {unique: id}  # today no duplicates in 100 rows" in text.splitlines()
     assert "# today 0 of 100 rows dropped; 80.0% of the rows have a value" in text
     assert list(yaml.safe_load(text)["datasets"]["orders"]) == ["drop", "warn", "checks"]
