@@ -48,7 +48,7 @@ POINTS = [
 ]
 
 
-def kill_at(failpoint: str, folder: Path) -> None:
+def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
     """Run an update in a process that must die at a failpoint."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "LAKELET_FAILPOINT": failpoint}
     command = [sys.executable, str(Path(__file__).with_name("runner.py")), str(folder)]
@@ -57,7 +57,7 @@ def kill_at(failpoint: str, folder: Path) -> None:
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps({}) + "\n")
+        process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
         try:
             process.wait(180)

@@ -25,6 +25,7 @@ from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import unenforceable
+from lakelet.storage.delta.quarantine import check_columns
 from lakelet.storage.root import StoredDataset
 
 # ---------------------------------------------------------------------------------------------------------------- kinds
@@ -251,6 +252,8 @@ def _check_columns(dataset: Dataset, schema: StructType) -> None:
     problem = schemas.unstorable(schema, dataset.partition_cols)
     if problem:
         raise LakeletError("SCHEMA_MISMATCH", problem[0], where=dataset.where, dataset=str(dataset.name), todo=problem[1])
+    if dataset.keeps_dropped:
+        check_columns(schema, dataset=str(dataset.name), where=dataset.where)
     twice = schemas.duplicates(names)
     unknown = [c for c in (*dataset.partition_cols, *dataset.cluster_by) if c.lower() not in {n.lower() for n in names}]
     if twice or unknown:

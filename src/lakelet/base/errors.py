@@ -224,8 +224,12 @@ CODES: dict[str, CodeInfo] = {
     "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
     "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
     "VIEW_SETTINGS_DIFFER": CodeInfo(_I, "a flow reads two views whose spark_conf give one setting different values"),
-    "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.* or delta.* has a value that it cannot have"),
-    "PROPERTY_UNKNOWN": CodeInfo(_I, "a table property delta.* that neither Delta nor Databricks has"),
+    "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.*, delta.* or lakelet.* has a value that it cannot have"),
+    "PROPERTY_UNKNOWN": CodeInfo(_I, "a table property delta.* that neither Delta nor Databricks has, or lakelet.* that Lakelet has not"),
+    "QUARANTINE_REFUSED": CodeInfo(_I, "a dataset that cannot have a quarantine is to have one, or its name is taken"),
+    "QUARANTINE_COLUMN": CodeInfo(_I, "a dataset with a quarantine has a column with the name of one that the quarantine adds"),
+    "QUARANTINE_READ": CodeInfo(_I, "a query reads a quarantine, which Databricks does not have"),
+    "QUARANTINE_REPLAY": CodeInfo(_I, "rows of a dataset cannot be given back to it by a replay"),
     "UNKNOWN_TARGET": CodeInfo(_I, "a flow writes to a dataset that is not defined"),
     "TARGET_KIND": CodeInfo(_I, "a flow writes to a sink or table that cannot take what it gives"),
     "UNKNOWN_SELECTION": CodeInfo(_I, "--select or --full-refresh names a dataset that is not defined"),
@@ -257,6 +261,7 @@ CODES: dict[str, CodeInfo] = {
     "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet", StateError),
     "FOREIGN_DLT": CodeInfo(_I, "another package already owns the import name dlt"),
     # run time
+    "QUARANTINE_MISCOUNTED": CodeInfo(_F, "the rows for a quarantine are not those that were counted", StateError),
     "STREAM_SOURCE_CHANGED": CodeInfo(_F, "rows of a streaming source were updated or deleted", SourceError),
     "STREAM_STATE_CHANGED": CodeInfo(
         _F, "stateful operators of a streaming flow changed: the state in its checkpoint does not fit them", StateError

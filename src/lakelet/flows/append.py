@@ -39,6 +39,7 @@ from lakelet.flows.positions import (
     unknown_position,
     unreadable_position,
 )
+from lakelet.flows.quarantine import quarantine_of, with_source_file
 from lakelet.flows.remedies import mode_of, stream_failure
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.stream_progress import emit_stream_progress
@@ -54,6 +55,8 @@ from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
+from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.eventlog.states import EventType, OperationState
 
@@ -158,6 +161,7 @@ class _Batches:
     totals: Totals
     rules: tuple[Expectation, ...]
     shape: Layout | None = None  # of a change table
+    quarantine: Quarantine | None = None
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
@@ -177,15 +181,24 @@ class _Batches:
         def measure() -> BatchMetrics:
             return self._measured(counts(self.rules, observation.get), number)
 
-        rows = judged(batch, self.rules, observation)
+        hold = self.quarantine is not None and self.quarantine.active
+        rows = judged(batch, self.rules, observation, hold=hold)
         txn = Txn(f"{run.name}/{run.generation()}", number)
         if run.flow.flow.changes is not None:
             self._apply(run.flow.flow.changes, rows, txn, measure)
             return
-        spec = run.table_spec(rows.schema)
-        session = batch.sparkSession
-        whole, replayed = run.flow.complete, number == self.replay
-        written = tables.append(session, run.path(), rows, spec, txn=txn, measure=measure, replayed=replayed, whole=whole)
+        spec = run.table_spec(rows.drop(HELD).schema)
+        written = tables.append(
+            batch.sparkSession,
+            run.path(),
+            rows,
+            spec,
+            txn=txn,
+            measure=measure,
+            replayed=number == self.replay,
+            whole=run.flow.complete,
+            quarantine=self.quarantine,
+        )
         if written is not None and written.mapped:
             emit_mapping(run, spec.schema)
         if written is not None and (written.version is not None or written.metrics.anything):
@@ -284,7 +297,10 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
     state = read_checkpoint(checkpoint)
     reader, frame, shape = opened(run, spark, state)
     frame, rules = with_hidden_results(frame, run.dataset.expectations)
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape)
+    quarantine = quarantine_of(run)
+    if quarantine is not None and quarantine.active:
+        frame = with_source_file(run, frame)
+    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape, quarantine)
     mode = mode_of(run, checkpoint, started=state.planned >= 0)
     writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
     writer = writer.trigger(once=True) if one_batch else writer.trigger(availableNow=True)
@@ -349,6 +365,9 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
     """Make the table if no batch did, remember its columns, and warn about what did not fit. `shape`: of a change table."""
     environment, path = run.environment, run.path()
     wanted = run.table_spec(run.analyzed.schema)
+    quarantine = quarantine_of(run)
+    if quarantine is not None:
+        quarantine.create(wanted, environment.spark)
     if shape is not None and run.flow.flow.changes is not None:
         writing.create_if_absent(environment.spark, ChangeTable(path, run.change_specs, wanted, run.is_streamed()), shape)
     elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):

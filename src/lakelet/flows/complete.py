@@ -16,7 +16,8 @@ from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
-from lakelet.plan.decisions import Decision, ViewState, view_decision
+from lakelet.flows.quarantine import is_of_another_attempt, quarantine_of
+from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import judged
@@ -31,6 +32,8 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     stored = run.stored()
     table_exists = run.environment.memory.log(run.path()).version() >= 0
     state = _state(run, inputs, stored.input_versions, by_old_names=True)
+    if table_exists and is_of_another_attempt(run):
+        return Decision(Strategy.FULL, "its quarantine is that of an update that did not end")
     return view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
 
 
@@ -73,8 +76,13 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                     found = query_metrics(run, reader, observation, batch_id=None, event_id=str(uuid.uuid4()))
                     return replace(found, view=ComputedFrom(state.fingerprint, state.inputs))
 
-                spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation)
-                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=run.is_streamed())
+                quarantine = quarantine_of(run)
+                hold = quarantine is not None and quarantine.active
+                spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation, hold=hold)
+                streamed = run.is_streamed()
+                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=streamed, quarantine=quarantine)
+                if quarantine is not None:
+                    quarantine.create(spec, spark)
             if written.mapped:
                 emit_mapping(run, spec.schema)
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:

@@ -29,6 +29,7 @@ from lakelet.spark.names.file_states import STATES, dataset_states
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta.quarantine import check_columns
 from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
 from lakelet.storage.delta.tables import streams_from_log
 from lakelet.storage.root import StoredDataset
@@ -120,6 +121,8 @@ class FlowRun:
         outgrown = schemas.outgrown_error(declared, schema, dataset=str(self.dataset.name), where=self.dataset.where) if declared else None
         if outgrown is not None:
             raise outgrown
+        if self.dataset.keeps_dropped:
+            check_columns(schema, dataset=str(self.dataset.name), where=self.dataset.where)
         epoch = self.stored().epoch
         feed = {CHANGE_FEED: "true"} if self.dataset.name.key in self.environment.catalog.reads.feeds else {}
         declared_ones = delta_properties.stored(self.dataset.table_properties)

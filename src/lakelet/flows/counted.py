@@ -91,6 +91,7 @@ def batch_metrics(
         rows=found.kept,
         dropped=found.dropped + dropped,
         expectations=(*data_quality(dataset, run.dataset.expectations, found), *of_view),
+        quarantined=found.dropped if run.dataset.keeps_dropped else None,
     )
 
 

@@ -47,7 +47,10 @@ def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
         metrics["rewritten_rows_per_changed_row"] = round(found.changed.rewritten / changed, 3) if changed else 0.0
     body: dict[str, Any] = {"status": FlowState.RUNNING, "metrics": metrics}
     if found.expectations:
-        body["data_quality"] = {"dropped_records": found.dropped, "expectations": [asdict(rule) for rule in found.expectations]}
+        quality: dict[str, Any] = {"dropped_records": found.dropped}
+        quality |= {} if found.quarantined is None else {"quarantined_records": found.quarantined}
+        quality |= {} if found.released is None else {"released_records": found.released}
+        body["data_quality"] = {**quality, "expectations": [asdict(rule) for rule in found.expectations]}
     if found.late:
         body["metrics"]["num_rows_dropped_by_watermark"] = found.late
     reporter.emit(

@@ -20,6 +20,7 @@ from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, event_id
 from lakelet.flows.once_markers import has_run, write_marker
+from lakelet.flows.quarantine import quarantine_of
 from lakelet.plan.decisions import Decision, Strategy
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -76,8 +77,10 @@ def _append(run: FlowRun, spark: Any, txn: Txn, totals: Totals) -> None:
             id = event_id(run.path(), run.name, run.generation(), "once")
             return query_metrics(run, reader, observation, batch_id=0, event_id=id)
 
-        spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation)
-        written = tables.append(spark, run.path(), rows, spec, txn=txn, measure=measure, replayed=False)
+        quarantine = quarantine_of(run, looks=True)
+        hold = quarantine is not None and quarantine.active
+        spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation, hold=hold)
+        written = tables.append(spark, run.path(), rows, spec, txn=txn, measure=measure, replayed=False, quarantine=quarantine)
     assert written is not None  # nothing is looked up without `replayed`
     if written.mapped:
         emit_mapping(run, spec.schema)

@@ -6,13 +6,14 @@ A pipeline is `Definitions`: datasets, and the flows that write to them. Terms: 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
 from lakelet.base.text_enum import TextEnum
+from lakelet.config.properties import QUARANTINE, look_up
 
 QueryFunction = Callable[[], Any]
 """A dataset's function: no arguments in, a Spark DataFrame out."""
@@ -102,6 +103,17 @@ class Dataset:
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
     published: bool = False
+
+    @property
+    def keeps_dropped(self) -> bool:
+        """Whether the rows that its drop rules leave out are kept in a quarantine (QU-1)."""
+        asked = (look_up(self.table_properties, QUARANTINE) or "").strip().lower() == "true"
+        return asked and any(rule.action is Action.DROP for rule in self.expectations)
+
+    @property
+    def quarantine(self) -> TableName:
+        """The name that its quarantine has, or would have."""
+        return replace(self.name, name=f"{self.name.name}_quarantine")
 
     @property
     def is_temporary_view(self) -> bool:

@@ -60,14 +60,31 @@ def _nothing_to_take(name: str, known: Sequence[str]) -> LakeletError:
 
 
 def refused(registry: Registry, owner: Owner, datasets: Iterable[Dataset]) -> list[LakeletError]:
-    """An error for each dataset whose name is that of another pipeline's table."""
+    """An error for each dataset whose name, or whose quarantine's, is that of another table: another pipeline's, or a quarantine."""
     errors = []
     for dataset in datasets:
         stored = registry.datasets.get(dataset.name.key)
+        if (taken := _taken(registry, dataset, stored)) is not None:
+            errors.append(taken)
+            continue
         stays = dataset.kind in (Kind.SINK, Kind.VIEW) or stored is None or stored.kind is Kind.SINK
         if not stays and stored is not None and not owner.owns(stored):
             errors.append(_owned(stored, registry.pipelines.get(stored.owner or ""), owner.identity, dataset))
     return errors
+
+
+def _taken(registry: Registry, dataset: Dataset, stored: StoredDataset | None) -> LakeletError | None:
+    """The error for a dataset with the name of a quarantine that is stored, or whose quarantine has the name of another stored table."""
+    name, where = str(dataset.name), dataset.where
+    if stored is not None and stored.quarantine_of is not None and dataset.kind not in (Kind.SINK, Kind.VIEW):
+        what = f"the storage has the quarantine of {stored.quarantine_of} under this name"
+        return LakeletError("QUARANTINE_REFUSED", what, dataset=name, where=where, todo="Give the dataset another name.")
+    found = registry.datasets.get(dataset.quarantine.key) if dataset.keeps_dropped else None
+    if found is None or found.kind is Kind.SINK or (found.quarantine_of or "").lower() == dataset.name.key:
+        return None
+    what = f"its quarantine would be called {dataset.quarantine}, and the storage has another table of that name"
+    todo = "Rename the dataset, or use another storage: --storage"
+    return LakeletError("QUARANTINE_REFUSED", what, dataset=name, where=where, todo=todo)
 
 
 def _owned(stored: StoredDataset, other: Identity | None, mine: Identity, dataset: Dataset) -> LakeletError:

@@ -35,8 +35,8 @@ from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
 
-FORMAT = 3
-"""2: pipelines are recorded, and which of them owns a table. 3: which description a table has."""
+FORMAT = 4
+"""2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines."""
 _LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 
@@ -48,7 +48,7 @@ class StoredDataset:
     `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
     materialized view and say what its content was computed from; `version` is the table version they describe. `owner` is the id of the
     pipeline that the table belongs to; None where an older Lakelet did not record it. `described`: digest of what was declared about the
-    table when it was described last.
+    table when it was described last. `quarantine_of`: full name of the dataset whose quarantine it is; None for a dataset.
     """
 
     name: str
@@ -63,6 +63,7 @@ class StoredDataset:
     version: int | None = None
     owner: str | None = None
     described: str | None = None
+    quarantine_of: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", Kind(self.kind))  # as stored, it is a text
@@ -338,6 +339,11 @@ class HeldTables(Mapping[str, str]):
         self._storage, self._without = storage, frozenset(without)
         datasets = storage.registry().datasets.items()
         self._known = {k: str(storage.at(d.path)) for k, d in datasets if d.kind is not Kind.SINK and k not in self._without}
+
+    @property
+    def quarantines(self) -> frozenset[str]:
+        """Keys of the quarantines among them."""
+        return frozenset(key for key, d in self._storage.registry().datasets.items() if d.quarantine_of is not None)
 
     def apart_from(self, without: Collection[str]) -> HeldTables:
         """These tables without some of them."""

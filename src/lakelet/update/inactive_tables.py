@@ -32,14 +32,23 @@ class Activity:
 
 
 def compare_activity(
-    stored: Mapping[str, StoredDataset], graph: Graph, parameters: Mapping[str, str], *, owner: str | None = None, partial: bool = False
+    stored: Mapping[str, StoredDataset],
+    graph: Graph,
+    parameters: Mapping[str, str],
+    *,
+    owner: str | None = None,
+    partial: bool = False,
+    quarantines: frozenset[str] = frozenset(),
 ) -> Activity:
     """Compare the stored datasets with the defined ones.
 
     A table that a query still reads by its name is not dropped, nor is what a sink wrote. Entries of other pipelines than `owner` do not
     change. `partial`: only some of the sources were loaded, so entries that these do not define do not change either.
+    `quarantines`: keys of those that rows are kept in; one that was switched off is dropped with its dataset only.
     """
-    defined = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
+    datasets = {node.name.key for node in graph.nodes if node.kind is not Kind.VIEW}
+    kept = {key for key, d in stored.items() if d.quarantine_of is not None and d.quarantine_of.lower() in datasets}
+    defined = datasets | quarantines
     read = {name.lower() for node in graph.nodes for name in node.external}
     dropping = properties.switch(properties.look_up(parameters, properties.DROP_INACTIVE) or "false")
     own = {key: d for key, d in stored.items() if d.owner in (owner, None) and (key in defined or not partial)}
@@ -47,7 +56,9 @@ def compare_activity(
         {**stored, **{key: replace(d, active=key in defined) for key, d in own.items()}},
         tuple(d.name for key, d in own.items() if d.active and key not in defined),
         tuple(d.name for key, d in own.items() if not d.active and key in defined),
-        tuple(key for key, d in own.items() if dropping and d.owner == owner and d.kind is not Kind.SINK and key not in defined | read),
+        tuple(
+            key for key, d in own.items() if dropping and d.owner == owner and d.kind is not Kind.SINK and key not in defined | kept | read
+        ),
     )
 
 
@@ -56,6 +67,9 @@ def activity_notices(found: Activity) -> Iterator[tuple[str, str, Level]]:
     dropped = {found.datasets[key].name for key in found.drop}
     for name in found.ceased:
         if name not in dropped:
+            if found.datasets[name.lower()].quarantine_of is not None:
+                yield name, f"{name}: no rows are kept there any more; it keeps those that it has, and can be read", Level.INFO
+                continue
             text = "is no longer defined: it keeps its rows and can be read, and is not updated"
             yield name, f"{name} {text}; {properties.DROP_INACTIVE}=true in the configuration drops it", Level.WARN
     for name in found.back:

@@ -58,7 +58,14 @@ def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
     config, owner, storage, catalog = opened.config, opened.owner, opened.storage, opened.environment.catalog
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
     mine = claimed(repaired.registry, owner, catalog.datasets)
-    found = compare_activity(mine.datasets, opened.analysis.graph, config.parameters, owner=owner.id, partial=owner.partial)
+    found = compare_activity(
+        mine.datasets,
+        opened.analysis.graph,
+        config.parameters,
+        owner=owner.id,
+        partial=owner.partial,
+        quarantines=frozenset(d.quarantine.key for d in catalog.datasets.values() if d.keeps_dropped),
+    )
     last = LastUpdate(opened.id, now, clean=False)
     storage.save(replace(mine, namespace=config.namespace, datasets=found.datasets, last_update=last))
     views = published(flow for flows in catalog.flows.values() for flow in flows)

@@ -26,6 +26,10 @@ def with_resets(registry: Registry, selection: Selection, *, root: AnyPath, anal
     for key in sorted(selection.reset & datasets.keys()):
         stored = remade(root, datasets[key], analyzed.get(key), taken={d.path for d in datasets.values()})
         datasets[key] = replace(stored, epoch=stored.epoch + 1, columns=None, fingerprint=None, input_versions={}, version=None)
+    for key, stored in list(datasets.items()):
+        of = datasets.get((stored.quarantine_of or "").lower())
+        if of is not None:  # its rows go with the first commit after the reset
+            datasets[key] = replace(stored, epoch=of.epoch)
     targets = {flow.flow.name.lower(): key for key, dataset in analyzed.items() for flow in dataset.flows}
     for flow in selection.checkpoints:
         known = registry.flow(targets.get(flow.lower(), ""), flow)

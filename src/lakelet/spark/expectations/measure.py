@@ -19,9 +19,12 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
 from lakelet.storage.delta.batch_metrics import RuleCounts
+from lakelet.storage.delta.divided import HELD, HELD_TYPE
 
 _CHECKS = "__lakelet_checks"
 _RESULT = "__lakelet_result_"
+SOURCE_FILE = f"{_RESULT}file"
+"""A column that a stream may have for `judged`: the file that a row comes from."""
 _NO_INPUT = "The input data could not be determined from the output record"
 
 
@@ -70,8 +73,10 @@ def _resolves(rows: DataFrame, rule: Expectation) -> bool:
     return True
 
 
-def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str) -> DataFrame:
+def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str, *, hold: bool = False) -> DataFrame:
     """The rows that break no drop rule; their counts arrive under `watch` once the rows have been written.
+
+    `hold`: all rows, and in the column `HELD` what a quarantine is to know of those that break one.
 
     Rules are judged on the incoming row, so their order does not matter (EP-4). Rows that break a fail rule stay in: the caller refuses the
     whole write when `Counts.violation` is set.
@@ -92,6 +97,8 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
         counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
     observed = with_checks.observe(watch, *counted)
     results = [name for name in rows.columns if name.startswith(_RESULT)]
+    if hold:
+        return observed.withColumn(HELD, _held(rows, rules, failed, drops)).drop(_CHECKS, *results)
     return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS, *results)
 
 
@@ -111,6 +118,15 @@ def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFr
         text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
         kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
     return rows.filter(kept) if drops or fails else rows
+
+
+def _held(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column], drops: Sequence[Column]) -> Column:
+    """The column `HELD`: the names of all rules that a row breaks, and its file where that is known; NULL unless one of them drops it."""
+    if not drops:
+        return F.lit(None).cast(HELD_TYPE)
+    names = F.filter(F.array(*(F.when(failed[i], F.lit(rule.name)) for i, rule in enumerate(rules))), lambda name: name.isNotNull())
+    file = F.col(SOURCE_FILE) if SOURCE_FILE in rows.columns else F.lit(None).cast("string")
+    return F.when(_any(drops), F.struct(names.alias("rules"), file.alias("file")))
 
 
 def _any(conditions: Sequence[Column]) -> Column:

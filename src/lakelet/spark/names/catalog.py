@@ -28,20 +28,25 @@ class ReadsFound:
 
 @dataclass(frozen=True)
 class Catalog:
-    """The pipeline's datasets by name, and the tables the storage holds beside them (path by key)."""
+    """The pipeline's datasets by name, and the tables the storage holds beside them (path by key).
+
+    `quarantines`: keys of the quarantines that the datasets have or the storage holds; no query reads them (QU-4).
+    """
 
     namespace: Namespace
     datasets: Mapping[str, Dataset]
     flows: Mapping[str, tuple[Flow, ...]]
     other_tables: Mapping[str, str]
     reads: ReadsFound = field(default_factory=ReadsFound)
+    quarantines: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, definitions: Definitions, namespace: Namespace, stored: HeldTables) -> Catalog:
         datasets = {d.name.key: d for d in definitions.datasets}
         flows = definitions.flows_by_target()
         own = {key for key, d in datasets.items() if d.sink is None and not d.is_temporary_view}
-        return cls(namespace, datasets, flows, stored.apart_from(own))
+        quarantines = stored.quarantines | {d.quarantine.key for d in definitions.datasets if d.keeps_dropped}
+        return cls(namespace, datasets, flows, stored.apart_from(own), quarantines=quarantines)
 
     def sinks(self) -> frozenset[str]:
         """Keys of the datasets that are only written to."""
@@ -81,7 +86,9 @@ class Catalog:
         return name.key in self.datasets and self.datasets[name.key].kind is Kind.VIEW
 
     def known_names(self) -> list[str]:
-        return [str(d.name) for d in self.datasets.values() if d.sink is None] + list(self.other_tables)
+        return [str(d.name) for d in self.datasets.values() if d.sink is None] + [
+            key for key in self.other_tables if key not in self.quarantines
+        ]
 
 
 def _without_live(parts: Sequence[str]) -> Sequence[str]:

@@ -153,6 +153,10 @@ class TableReader(ABC):
             return self.open(dataset, streaming=streaming, jreader=jreader, options=options)
         if parts[0].lower() == "live":
             raise self.unknown(text)
+        if found and found.key in self.catalog.quarantines:
+            why = "Databricks ignores the property lakelet.quarantine, so the table does not exist there"
+            todo = f'To look at its rows: lakelet quarantine show, or lakelet sql "SELECT * FROM {found}"'
+            raise LakeletError("QUARANTINE_READ", f"the query reads the quarantine {found}", where=caller_location(), why=why, todo=todo)
         if found and found.key in named_tables.named():
             self.external[str(found)] = None
             frame = named_tables.open_outside(self.spark, found.key, streaming=streaming, jreader=jreader)

@@ -3,6 +3,7 @@
     rows written, dropped, late           by the write, the rules and the watermark
     expectations: RuleCounts per rule     passed and failed records; of the target's rules, then of those of the views that were read
     sources: SourceRecords per source     records of files, rescued and corrupt ones, the first file and line of these
+    quarantined                           rows of those dropped that the quarantine keeps; None without one
     changed: RowChanges                   of a change table: rows upserted, deleted, written again
     view: ComputedFrom                    of a materialized view: what its content was computed from
     batch: SnapshotBatch                  of a change flow that reads batches: its generation, and the version of its snapshot
@@ -89,8 +90,8 @@ class BatchMetrics:
     """What was found out about one batch.
 
     `event_id`: of the event that reports it. `batch_id`: number of the micro-batch, None for a materialized view. `dropped`: rows that drop
-    rules left out; `late`: rows that the watermark left out. `anything`: whether anything came in that counts; None where the batch is
-    committed in any case.
+    rules left out; `late`: rows that the watermark left out. `released`: rows that `lakelet quarantine replay` gave back.
+    `anything`: whether anything came in that counts; None where the batch is committed in any case.
     """
 
     event_id: str
@@ -107,6 +108,8 @@ class BatchMetrics:
     view: ComputedFrom | None = None
     batch: SnapshotBatch | None = None
     changed: RowChanges | None = None
+    quarantined: int | None = None
+    released: int | None = None
 
     @property
     def worth_a_commit(self) -> bool:
@@ -140,6 +143,8 @@ class BatchMetrics:
             **({} if self.view is None else {"view": {"fingerprint": self.view.fingerprint, "inputs": dict(self.view.inputs)}}),
             **({} if self.batch is None else asdict(self.batch)),
             **({} if self.changed is None else self.changed.as_json()),
+            **({} if self.quarantined is None else {"quarantined": self.quarantined}),
+            **({} if self.released is None else {"released": self.released}),
         }
 
     def user_metadata(self) -> dict[str, Any]:
@@ -163,6 +168,8 @@ class BatchMetrics:
             view=ComputedFrom(**_known(ComputedFrom, kept["view"])) if kept.get("view") else None,
             batch=SnapshotBatch(kept["generation"], kept.get("snapshot")) if "generation" in kept else None,
             changed=RowChanges(kept["upserted"], kept["deleted"], kept["rewritten"]) if "upserted" in kept else None,
+            quarantined=kept.get("quarantined"),
+            released=kept.get("released"),
         )
 
 

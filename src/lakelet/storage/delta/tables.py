@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -23,6 +23,7 @@ from lakelet.config.properties import look_up
 from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
+from lakelet.storage.delta.divided import divided
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -246,6 +247,27 @@ class Written:
     mapped: bool = False
 
 
+class HoldsRows(Protocol):
+    """Keeps the rows that drop rules leave out, in a commit of its own before that of the batch (docs/decisions/0033-quarantine.md)."""
+
+    @property
+    def active(self) -> bool:
+        """Whether rows have the column that says which of them leave (`divided.HELD`)."""
+
+    def keep(
+        self,
+        held: DataFrame | None,
+        spec: TableSpec,
+        metrics: BatchMetrics,
+        spark: SparkSession,
+        *,
+        txn: Txn | None,
+        replayed: bool,
+        whole: bool,
+    ) -> None:
+        """Commit what leaves the batch, if anything. `spec`: of the table, as the batch leaves it."""
+
+
 Measure = Callable[[], BatchMetrics]
 """Called after the files are written and before the commit: what to keep in the commit, and whether that is worth one without rows.
 May raise to refuse the rows; then nothing becomes visible."""
@@ -261,6 +283,7 @@ def append(
     measure: Measure,
     replayed: bool,
     whole: bool = False,
+    quarantine: HoldsRows | None = None,
 ) -> Written | None:
     """Append one micro-batch in one commit; None if it had been committed before (only looked up when `replayed`).
 
@@ -275,7 +298,9 @@ def append(
         outdated = transaction.outdated(spec)
         wanted = spec if outdated else _merged(transaction, spec)
         if not outdated and transaction.described(wanted, replace=False):
-            written = _append(transaction, rows, wanted, txn, measure, truncate=whole)
+            written = _append(
+                transaction, rows, wanted, txn, measure, truncate=whole, quarantine=quarantine, replayed=replayed, whole=whole
+            )
             return replace(written, mapped=made and written.version is not None)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
@@ -286,7 +311,10 @@ def append(
         if not (truncate or whole):
             required.check_stored(transaction, wanted.schema)
         transaction.describe(wanted, replace=truncate)
-        written = _append(transaction, rows, wanted, txn, measure, truncate=truncate or whole)
+        all_of_it = truncate or whole
+        written = _append(
+            transaction, rows, wanted, txn, measure, truncate=all_of_it, quarantine=quarantine, replayed=replayed, whole=whole
+        )
         return replace(written, mapped=mapped and written.version is not None)
 
 
@@ -324,11 +352,25 @@ def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     return replace(spec, schema=declared.required(merged, transaction.declared, spec.declared))
 
 
-def _append(transaction: Transaction, rows: DataFrame, spec: TableSpec, txn: Txn, measure: Measure, *, truncate: bool = False) -> Written:
+def _append(
+    transaction: Transaction,
+    rows: DataFrame,
+    spec: TableSpec,
+    txn: Txn,
+    measure: Measure,
+    *,
+    truncate: bool = False,
+    quarantine: HoldsRows | None = None,
+    replayed: bool = False,
+    whole: bool = False,
+) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
-    files = transaction.write(schemas.aligned(rows, spec.schema))
-    reached("batch.files_written")
-    metrics = measure()
+    with _files(transaction, rows, spec, quarantine) as (files, held):
+        reached("batch.files_written")
+        metrics = measure()
+        if quarantine is not None:
+            leaving = held() if metrics.quarantined else None
+            quarantine.keep(leaving, spec, metrics, transaction.spark, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
     version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), txn=txn, replace=truncate)
@@ -336,7 +378,28 @@ def _append(transaction: Transaction, rows: DataFrame, spec: TableSpec, txn: Txn
     return Written(version, metrics)
 
 
-def overwrite(spark: SparkSession, path: AnyPath, rows: DataFrame, spec: TableSpec, *, measure: Measure, streamed: bool = False) -> Written:
+@contextmanager
+def _files(
+    transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: HoldsRows | None
+) -> Iterator[tuple[Sequence[Any], Callable[[], DataFrame]]]:
+    """The files of the rows that are for the table, and the other ones, which can be read in the context."""
+    if quarantine is None or not quarantine.active:
+        yield transaction.write(schemas.aligned(rows, spec.schema)), lambda: rows.limit(0)
+        return
+    with divided(transaction, rows, spec) as parts:
+        yield parts.files, parts.held
+
+
+def overwrite(
+    spark: SparkSession,
+    path: AnyPath,
+    rows: DataFrame,
+    spec: TableSpec,
+    *,
+    measure: Measure,
+    streamed: bool = False,
+    quarantine: HoldsRows | None = None,
+) -> Written:
     """Replace content, columns and description of a table in one commit; a concurrent reader sees the old or the new content.
 
     `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
@@ -351,9 +414,12 @@ def overwrite(spark: SparkSession, path: AnyPath, rows: DataFrame, spec: TableSp
         keeps = streamed and growth.can_grow(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
-        files = transaction.write(schemas.aligned(rows, spec.schema))
-        reached("view.files_written")
-        metrics = measure()
+        with _files(transaction, rows, spec, quarantine) as (files, held):
+            reached("view.files_written")
+            metrics = measure()
+            if quarantine is not None:
+                leaving = held() if metrics.quarantined else None
+                quarantine.keep(leaving, spec, metrics, spark, txn=None, replayed=False, whole=True)
         kept = metrics.user_metadata()
         added = growth.lacks(transaction, files) if keeps else None
         if added is None:

@@ -174,6 +174,16 @@ class Transaction:
         log = self._txn.deltaLog()
         return DataFrame(log.createDataFrame(self._txn.snapshot(), self._seq(files), False, self._option(None)), self.spark)
 
+    def action_of(self, text: str) -> Any:
+        """An action of the log from its JSON."""
+        return self._delta.actions.Action.fromJson(text)
+
+    def written_rows(self, files: Sequence[Any]) -> DataFrame:
+        """The rows of files that `write` made, also of a table that does not exist: with the columns of this transaction."""
+        log, none = self._txn.deltaLog(), self._option(None)
+        described = self._delta.DummySnapshot(log.logPath(), log, self._txn.metadata(), none, none)
+        return DataFrame(log.createDataFrame(described, self._seq(files), False, none), self.spark)
+
     def write(self, rows: DataFrame) -> list[Any]:
         """Write the rows' files; they become visible with `commit`. Returns Delta's file actions."""
         files = self._txn.writeFiles(rows._jdf)
@@ -186,10 +196,14 @@ class Transaction:
         for file in files:
             system.delete(file.absolutePath(log), False)
 
+    def files(self) -> list[Any]:
+        """Every file the table has, as Delta's actions."""
+        files = self._txn.filterFiles()
+        return [files.apply(i) for i in range(files.size())]
+
     def removals(self) -> list[Any]:
         """Actions that remove every file the table has."""
-        files = self._txn.filterFiles()
-        return [files.apply(i).remove() for i in range(files.size())]
+        return [file.remove() for file in self.files()]
 
     def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""

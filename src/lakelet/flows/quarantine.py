@@ -1,0 +1,83 @@
+"""The quarantine of a flow's dataset (docs/semantics/quarantine.md)."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakelet.flows.context import FlowRun
+from lakelet.spark.expectations.measure import SOURCE_FILE
+from lakelet.storage.delta.quarantine import Quarantine, newest_view
+from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import StoredDataset, new_table_path
+
+
+def quarantine_of(run: FlowRun, *, looks: bool = False) -> Quarantine | None:
+    """The quarantine that the flow's next batches have to do with; None if there is none. Registers one that is new.
+
+    One that was switched off keeps its rows, but not those of a batch that is tried again, nor those from before a reset.
+    `looks`: see `Quarantine`.
+    """
+    dataset, storage = run.dataset, run.environment.storage
+    active = dataset.keeps_dropped and dataset.sink is None
+    known = storage.registry().datasets.get(dataset.quarantine.key)
+    if not active and (known is None or known.quarantine_of is None):
+        return None
+    stored = run.stored()
+    if active:
+        fresh = StoredDataset(name=str(dataset.quarantine), kind=stored.kind, path=new_table_path(dataset.quarantine), owner=stored.owner)
+        wanted = replace(known or fresh, kind=run.analyzed.kind, private=dataset.private, active=True, quarantine_of=str(dataset.name))
+        wanted = replace(wanted, epoch=stored.epoch)
+        if wanted != known:
+            storage.remember(wanted)
+        known = wanted
+    assert known is not None
+    path = storage.at(known.path)
+    return Quarantine(
+        path, str(dataset.name), dataset.where, active, behind=stored.epoch > 0 and TableLog(path).version() >= 0, looks=looks
+    )
+
+
+def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:
+    """The stream with the column that says which file a row comes from, where its source is Auto Loader and its query hands it on.
+
+    Not where the query keeps rows as state, which has the columns that it began with.
+    """
+    plan = run.flow.stream
+    if (
+        not run.environment.sources.of(run.name)
+        or plan is None
+        or plan.watermark
+        or plan.aggregates
+        or plan.processor
+        or _keeps_state(stream)
+    ):
+        return stream
+    with suppress(PySparkException):
+        return stream.withColumn(SOURCE_FILE, F.col("_metadata.file_path"))
+    return stream
+
+
+_STATEFUL = ("Join", "Deduplicate", "Distinct", "FlatMapGroups", "TransformWithState", "Aggregate", "GlobalLimit", "Limit")
+
+
+def _keeps_state(stream: DataFrame) -> bool:
+    plan = stream._jdf.queryExecution().analyzed().toString()
+    return any(word in plan for word in _STATEFUL)
+
+
+def is_of_another_attempt(run: FlowRun) -> bool:
+    """Whether the quarantine of a materialized view has the rows of a computation that did not get to the view."""
+    if not run.dataset.keeps_dropped:
+        return False
+    known = run.environment.storage.registry().datasets.get(run.dataset.quarantine.key)
+    found = newest_view(run.environment.memory.log(run.environment.storage.at(known.path))) if known is not None else None
+    stored = run.stored()
+    return found is not None and (found["fingerprint"], dict(found["inputs"])) != (stored.fingerprint, dict(stored.input_versions))
+
+
+__all__ = ["is_of_another_attempt", "quarantine_of", "with_source_file"]

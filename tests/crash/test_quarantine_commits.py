@@ -1,0 +1,145 @@
+"""A table with a quarantine whose process is killed at any point: each input row is in exactly one of both, and counted once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.conftest import check_log, measured
+from tests.crash.test_change_tables import kill_at
+from tests.spark.conftest import Project
+
+PIPELINE = """
+import dlt
+
+KEPT = {"lakelet.quarantine": "true"}
+LIMIT = 10
+
+@dlt.table(table_properties=KEPT)
+@dlt.expect("known", "kind IS NOT NULL")
+@dlt.expect_or_drop("small", f"n < {LIMIT}")
+def rows():
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
+    return reader.schema("n BIGINT, kind STRING").load(spark.conf.get("landing"))
+
+@dlt.table(table_properties=KEPT)
+@dlt.expect_or_drop("few", "total < 100")
+def sums():
+    return spark.read.table("rows").groupBy("kind").agg({"n": "sum"}).withColumnRenamed("sum(n)", "total")
+"""
+POINTS = [
+    "quarantine.written",
+    "quarantine.committed",
+    "quarantine.committed@2",
+    "batch.committed",
+    "batch.files_written@2",
+    "quarantine.committed@3",  # of the materialized view
+    "view.files_written",
+    "view.committed",
+    "view.recorded",
+    "registry.written@2",
+    "update.before_terminal",
+]
+
+
+def held(project: Project, name: str, column: str) -> list[Any]:
+    return sorted(row[column] for row in project.table(f"{name}_quarantine").to_pylist() if row["_released_by"] is None)
+
+
+def land(project: Project) -> None:
+    project.arrive("b.json", {"n": 3, "kind": "x"}, {"n": 30, "kind": None}, {"n": None, "kind": "y"})
+    project.arrive("c.json", {"n": 4, "kind": "x"}, {"n": 40, "kind": "y"})
+
+
+def quarantined(project: Project) -> int:
+    """Records that the log says were quarantined, in all updates, of the streaming table."""
+    bodies = [
+        row["details"]["flow_progress"]
+        for row in project.logged(event_type="flow_progress")
+        if str(row["origin"]["dataset_name"]).endswith(".rows")
+    ]
+    return sum(body.get("data_quality", {}).get("quarantined_records", 0) for body in bodies)
+
+
+@pytest.mark.parametrize("failpoint", POINTS)
+def test_each_row_is_in_one_of_both_tables_after_an_update_that_was_killed_there(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at(failpoint, project.folder)
+    project.run()
+    assert project.rows("rows", "n") == [1, 3, 4]
+    assert sorted(held(project, "rows", "n"), key=repr) == [11, 30, 40, None]
+    assert measured(project)["small"] == (3, 4)
+    assert measured(project)["known"] == (6, 1)
+    assert quarantined(project) == 4
+    check_log(project)
+    versions = project.versions()
+    project.run()
+    assert project.versions() == versions
+
+
+def test_the_first_quarantine_ever_of_an_update_that_was_killed_there_is_made_good(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    kill_at("quarantine.committed", project.folder)
+    project.run()
+    assert (project.rows("rows", "n"), held(project, "rows", "n")) == ([1], [11])
+    assert measured(project)["small"] == (1, 1)
+
+
+@pytest.mark.parametrize(("limit", "kept", "left"), [("35", [1, 3, 4, 30], [11, 40, None]), ("4", [1, 3], [4, 11, 30, 40, None])])
+def test_rules_that_change_between_the_death_and_the_next_update_decide_about_the_whole_batch(
+    limit: str, kept: list[int], left: list[int | None], tmp_path: Path, spark: Any
+) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    project.write(PIPELINE.replace("LIMIT = 10", f"LIMIT = {limit}"))
+    project.run()
+    assert (project.rows("rows", "n"), sorted(held(project, "rows", "n"), key=repr)) == (kept, left)
+
+
+def test_a_batch_that_is_tried_again_without_a_quarantine_leaves_no_row_in_it(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 35").replace('"true"', '"false"'))
+    project.run()
+    assert (project.rows("rows", "n"), held(project, "rows", "n")) == ([1, 3, 4, 30], [11])
+
+
+def test_rows_that_somebody_changed_after_the_death_are_replaced_too(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    path = project.path("rows_quarantine")
+    spark.sql(f"UPDATE delta.`{path}` SET kind = 'mended'")
+    project.run()
+    assert sorted(((r["n"], r["kind"]) for r in project.table("rows_quarantine").to_pylist()), key=repr) == [
+        *((11, "mended"), (30, None), (40, "y"), (None, "y"))
+    ]
+
+
+@pytest.mark.parametrize("failpoint", ["reset.recorded", "quarantine.committed", "batch.committed", "flow.drained"])
+def test_a_full_refresh_that_was_killed_there_leaves_no_old_row_in_the_quarantine(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    (project.landing / "a.json").unlink()
+    project.arrive("b.json", {"n": 2, "kind": "x"})
+    project.arrive("c.json", {"n": 12 if failpoint == "quarantine.committed" else 3, "kind": "x"})
+    kill_at(failpoint, project.folder, full_refresh=["rows"])
+    project.run()
+    after = [12] if failpoint == "quarantine.committed" else []
+    assert project.rows("rows", "n") == ([2] if after else [2, 3])
+    assert held(project, "rows", "n") == after
