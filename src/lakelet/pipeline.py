@@ -32,6 +32,7 @@ from lakelet.update.stopping import only_interrupting
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from lakelet.flows.replays import Replayed
     from lakelet.language.loader import Loaded
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.reporter import Write
@@ -164,6 +165,22 @@ class Pipeline:
             update = Update(opened, events, attempt=attempt)
             with only_interrupting():
                 return update.run()
+
+    def replay(self, dataset: str, *, listeners: Sequence[Listener] = ()) -> tuple[UpdateResult, Replayed | None]:
+        """Judge the rows that the quarantine of a dataset holds by its rules of now, and give it those that pass.
+
+        It is an update that runs no flow. Return how it ended, and what it did if it did not fail. Raises like `run`, and QUARANTINE_REPLAY
+        for a dataset without a quarantine, or one whose rows are computed again as a whole.
+        """
+        from lakelet.storage.eventlog.writer import EventWriter
+        from lakelet.update.replaying import Replay
+
+        Storage(self.config.storage).refuse_if_busy()
+        events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
+        with self._opened(Request(select=(dataset,)), str(uuid.uuid4()), events.emit) as opened:
+            update = Replay(opened, events)
+            with only_interrupting():
+                return update.run(), update.found
 
     @contextmanager
     def _opened(self, request: Request, update_id: str, write: Write = lambda event: None) -> Iterator[OpenedPipeline]:

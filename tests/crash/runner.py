@@ -1,6 +1,6 @@
 """A process that runs one update of a crash test, and is killed on the way: `python runner.py FOLDER`, in a session of its own.
 
-It says `ready` when Spark is up, then waits for one line of JSON: the request of the update.
+It says `ready` when Spark is up, then waits for one line of JSON: the request of the update, or the dataset to replay.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ def main() -> None:
     project.files = [project.folder / "pipeline.py"]
     print("ready", flush=True)
     request = json.loads(sys.stdin.readline())
-    project.run(**{key: tuple(value) for key, value in request.items()})
+    if "replay" in request:
+        project.pipeline.replay(*request["replay"])
+    else:
+        project.run(**{key: tuple(value) for key, value in request.items()})
     print("completed", flush=True)
 
 

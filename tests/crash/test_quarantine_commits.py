@@ -143,3 +143,47 @@ def test_a_full_refresh_that_was_killed_there_leaves_no_old_row_in_the_quarantin
     after = [12] if failpoint == "quarantine.committed" else []
     assert project.rows("rows", "n") == ([2] if after else [2, 3])
     assert held(project, "rows", "n") == after
+
+
+WIDER = PIPELINE.replace("LIMIT = 10", "LIMIT = 12")
+
+
+@pytest.mark.parametrize("failpoint", ["quarantine.released", "batch.committed"])
+def test_released_rows_of_a_replay_that_was_killed_there_are_added_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"}, {"n": 13, "kind": "x"})
+    project.run()
+    project.write(WIDER)
+    kill_at(failpoint, project.folder, replay=["rows"])
+    project.run()
+    assert (project.rows("rows", "n"), held(project, "rows", "n")) == ([1, 11], [13])
+    assert measured(project)["small"] == (1 + 1, 2 + 1)
+    check_log(project)
+    _, found = project.pipeline.replay("rows")
+    assert (found.judged, found.released) == (1, 0)
+    assert project.rows("rows", "n") == [1, 11]
+
+
+def test_a_replay_after_one_that_was_killed_finishes_that_first(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"}, {"n": 13, "kind": "x"})
+    project.run()
+    project.write(WIDER)
+    kill_at("quarantine.released", project.folder, replay=["rows"])
+    project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 20"))
+    project.pipeline.replay("rows")
+    assert (project.rows("rows", "n"), held(project, "rows", "n")) == ([1, 11, 13], [])
+
+
+def test_rows_of_a_batch_that_is_not_finished_are_not_replayed(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 35"))
+    _, found = project.pipeline.replay("rows")
+    assert (found.judged, found.released, found.waiting) == (1, 1, True)
+    assert project.rows("rows", "n") == [1, 11]
+    project.run()
+    assert (project.rows("rows", "n"), sorted(held(project, "rows", "n"), key=repr)) == ([1, 3, 4, 11, 30], [40, None])

@@ -30,6 +30,7 @@ FAILPOINTS: tuple[str, ...] = (
     "quarantine.made",
     "quarantine.written",
     "quarantine.committed",
+    "quarantine.released",
     "changes.prepared",
     "changes.converted",
     "changes.merged",

@@ -87,6 +87,7 @@ class PlainLines:
         dataset = self.tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
         facts = [counted(dataset.rows, "row")] if dataset.began else []
         facts += [f"{dataset.dropped:,} dropped"] if dataset.dropped else []
+        facts += [f"{dataset.quarantined:,} quarantined"] if dataset.quarantined else []
         facts += [counted(dataset.failed, "violation")] if dataset.failed else []
         seconds = dataset.seconds(event.timestamp)
         facts += [seconds_text(seconds)] if seconds is not None else []

@@ -87,14 +87,18 @@ class Asked:
     as_json: AsJson = False
 
 
-def with_common_options(command: Callable[..., None], *, without: Collection[str] = ()) -> Callable[..., None]:
-    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, those of `without` left out, in the form typer reads."""
+SELECTING = frozenset({"select", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed"})
+"""The options that say which flows run."""
+
+
+def with_common_options(command: Callable[..., None], *, without: Collection[str] = (), own_first: bool = False) -> Callable[..., None]:
+    """Give a command `f(asked, **own options)` one parameter per field of `Asked`, in the form typer reads.
+
+    `without`: fields that the command has no option for. `own_first`: its own arguments come before the sources.
+    """
     hints = get_type_hints(Asked, include_extras=True)
-    common = {
-        f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name])
-        for f in fields(Asked)
-        if f.name not in without
-    }
+    common = {f.name: inspect.Parameter(f.name, _KEYWORD, default=f.default, annotation=hints[f.name]) for f in fields(Asked)}
+    common = {name: parameter for name, parameter in common.items() if name not in without}
     # get_type_hints would wrap options whose default is None: before Python 3.11 it hides what is said of them.
     own = [p.replace(kind=_KEYWORD) for p in list(inspect.signature(command, eval_str=True).parameters.values())[1:]]
 
@@ -102,7 +106,8 @@ def with_common_options(command: Callable[..., None], *, without: Collection[str
         asked = Asked(**{name: given.pop(name) for name in common})
         command(asked, **given)
 
+    shown = [*own, *common.values()] if own_first else [*common.values(), *own]
     wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
-    wrapper.__annotations__ = {p.name: p.annotation for p in [*common.values(), *own]}
-    wrapper.__signature__ = inspect.Signature([*common.values(), *own])  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in shown}
+    wrapper.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     return wrapper

@@ -49,7 +49,7 @@ def show(
 
     root = storage_root(storage)
     if name is not None:
-        _show_rows(read_rows(root, name, limit=_limit(limit, as_json), note=_note), as_json, limit)
+        show_rows(read_rows(root, name, limit=_limit(limit, as_json), note=_note), as_json, limit)
         return
     tables = list_tables(root, private=every)[:limit]
     if as_json:
@@ -65,7 +65,9 @@ def show(
 
 
 def _remark(table: Any) -> str:
-    words = [word for word, said in (("private", table.private), ("no longer defined", not table.active)) if said]
+    ended = "no longer kept" if table.quarantine_of else "no longer defined"
+    words = [f"quarantine of {printable(table.quarantine_of)}"] if table.quarantine_of else []
+    words += [word for word, said in (("private", table.private), (ended, not table.active)) if said]
     return ", ".join(words)
 
 
@@ -82,7 +84,7 @@ def sql(
     """Run a query over the stored tables. The event log is the table `event_log`; updates, dataset_health and others are its views."""
     from lakelet.inspection.inspector import run_sql
 
-    _show_rows(run_sql(storage_root(storage), query), as_json, limit)
+    show_rows(run_sql(storage_root(storage), query), as_json, limit)
 
 
 def events(
@@ -122,7 +124,7 @@ def _limit(limit: int | None, as_json: bool) -> int | None:
     return limit if limit is not None or as_json else SHOWN_ROWS
 
 
-def _show_rows(found: Rows, as_json: bool, limit: int | None) -> None:
+def show_rows(found: Rows, as_json: bool, limit: int | None) -> None:
     allowed = _limit(limit, as_json)
     rows = islice(found.rows, allowed)
     if as_json:

@@ -69,6 +69,7 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
     facts = [f"{counts[name]:,} {name.lower()}" for name in order if counts[name]]
     if facts:
         dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""
+        dropped += f", {tally.quarantined:,} of them quarantined" if tally.quarantined else ""
         yield Line(f"  {counted(len(tally.datasets), 'dataset')}: {', '.join(facts)}; {counted(tally.rows, 'row')} written{dropped}")
     if facts and set(counts) <= {FlowState.IDLE, FlowState.EXCLUDED}:
         yield Line("  Nothing new: no table was touched.")
@@ -99,10 +100,15 @@ def cells(dataset: DatasetTally, short: Callable[[str], str], now: datetime | No
         short(dataset.name),
         dataset.state,
         f"{dataset.rows:,}" if dataset.began else "",
-        f"{dataset.dropped:,}" if dataset.dropped else "",
+        _dropped(dataset),
         f"{dataset.failed:,}" if dataset.failed else "",
         seconds_text(seconds) if seconds is not None else "",
     )
+
+
+def _dropped(dataset: DatasetTally) -> str:
+    kept = f" ({dataset.quarantined:,} quarantined)" if dataset.quarantined else ""
+    return f"{dataset.dropped:,}{kept}" if dataset.dropped else ""
 
 
 def _violations(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
@@ -200,6 +206,9 @@ def _next(tally: Tally, state: UpdateState, namespace: Namespace, storage: str |
         commands.append(f"{lakelet} events --update {tally.update_id[:6]}{option}")
     table = f" {shlex.quote(written[-1].name.removeprefix(prefix))}" if written else ""
     commands.append(f"{lakelet} show{table}{option}")
+    holding = next((d.name.removeprefix(prefix) for d in tally.datasets.values() if d.quarantined), None)
+    if holding is not None:
+        commands.append(f"{lakelet} quarantine show {shlex.quote(holding)}{option}")
     if state is UpdateState.COMPLETED:
         commands.append(f"{lakelet} events{option}")
     yield Line("Next: " + "  ·  ".join(commands), "quiet")

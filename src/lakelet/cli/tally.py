@@ -35,6 +35,7 @@ class DatasetTally:
     flows: dict[str, FlowState] = field(default_factory=dict)
     rows: int = 0
     dropped: int = 0
+    quarantined: int = 0
     failed: int = 0
     began: datetime | None = None
     ended: datetime | None = None
@@ -130,6 +131,10 @@ class Tally:
         return sum(dataset.dropped for dataset in self.datasets.values())
 
     @property
+    def quarantined(self) -> int:
+        return sum(dataset.quarantined for dataset in self.datasets.values())
+
+    @property
     def seconds(self) -> float:
         return (self.now - self.began).total_seconds() if self.began and self.now else 0.0
 
@@ -160,6 +165,7 @@ class Tally:
         dataset.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
         quality = body.get("data_quality") or {}
         dataset.dropped += int(quality.get("dropped_records") or 0)
+        dataset.quarantined += int(quality.get("quarantined_records") or 0)
         for rule in quality.get("expectations") or ():
             counts = self.rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
             counts[0] += int(rule.get("passed_records") or 0)

@@ -45,7 +45,7 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     """Bring the pipeline's datasets up to date."""
     import psutil
 
-    config = _config(asked, continuous=continuous)
+    config = configured(asked, continuous=continuous)
     pipeline, request = _pipeline(config, asked)
     if not asked.as_json:
         size = counted(len(config.files), "source file")
@@ -55,7 +55,7 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
-        with stoppable(), _stdout_for_data(asked):
+        with stoppable(), stdout_for_data(asked):
             result = pipeline.run(request, listeners=listeners)
     except KeyboardInterrupt:
         watch.close()
@@ -69,10 +69,10 @@ def run(asked: o.Asked, continuous: Continuous = None) -> None:
     lines = summary(tally, result.state, result.errors, elapsed=elapsed, **told)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
-    raise typer.Exit(int(_exit_code(result)))
+    raise typer.Exit(int(exit_code_of(result)))
 
 
-def _exit_code(result: UpdateResult) -> ExitCode:
+def exit_code_of(result: UpdateResult) -> ExitCode:
     """3 if every failure is the machine's, such as a full disk; 1 if a critical check of a table fails; else by the state."""
     of_machine = bool(result.errors) and all(error.exit_code is ExitCode.ENVIRONMENT for error in result.errors)
     if of_machine:
@@ -82,9 +82,9 @@ def _exit_code(result: UpdateResult) -> ExitCode:
 
 def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
-    config = _config(asked)
+    config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with _stdout_for_data(asked):
+    with stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
@@ -101,9 +101,9 @@ def validate(asked: o.Asked) -> None:
 
 def plan(asked: o.Asked) -> None:
     """Show what an update would do, and why. Nothing is written."""
-    config = _config(asked)
+    config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with _stdout_for_data(asked):
+    with stdout_for_data(asked):
         found = pipeline.plan(request)
     from lakelet.plan.explanation import plan_json, plan_text
 
@@ -112,16 +112,16 @@ def plan(asked: o.Asked) -> None:
 
 def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")] = False) -> None:
     """Show the datasets and what they read. Nothing is written."""
-    config = _config(asked)
+    config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with _stdout_for_data(asked):
+    with stdout_for_data(asked):
         found = pipeline.validate(request)
     from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
 
     _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
 
 
-def _config(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig:
+def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig:
     return load_config(
         asked.source or (),
         target=asked.target,
@@ -151,7 +151,7 @@ def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request
     return Pipeline(config), request
 
 
-def _stdout_for_data(asked: o.Asked) -> AbstractContextManager[Any]:
+def stdout_for_data(asked: o.Asked) -> AbstractContextManager[Any]:
     """With --json, what the pipeline's own code prints goes to stderr."""
     return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 

@@ -42,7 +42,7 @@ Note = Callable[[str], None]
 class TableInfo:
     """One stored dataset. `rows`, `version` and `columns` are None or empty while nothing was written to it yet.
 
-    A sink has them, and a path, if it is a Delta table.
+    A sink has them, and a path, if it is a Delta table. `quarantine_of`: full name of the dataset whose dropped rows it keeps.
     """
 
     name: str
@@ -53,9 +53,11 @@ class TableInfo:
     columns: tuple[Mapping[str, str], ...]
     private: bool
     active: bool
+    quarantine_of: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "columns": [dict(column) for column in self.columns]}
+        found = {**asdict(self), "columns": [dict(column) for column in self.columns]}
+        return found if self.quarantine_of else {key: value for key, value in found.items() if key != "quarantine_of"}
 
 
 def list_tables(storage: AnyPath, *, private: bool = False) -> list[TableInfo]:
@@ -76,7 +78,7 @@ def _info(storage: AnyPath, dataset: StoredDataset) -> TableInfo:
         columns = tuple({"name": f["name"], "type": spark_type_text(f["type"])} for f in fields)
         rows = _count(table)
     shown = path.as_uri() if dataset.path else ""
-    return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active)
+    return TableInfo(dataset.name, dataset.kind, shown, rows, version, columns, dataset.private, dataset.active, dataset.quarantine_of)
 
 
 def _path(storage: AnyPath, dataset: StoredDataset) -> AnyPath:

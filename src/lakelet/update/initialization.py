@@ -12,9 +12,10 @@ from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
 from lakelet.base.version import VERSION
 from lakelet.flows.context import FlowRun
+from lakelet.flows.replays import finish_replay
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Strategy
-from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.storage.ownership import claimed
 from lakelet.storage.published_views import event_log_view, published, save_views
 from lakelet.storage.root import LastUpdate
@@ -30,13 +31,16 @@ from lakelet.update.tasks import FlowTask
 def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask], *, attempt: int) -> None:
     """Leave the storage ready for the flows, and report all that is known before they run. `attempt`: see `Update`."""
     runs = [FlowRun(opened.environment, w.analyzed, w.flow) for w in everything if w.analyzed and w.flow]
-    repaired = repair(opened.environment, opened.storage.reload(), runs)
+    last = opened.storage.reload().last_update
+    repaired = repair(opened.environment, opened.storage.registry(), runs)
     recovered = opened.storage.recovered
     found = _register(opened, repaired)
     _report_start(opened, attempt)
     for state in (UpdateState.QUEUED, UpdateState.CREATED, UpdateState.INITIALIZING):
         progress.update_is(state)
     _report_findings(opened, repaired, recovered, found)
+    if last is not None and not last.clean:
+        _finish_replays(opened, runs)
     if opened.selection.reset or opened.selection.checkpoints:  # before any event of a flow: a reset gives flows new ids
         progress.update_is(UpdateState.RESETTING)
         _reset(opened)
@@ -97,6 +101,14 @@ def _report_findings(opened: OpenedPipeline, repaired: Repaired, recovered: str 
         reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
     for dataset, text, level in activity_notices(found):
         reporter.notice(text, dataset=dataset, level=level)
+
+
+def _finish_replays(opened: OpenedPipeline, runs: Sequence[FlowRun]) -> None:
+    """Give datasets the rows that a replay has released for them, where it did not get to that."""
+    for run in {run.dataset.name.key: run for run in reversed(runs)}.values():
+        name = str(run.dataset.name)
+        if finish_replay(run):
+            opened.reporter.notice(f"{name}: the rows that a replay had released were added.", dataset=name, level=Level.INFO)
 
 
 def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:

@@ -129,6 +129,33 @@ def _held(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column
     return F.when(_any(drops), F.struct(names.alias("rules"), file.alias("file")))
 
 
+def judged_again(
+    rows: DataFrame, rules: Sequence[Expectation], watch: Observation, held: Column, *, broken: str, released: tuple[str, str]
+) -> DataFrame:
+    """All rows of a quarantine, those that are `held` judged by rules that may have changed.
+
+    A row that breaks neither a drop rule nor a fail rule gets the value `released` names in the column it names; one that does gets the
+    names of the rules that it breaks now in `broken`. Counted under `watch` are the held rows: `Counts.dropped` are those that stay.
+    """
+    results = [predicate(rule) for rule in rules]
+    with_checks = rows.withColumn(_CHECKS, F.struct(held.alias("held"), *(result.alias(f"r{i}") for i, result in enumerate(results))))
+    judges = F.col(f"{_CHECKS}.held")
+    failed = [judges & ~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
+    keeps = [failed[i] for i, rule in enumerate(rules) if rule.action is not Action.WARN]
+    stays = _any(keeps) if keeps else F.lit(False)
+    counted = [F.count_if(judges).alias("rows"), F.count_if(judges & stays).alias("dropped")]
+    counted += [F.count_if(condition).alias(f"f{i}") for i, condition in enumerate(failed)]
+    names = F.filter(F.array(*(F.when(f, F.lit(r.name)) for f, r in zip(failed, rules, strict=True))), lambda name: name.isNotNull())
+    column, value = released
+    found = with_checks.observe(watch, *counted).withColumns(
+        {
+            column: F.when(judges & ~stays, F.lit(value)).otherwise(F.col(column)),
+            broken: F.when(judges & stays, names).otherwise(F.col(broken)) if rules else F.col(broken),
+        }
+    )
+    return found.drop(_CHECKS)
+
+
 def _any(conditions: Sequence[Column]) -> Column:
     result = conditions[0]
     for condition in conditions[1:]:

@@ -264,6 +264,23 @@ def _marked(held: DataFrame, kept: Kept) -> DataFrame:
     return held.select(*(F.col(quoted(name)) for name in held.columns if name != HELD), *(value.alias(name) for name, value in own.items()))
 
 
+def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[Kept]:
+    """The batches whose rows a quarantine has and whose commit its dataset has not: the next attempt at them decides about their rows."""
+    waiting = {
+        Txn(app_id, version)
+        for app_id, version in transaction.transactions().items()
+        if app_id.endswith(_OF_BATCHES) and not dataset.done(Txn(app_id.removesuffix(_OF_BATCHES), version))
+    }
+    log = TableLog(transaction.path)
+    found: dict[Txn, Kept] = {}
+    for number in range(log.version(), -1, -1) if waiting else ():
+        commit = log.commit(number)
+        kept = Kept.of_commit(commit.user_metadata) if commit is not None else None
+        if kept is not None and (own := Txn(kept.app_id, kept.version)) in waiting:
+            found.setdefault(own, kept)
+    return [kept for kept in found.values() if kept.rows]
+
+
 def newest_view(log: TableLog) -> Mapping[str, Any] | None:
     """What the rows of a materialized view's quarantine were computed from; None where it does not say so."""
     for number in range(log.version(), -1, -1):
@@ -276,4 +293,18 @@ def newest_view(log: TableLog) -> Mapping[str, Any] | None:
     return None
 
 
-__all__ = ["AT", "BROKEN", "FILE", "FLOW", "KEY", "OWN", "RELEASED", "UPDATE", "Kept", "Quarantine", "check_columns", "newest_view"]
+__all__ = [
+    "AT",
+    "BROKEN",
+    "FILE",
+    "FLOW",
+    "KEY",
+    "OWN",
+    "RELEASED",
+    "UPDATE",
+    "Kept",
+    "Quarantine",
+    "check_columns",
+    "newest_view",
+    "unfinished_batches",
+]

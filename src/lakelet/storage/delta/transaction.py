@@ -75,6 +75,11 @@ class Transaction:
         """Whether this micro-batch has been committed before. Reads the table's state: ask only when in doubt."""
         return int(self._txn.txnVersion(txn.app_id)) >= txn.version
 
+    def transactions(self) -> dict[str, int]:
+        """The newest version that the table's log has of each application. Reads the table's state."""
+        found = self._txn.snapshot().setTransactions()
+        return {str(found.apply(i).appId()): int(found.apply(i).version()) for i in range(found.size())}
+
     def describe(self, spec: TableSpec, *, replace: bool) -> None:
         """Set columns, properties and comment in this transaction; nothing happens if they are as wished.
 

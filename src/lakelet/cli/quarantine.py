@@ -1,0 +1,85 @@
+"""quarantine show and quarantine replay: rows that drop rules left out, and their way back."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from lakelet.base.text import aligned, counted, printable
+from lakelet.cli import options as o
+from lakelet.cli import storage as stored
+from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.summary import Line, summary
+from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
+from lakelet.update.stopping import stoppable
+
+quarantine_app = typer.Typer(no_args_is_help=True, help="Rows that drop rules left out, and their way back.")
+
+Dataset = Annotated[str, typer.Argument(metavar="DATASET", help="A dataset with the property lakelet.quarantine.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and its subcommands to the application."""
+    app.add_typer(quarantine_app, name="quarantine")
+
+
+@quarantine_app.command("show")
+def show(name: Dataset, limit: stored.Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
+    """Show the rows that are held, with the rules that they broke."""
+    from lakelet.inspection.quarantines import read_quarantine
+
+    found = read_quarantine(stored.storage_root(storage), name, note=_note)
+    if as_json:
+        stored.show_rows(found.rows, as_json, limit)
+        return
+    gone = f", {found.released:,} released" if found.released else ""
+    _note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
+    if not found.held:
+        return
+    for line in aligned([(printable(rule), f"{rows:,}") for rule, rows in found.broken], header=("rule", "held rows"), right=(1,)):
+        _write(line)
+    _write("")
+    stored.show_rows(found.rows, as_json, limit)
+
+
+def replay(asked: o.Asked, dataset: Dataset) -> None:
+    """Judge the held rows by the rules of now; those that pass go into the dataset, once."""
+    from lakelet.pipeline import Pipeline
+
+    config = configured(asked)
+    watch, tally, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
+    try:
+        with stoppable(), stdout_for_data(asked):
+            result, found = Pipeline(config).replay(dataset, listeners=listeners)
+    finally:
+        watch.close()
+    told = {} if found is None else {"judged": found.judged, "released": found.released, "held": found.judged - found.released}
+    rules: list[dict[str, Any]] = [] if found is None else [asdict(rule) for rule in found.rules]
+    if asked.as_json:
+        sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **told, "rules": rules}], indent=2) + "\n")
+    if found is None:
+        write_lines([Line(""), *summary(tally, result.state, result.errors, namespace=config.namespace, storage=asked.storage)], sys.stderr)
+        raise typer.Exit(int(exit_code_of(result)))
+    lines = [
+        Line(f"{dataset}: {counted(found.judged, 'held row')} judged, {found.released:,} released, {told['held']:,} still held", "good")
+    ]
+    if found.waiting:
+        lines.append(Line("Rows of a batch that an update did not finish were left out; `lakelet run` decides about them.", "warning"))
+    broken = [(rule.name, f"{rule.failed_records:,}") for rule in found.rules if rule.failed_records]
+    lines += [Line(line) for line in aligned(broken, header=("still broken", "rows"), right=(1,), indent="  ")] if broken else []
+    write_lines(lines, sys.stderr)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+def _note(text: str) -> None:
+    write_lines([Line(text, "quiet")], sys.stderr)
+
+
+quarantine_app.command("replay")(o.with_common_options(replay, without=o.SELECTING, own_first=True))

@@ -1,0 +1,203 @@
+"""Held rows that pass the rules of now go back into their dataset, once (QU-20 ff, docs/decisions/0033-quarantine.md).
+
+Two commits: the quarantine's says which rows were released, and by which update; the dataset's appends just these, under a txn of that
+update. The first one decides: what died between the two is finished by the next update.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
+from lakelet.base.names import quoted
+from lakelet.files.paths import AnyPath
+from lakelet.flows.context import FlowRun
+from lakelet.flows.metrics import emit_batch, event_id
+from lakelet.language.model import Expectation, Kind
+from lakelet.spark.errors.diagnosis import first_line, run_failure
+from lakelet.spark.expectations.measure import counts, data_quality, judged_again
+from lakelet.spark.expectations.observed import reported
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
+from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, unfinished_batches
+from lakelet.storage.delta.tables import TableLog, lock_of
+from lakelet.storage.delta.transaction import Transaction, Txn
+
+_KEY = "lakelet_replay"
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What a replay did: held rows judged, those of them released, and the counts of the rules.
+
+    `waiting`: held rows were left out because an update has not finished the batch that they came with.
+    """
+
+    judged: int
+    released: int
+    rules: tuple[RuleCounts, ...]
+    waiting: bool = False
+
+
+def check_replay(run: FlowRun) -> None:
+    """Raise QUARANTINE_REPLAY for a dataset that rows cannot be added to, or that has no quarantine."""
+    name, where = str(run.dataset.name), run.dataset.where
+    if run.analyzed.kind is not Kind.STREAMING_TABLE or any(flow.complete for flow in run.analyzed.flows):
+        what = "its rows, and those of its quarantine, are computed again as a whole"
+        todo = f"Correct the rule or what it reads, then: lakelet run --select {name}"
+        raise LakeletError("QUARANTINE_REPLAY", what, dataset=name, where=where, todo=todo)
+    if _place(run) is None:
+        todo = 'Keep its dropped rows from now on: table_properties={"lakelet.quarantine": "true"}'
+        raise LakeletError("QUARANTINE_REPLAY", "it has no quarantine", dataset=name, where=where, todo=todo)
+
+
+def replay(run: FlowRun) -> Replayed:
+    """Judge the held rows by the rules of now, and give those that pass to the dataset. Raises LakeletError; then nothing was released."""
+    check_replay(run)
+    finish_replay(run)
+    path = _place(run)
+    assert path is not None
+    with flow_session(run.environment.spark, run.conf) as spark, lock_of(path).alone():
+        try:
+            return _replay(run, spark, path)
+        except (LakeletError, schemas.Incompatible, PySparkException) as problem:
+            name, where = str(run.dataset.name), run.dataset.where
+            raise run_failure(problem, dataset=name, where=where, what="the held rows could not be given back") from None
+
+
+def _place(run: FlowRun) -> AnyPath | None:
+    storage = run.environment.storage
+    known = storage.registry().datasets.get(run.dataset.quarantine.key)
+    return storage.at(known.path) if known is not None and known.quarantine_of is not None else None
+
+
+def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
+    environment, rules = run.environment, run.dataset.expectations
+    spec = run.table_spec(run.analyzed.schema)
+    transaction = Transaction(spark, path)
+    if transaction.read_version < 0 or transaction.outdated(spec):
+        return Replayed(0, 0, ())
+    rows = transaction.rows()
+    waits = unfinished_batches(transaction, Transaction(spark, run.path()))
+    held = F.col(RELEASED).isNull()
+    for batch in waits:
+        held = held & ~F.coalesce(batch.condition(), F.lit(False))
+    _check_rules(run, rows, rules)
+    observation, release = Observation(f"lakelet_{uuid.uuid4().hex}"), environment.reporter.update_id
+    marked = judged_again(rows, rules, observation, held, broken=BROKEN, released=(RELEASED, release))
+    files = transaction.write(schemas.aligned(marked, transaction.schema))
+    found = counts(rules, reported(spark, observation))
+    quality = data_quality(str(run.dataset.name), rules, found)
+    metrics = _metrics(run, release, found.kept, quality)
+    if not found.kept:
+        transaction.discard(files)
+        if found.rows:
+            emit_batch(environment.reporter, metrics)
+        return Replayed(found.rows, 0, quality, bool(waits))
+
+    def decide() -> BatchMetrics:
+        record = {"update_id": release, "judged": found.rows, "released": found.kept, "rules": [asdict(rule) for rule in quality]}
+        transaction.commit([*transaction.removals(), *files], user_metadata={_KEY: record}, txn=Txn(f"replay/{release}", 0))
+        reached("quarantine.released")
+        return metrics
+
+    released = _of(transaction.rows_of(files), release)
+    _append(run, spark, released, release, decide)
+    return Replayed(found.rows, found.kept, quality, bool(waits))
+
+
+def _check_rules(run: FlowRun, rows: DataFrame, rules: Sequence[Expectation]) -> None:
+    for rule in rules:
+        try:
+            rows.select(F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint)
+        except PySparkException as problem:
+            what = f"the rule {rule.name!r} needs more than the columns that held rows have: {rule.text}"
+            raise LakeletError(
+                "QUARANTINE_REPLAY", what, dataset=str(run.dataset.name), where=rule.where, why=first_line(problem)
+            ) from None
+
+
+def _of(rows: DataFrame, release: str) -> DataFrame:
+    """The rows that an update released, with the columns of the dataset."""
+    own = {field.name for field in OWN.fields}
+    return rows.where(_is_released(release)).select(*(F.col(quoted(name)) for name in rows.columns if name not in own))
+
+
+def _is_released(release: str) -> Column:
+    return F.col(RELEASED) == F.lit(release)
+
+
+def _append(run: FlowRun, spark: SparkSession, rows: DataFrame, release: str, measure: tables.Measure) -> None:
+    """Append released rows to the dataset, and report it. `measure`: called when their files are written, before they are committed."""
+    spec = run.table_spec(run.analyzed.schema)
+    txn = Txn(f"replay/{release}", 0)
+    written = tables.append(spark, run.path(), rows, spec, txn=txn, measure=measure, replayed=True)
+    if written is not None:
+        emit_batch(run.environment.reporter, written.metrics)
+
+
+def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCounts, ...]) -> BatchMetrics:
+    return BatchMetrics(
+        event_id=event_id(run.path(), "replay", release),
+        update_id=run.environment.reporter.update_id,
+        dataset=str(run.dataset.name),
+        flow=run.name,
+        batch_id=None,
+        rows=released,
+        expectations=quality,
+        released=released,
+    )
+
+
+def finish_replay(run: FlowRun) -> bool:
+    """Append the rows that the last replay has released, if its process died before it had done that. Whether there was something to do."""
+    path = _place(run)
+    record = _last(TableLog(path)) if path is not None else None
+    if path is None or record is None or _is_done(run, record["update_id"]):
+        return False
+    release, quality = record["update_id"], tuple(RuleCounts(**rule) for rule in record["rules"])
+    with flow_session(run.environment.spark, run.conf) as spark:
+        transaction = Transaction(spark, path)
+        if transaction.outdated(run.table_spec(run.analyzed.schema)):
+            return False
+        rows = _of(transaction.rows(), release)
+        _append(run, spark, rows, release, lambda: _metrics(run, release, record["released"], quality))
+    return True
+
+
+def _last(log: TableLog) -> Mapping[str, Any] | None:
+    """What the newest replay has recorded in the log of a quarantine."""
+    for number in range(log.version(), -1, -1):
+        commit = log.commit(number)
+        if commit is None:
+            return None
+        if _KEY in (commit.user_metadata or {}):
+            found: Mapping[str, Any] = (commit.user_metadata or {})[_KEY]
+            return found
+    return None
+
+
+def _is_done(run: FlowRun, release: str) -> bool:
+    """Whether the dataset has got what an update released: by its txn, or, where the table lets these expire, by the commit itself."""
+    log = TableLog(run.path())
+    if log.version() < 0:
+        return False
+    if Transaction(run.environment.spark, run.path()).done(Txn(f"replay/{release}", 0)):
+        return True
+    wanted = event_id(run.path(), "replay", release)
+    commits = (log.commit(number) for number in range(log.version(), -1, -1))
+    return any(
+        found.event_id == wanted for c in commits if c is not None and (found := BatchMetrics.of_commit(c.user_metadata)) is not None
+    )
+
+
+__all__ = ["Replayed", "check_replay", "finish_replay", "replay"]
