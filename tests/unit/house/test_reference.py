@@ -48,11 +48,12 @@ def test_error_codes_page_lists_exactly_the_codes():
 
 
 def commands() -> dict[str, set[str]]:
-    """Options of every listed command, `sample check` included."""
+    """Options of every listed command, those of groups (`sample check`) included."""
     root = typer.main.get_command(app)
     found = {name: command for name, command in root.commands.items() if not command.hidden}
     found["sample check"] = found["sample"].commands["check"]
-    found |= {f"rules {name}": command for name, command in found.pop("rules").commands.items()}
+    for group in ("rules", "quarantine"):
+        found |= {f"{group} {name}": command for name, command in found.pop(group).commands.items()}
     return {
         name: {o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--")} for name, command in found.items()
     }
