@@ -16,7 +16,7 @@ from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
-from lakelet.flows.quarantine import is_of_another_attempt, quarantine_of
+from lakelet.flows.quarantine import is_behind, quarantine_of
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -32,8 +32,8 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     stored = run.stored()
     table_exists = run.environment.memory.log(run.path()).version() >= 0
     state = _state(run, inputs, stored.input_versions, by_old_names=True)
-    if table_exists and is_of_another_attempt(run):
-        return Decision(Strategy.FULL, "its quarantine is that of an update that did not end")
+    if table_exists and is_behind(run):
+        return Decision(Strategy.FULL, "its quarantine does not have the rows that it left out")
     return view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from lakelet.flows.context import FlowRun
+from lakelet.spark.catalyst import items
 from lakelet.spark.expectations.measure import SOURCE_FILE
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
 from lakelet.storage.delta.tables import TableLog
@@ -62,22 +64,27 @@ def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:
     return stream
 
 
-_STATEFUL = ("Join", "Deduplicate", "Distinct", "FlatMapGroups", "TransformWithState", "Aggregate", "GlobalLimit", "Limit")
+_STATEFUL = ("Deduplicate", "Distinct", "FlatMapGroups", "TransformWithState", "Aggregate", "GlobalLimit", "LocalLimit")
 
 
-def _keeps_state(stream: DataFrame) -> bool:
-    plan = stream._jdf.queryExecution().analyzed().toString()
-    return any(word in plan for word in _STATEFUL)
+def _keeps_state(node: Any) -> bool:
+    """Whether a node of an analysed plan, or one below, keeps rows of the stream; a join does so with another stream."""
+    children = [child for child in items(node.children()) if child.isStreaming()]
+    name = str(node.nodeName())
+    return name.startswith(_STATEFUL) or (name == "Join" and len(children) > 1) or any(map(_keeps_state, children))
 
 
-def is_of_another_attempt(run: FlowRun) -> bool:
-    """Whether the quarantine of a materialized view has the rows of a computation that did not get to the view."""
+def is_behind(run: FlowRun) -> bool:
+    """Whether the quarantine of a materialized view does not have the rows that the view's last computation left out.
+
+    It is new, was switched off meanwhile, or its rows are of an update that did not get to the view.
+    """
     if not run.dataset.keeps_dropped:
         return False
     known = run.environment.storage.registry().datasets.get(run.dataset.quarantine.key)
     found = newest_view(run.environment.memory.log(run.environment.storage.at(known.path))) if known is not None else None
     stored = run.stored()
-    return found is not None and (found["fingerprint"], dict(found["inputs"])) != (stored.fingerprint, dict(stored.input_versions))
+    return found is None or (found["fingerprint"], dict(found["inputs"])) != (stored.fingerprint, dict(stored.input_versions))
 
 
-__all__ = ["is_of_another_attempt", "quarantine_of", "with_source_file"]
+__all__ = ["is_behind", "quarantine_of", "with_source_file"]

@@ -105,6 +105,11 @@ def test_sql_tables_and_materialized_views_have_a_quarantine_that_is_replaced_wi
     first = p.versions()
     p.run()
     assert p.versions() == first
+    code = (p.folder / "pipeline.sql").read_text()
+    p.write(code.replace("'lakelet.quarantine' = 'true'", "'lakelet.quarantine' = 'false'"), "pipeline.sql").run()
+    assert p.versions()["sums_quarantine"] == first["sums_quarantine"]
+    p.write(code, "pipeline.sql").run()
+    assert held(p, "sums", "id", "total") == [(2, 25, ("few",))]
     p.arrive("b.json", {"id": 1, "n": 30}, {"id": 2, "n": -10}, {"id": 3, "n": None})
     p.run()
     assert p.rows("sums", "id", "total") == [(2, 15)]

@@ -26,8 +26,7 @@ HELD = "__lakelet_held"
 """The column that divides: NULL in rows for the table itself, else a struct about the row (`HELD_TYPE`)."""
 HELD_TYPE = T.StructType([T.StructField("rules", T.ArrayType(T.StringType())), T.StructField("file", T.StringType())])
 
-_FOLDER = "divided"  # in the table's folder; no name that VACUUM passes over
-_LEAVES = "__lakelet_leaves"
+_FOLDER, _LEAVES = "divided", "lakelet-leaves"  # parts of paths in the table's folder: VACUUM passes over names that begin with _
 _WRITERS = "spark.sql.maxConcurrentOutputFileWriters"
 _PASSED_ON = ("delta.dataskipping", "delta.autooptimize", "delta.parquet.", "delta.randomprefixlength")
 
@@ -60,7 +59,7 @@ def _staged(transaction: Transaction, spec: TableSpec) -> Transaction | None:
     """A transaction that is never committed, on a folder inside of the table; None where files written by it would not be the table's."""
     known = transaction.properties
     special = any(key.lower().startswith("delta.constraints.") or key.lower() == "delta.columnmapping.mode" for key in known)
-    if special or spec.cluster_by or not _is_plain(spec.schema):
+    if special or spec.cluster_by or not _is_plain(spec.schema) or _LEAVES in map(str.lower, spec.schema.fieldNames()):
         return None
     staged = Transaction(transaction.spark, transaction.path / _FOLDER)
     columns = schemas.storable(_with_marks(spec.schema))

@@ -112,7 +112,7 @@ class Quarantine:
             return
         with lock_of(self.path).alone():
             exists = TableLog(self.path).version() >= 0
-            if not exists and not (count and self.active):
+            if not exists and not (self.active and (count or metrics.view is not None)):
                 return
             self._commit(held if count and self.active else None, spec, metrics, spark, txn=txn, again=again, whole=whole)
 
@@ -146,7 +146,8 @@ class Quarantine:
         replaced = outdated or (exists and whole and self.active)
         own = Txn(f"{txn.app_id}{_OF_BATCHES}", txn.version) if txn is not None else None
         earlier = self._earlier(transaction, own) if exists and own is not None and again and not replaced else None
-        if held is None and earlier is None and (not replaced or (not outdated and metrics.view is None and transaction.is_empty())):
+        made = not exists and metrics.view is not None
+        if held is None and earlier is None and not made and (not replaced or self._has_nothing(transaction, metrics, outdated)):
             return
         kept = _kept(own, metrics, 0 if held is None else metrics.quarantined or 0)
         transaction, wanted = self._describe(transaction, spec, replaced=replaced)
@@ -160,6 +161,10 @@ class Quarantine:
         reached("quarantine.written")
         transaction.commit([*removed, *files], user_metadata={KEY: asdict(kept)}, txn=own, replace=replaced)
         reached("quarantine.committed")
+
+    def _has_nothing(self, transaction: Transaction, metrics: BatchMetrics, outdated: bool) -> bool:
+        """Whether the table is without rows, and says what it is to say about where they come from."""
+        return not outdated and metrics.view is None and transaction.is_empty()
 
     def _earlier(self, transaction: Transaction, own: Txn) -> tuple[int, Kept] | None:
         """The commit that an earlier attempt at the batch left, with its version; None if there was none.
