@@ -49,22 +49,23 @@ def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:
 
     Not where the query keeps rows as state, which has the columns that it began with.
     """
-    plan = run.flow.stream
-    if (
-        not run.environment.sources.of(run.name)
-        or plan is None
-        or plan.watermark
-        or plan.aggregates
-        or plan.processor
-        or _keeps_state(stream)
-    ):
+    if not run.environment.sources.of(run.name) or _keeps_state(stream._jdf.queryExecution().analyzed()):
         return stream
     with suppress(PySparkException):
         return stream.withColumn(SOURCE_FILE, F.col("_metadata.file_path"))
     return stream
 
 
-_STATEFUL = ("Deduplicate", "Distinct", "FlatMapGroups", "TransformWithState", "Aggregate", "GlobalLimit", "LocalLimit")
+_STATEFUL = (
+    "EventTimeWatermark",
+    "Deduplicate",
+    "Distinct",
+    "FlatMapGroups",
+    "TransformWithState",
+    "Aggregate",
+    "GlobalLimit",
+    "LocalLimit",
+)
 
 
 def _keeps_state(node: Any) -> bool:
