@@ -26,6 +26,8 @@ STORED = {
     "stream": HEAD + RULES + SOURCES + "}",
     "view": BATCH.replace(": 3", ": null") + ', "view": {"fingerprint": "abc", "inputs": {"main.shop.raw": 4}}}',
     "once": BATCH + "}",
+    "quarantine": BATCH + ', "quarantined": 4}',
+    "replay": BATCH.replace(": 3", ": null") + ', "released": 7}',
     "changes": BATCH + ', "anything": true, "upserted": 7, "deleted": 2, "rewritten": 40}',
     "snapshot": BATCH + ', "generation": "0", "snapshot": {"type": "int", "value": 5}, "upserted": 7, "deleted": 0, "rewritten": 7}',
 }

@@ -43,6 +43,18 @@ def test_what_is_read_by_name_and_what_a_sink_wrote_is_not_dropped():
     assert found.drop == ("c.s.unread",)
 
 
+def test_a_quarantine_that_was_switched_off_is_dropped_with_its_dataset_only():
+    own = [stored(f"{name}_quarantine", quarantine_of=f"c.s.{name}") for name in ("on", "off", "gone")]
+    before = registry(*(stored(name) for name in ("on", "off", "gone")), *own)
+    graph, kept = Graph((node("on"), node("off"))), frozenset({"c.s.on_quarantine"})
+    found = inactive_tables.compare_activity(before, graph, {}, quarantines=kept)
+    assert (found.ceased, found.drop) == (("c.s.gone", "c.s.off_quarantine", "c.s.gone_quarantine"), ())
+    texts = {name: text for name, text, _ in inactive_tables.activity_notices(found)}
+    assert texts["c.s.off_quarantine"].startswith("c.s.off_quarantine: no rows are kept there any more")
+    found = inactive_tables.compare_activity(before, graph, DROP, quarantines=kept)
+    assert found.drop == ("c.s.gone", "c.s.gone_quarantine")
+
+
 def test_a_drop_that_was_interrupted_is_finished_by_the_next_one_and_never_gives_old_rows_back(tmp_path, monkeypatch):
     storage = Storage(tmp_path)
     entry = stored("t", epoch=3, columns="{}")
