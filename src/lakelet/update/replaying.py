@@ -11,7 +11,7 @@ from lakelet.language.model import Kind
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.opened import OpenedPipeline
-from lakelet.update.tasks import Work, works
+from lakelet.update.tasks import FlowTask, flow_tasks
 from lakelet.update.update import Update
 
 
@@ -24,30 +24,30 @@ class Replay(Update):
     def __init__(self, opened: OpenedPipeline, events: EventWriter) -> None:
         super().__init__(opened, events)
         self.found: Replayed | None = None
-        self._work = _flow_of(opened)
-        check_replay(_run(opened, self._work))
+        self._task = _flow_of(opened)
+        check_replay(_run(opened, self._task))
 
-    def _flows(self, everything: Sequence[Work]) -> UpdateState:
+    def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
         """Replay in the name of one flow of the dataset; its others have nothing to do."""
-        progress, work = self._progress, self._work
-        progress.flow_is(work, FlowState.RUNNING, f"Flow '{work.key}' is RUNNING: held rows are judged again.")
+        progress, task = self._progress, self._task
+        progress.flow_is(task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING: held rows are judged again.")
         try:
-            self.found = replay(_run(self._opened, work))
+            self.found = replay(_run(self._opened, task))
         except LakeletError as problem:
-            progress.flow_failed(work, problem)
+            progress.flow_failed(task, problem)
             return UpdateState.FAILED
         told = f"{self.found.released} of {self.found.judged} held row(s) were released"
-        progress.flow_is(work, FlowState.COMPLETED, f"Flow '{work.key}' has COMPLETED: {told}.")
+        progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED: {told}.")
         for other in everything:
-            if self._opened.selects(other) and other.key != work.key:
+            if self._opened.selects(other) and other.key != task.key:
                 progress.flow_is(other, FlowState.IDLE, f"Flow '{other.key}' is IDLE: a replay reads no source.")
         return UpdateState.COMPLETED
 
 
-def _flow_of(opened: OpenedPipeline) -> Work:
+def _flow_of(opened: OpenedPipeline) -> FlowTask:
     """The dataset's default flow, or its first one."""
     (key,) = opened.selection.refresh
-    found = [w for w in works(opened.analysis) if w.target == key and w.analyzed is not None and w.flow is not None]
+    found = [w for w in flow_tasks(opened.analysis) if w.target == key and w.analyzed is not None and w.flow is not None]
     if not found or found[0].kind is Kind.SINK:
         dataset = opened.environment.catalog.datasets[key]
         failure = opened.analysis.failures.get(key)
@@ -55,10 +55,10 @@ def _flow_of(opened: OpenedPipeline) -> Work:
     return next((w for w in found if w.flow is not None and w.flow.flow.default), found[0])
 
 
-def _run(opened: OpenedPipeline, work: Work) -> FlowRun:
-    assert work.analyzed is not None
-    assert work.flow is not None
-    return FlowRun(opened.environment, work.analyzed, work.flow)
+def _run(opened: OpenedPipeline, task: FlowTask) -> FlowRun:
+    assert task.analyzed is not None
+    assert task.flow is not None
+    return FlowRun(opened.environment, task.analyzed, task.flow)
 
 
 __all__ = ["Replay"]
