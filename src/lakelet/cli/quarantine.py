@@ -70,7 +70,8 @@ def replay(asked: o.Asked, dataset: Dataset) -> None:
     if found.waiting:
         lines.append(Line("Rows of a batch that an update did not finish were left out; `lakelet run` decides about them.", "warning"))
     broken = [(rule.name, f"{rule.failed_records:,}") for rule in found.rules if rule.failed_records]
-    lines += [Line(line) for line in aligned(broken, header=("still broken", "rows"), right=(1,), indent="  ")] if broken else []
+    header = ("rule", "judged rows that break it")
+    lines += [Line(line) for line in aligned(broken, header=header, right=(1,), indent="  ")] if broken else []
     write_lines(lines, sys.stderr)
 
 
