@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
@@ -69,7 +70,7 @@ def replay(run: FlowRun) -> Replayed:
     with flow_session(run.environment.spark, run.conf) as spark, lock_of(path).alone():
         try:
             return _replay(run, spark, path)
-        except (LakeletError, schemas.Incompatible, PySparkException) as problem:
+        except (LakeletError, schemas.Incompatible, PySparkException, Py4JJavaError) as problem:
             name, where = str(run.dataset.name), run.dataset.where
             raise run_failure(problem, dataset=name, where=where, what="the held rows could not be given back") from None
 

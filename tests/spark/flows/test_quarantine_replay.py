@@ -93,7 +93,8 @@ def test_what_cannot_be_replayed_is_said_with_what_to_do(project):
 
         @dlt.table
         def plain():
-            return spark.readStream.format("rate-micro-batch").load()
+            files = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id BIGINT")
+            return files.load(spark.conf.get("landing"))
     """)
     p.run(select=["numbers"])
     for name, text in (("numbers", "computed again as a whole"), ("plain", "it has no quarantine")):
