@@ -14,7 +14,9 @@ from lakelet.flows.context import FlowRun
 from lakelet.spark.catalyst import items
 from lakelet.spark.expectations.measure import SOURCE_FILE
 from lakelet.storage.delta.quarantine import Quarantine, newest_view
+from lakelet.storage.delta.table_spec import EPOCH
 from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.delta.transaction import Transaction
 from lakelet.storage.root import StoredDataset, new_table_path
 
 
@@ -39,9 +41,10 @@ def quarantine_of(run: FlowRun, *, looks: bool = False) -> Quarantine | None:
         known = wanted
     assert known is not None
     path = storage.at(known.path)
-    return Quarantine(
-        path, str(dataset.name), dataset.where, active, behind=stored.epoch > 0 and TableLog(path).version() >= 0, looks=looks
-    )
+    behind = stored.epoch > 0 and TableLog(path).version() >= 0
+    if behind:
+        behind = int(Transaction(run.environment.spark, path).properties.get(EPOCH, "0")) < stored.epoch
+    return Quarantine(path, str(dataset.name), dataset.where, active, behind=behind, looks=looks)
 
 
 def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:
