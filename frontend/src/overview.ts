@@ -25,7 +25,8 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
   const all = overview.datasets, rules = all.reduce((n, d) => n + d.rules, 0);
   const broken = all.reduce((n, d) => n + d.broken, 0), held = all.reduce((n, d) => n + (d.held ?? 0), 0);
   const failing = all.reduce((n, d) => n + d.checks[0], 0), checks = all.reduce((n, d) => n + d.checks[1], 0);
-  const clean = all.filter((d) => d.rules && d.rate === 1).length, measured = all.filter((d) => d.rules && d.rate !== null).length;
+  // A failed dataset shows what was measured before: its newest rows may have broken a rule.
+  const clean = all.filter((d) => d.rules && d.rate === 1 && d.state !== "FAILED").length, measured = all.filter((d) => d.rules && d.rate !== null).length;
   const done = all.filter((d) => d.state === "COMPLETED" || d.state === "IDLE").length, stored = all.filter((d) => d.state).length;
   const running = latest.end === null;
   const tiles = [

@@ -34,6 +34,8 @@ class Change:
     weight: float = 0
 
 
+LONGEST = 200
+"""Characters of an error's headline; the update has the whole text."""
 _ORDER = (Tone.BAD, Tone.WARNING, Tone.GOOD, Tone.NEUTRAL)
 
 
@@ -81,7 +83,8 @@ def _of_flow(run: FlowRun) -> str:
 
 def _headline(run: FlowRun) -> str:
     lines = run.failure.text.splitlines() if run.failure else []
-    return lines[0] if lines else "no error was recorded"
+    headline = lines[0] if lines else "no error was recorded"
+    return headline if len(headline) <= LONGEST else headline[: LONGEST - 1] + "…"
 
 
 def _rules(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
