@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakelet.dashboard.values import ColumnLineage, Definition, FlowDefinition, Rule, Source
+from lakelet.storage.eventlog.states import EventType
 
 _SINK = "SINK"
 
@@ -21,14 +22,14 @@ class Definitions:
 
     def take(self, event_type: str, origin: Mapping[str, Any], body: Mapping[str, Any]) -> None:
         """Take one `dataset_definition`, `sink_definition`, `flow_definition` or `column_lineage`; a later one replaces an earlier one."""
-        if event_type == "column_lineage":
+        if event_type == EventType.COLUMN_LINEAGE:
             name, dataset = str(body.get("flow_name")), str(body.get("output_dataset"))
             self._lineage[dataset, name] = _lineage(name, dataset, body)
-        elif event_type == "flow_definition":
+        elif event_type == EventType.FLOW_DEFINITION:
             flow = _flow(origin, body)
             self._flows[flow.dataset, flow.name] = flow
         else:
-            sink = event_type == "sink_definition"
+            sink = event_type == EventType.SINK_DEFINITION
             name = str(origin.get("sink_name") or origin.get("dataset_name"))
             kind = _SINK if sink else str(body.get("dataset_type") or "")
             self._datasets[name] = Definition(name, kind, "", _rules(body), _source(body))
