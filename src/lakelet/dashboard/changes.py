@@ -59,7 +59,9 @@ def _states(newest: UpdateRun, before: Sequence[UpdateRun]) -> Iterator[Change]:
             yield Change(Tone.BAD, run.dataset, f"{again}{_of_flow(run)}: {_headline(run)}")
         elif run.status.is_done and was in (FlowState.FAILED, FlowState.SKIPPED):
             yield Change(
-                Tone.GOOD, run.dataset, f"is up to date again{_of_flow(run)}, after it {'failed' if was is FlowState.FAILED else 'was skipped'}"
+                Tone.GOOD,
+                run.dataset,
+                f"is up to date again{_of_flow(run)}, after it {'failed' if was is FlowState.FAILED else 'was skipped'}",
             )
         for count, what in ((run.corrupt, "broken line"), (run.late, "late row")):
             if count:
