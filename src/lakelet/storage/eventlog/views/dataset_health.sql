@@ -1,8 +1,9 @@
 -- One row per dataset: its latest update in which it took part, and when it was last complete and last got rows.
-WITH sinks AS (
-  SELECT DISTINCT origin.sink_name AS name
+WITH started AS (
+  SELECT origin.update_id AS update_id, min(timestamp) AS update_started_at
   FROM event_log_raw
-  WHERE event_type = 'sink_definition' AND origin.sink_name IS NOT NULL
+  WHERE event_type = 'create_update'
+  GROUP BY origin.update_id
 ),
 types AS (
   SELECT
@@ -12,25 +13,29 @@ types AS (
   WHERE event_type = 'dataset_definition'
   GROUP BY origin.dataset_name
 ),
-written AS (
-  SELECT
-    coalesce(origin.dataset_name, origin.sink_name) AS dataset,
-    max(timestamp) AS last_rows_at
-  FROM event_log_raw
-  WHERE event_type = 'flow_progress'
-    AND (coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_output_rows') AS BIGINT), 0) > 0
-      OR coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_upserted_rows') AS BIGINT), 0) > 0
-      OR coalesce(CAST(get_json_object(details, '$.flow_progress.metrics.num_deleted_rows') AS BIGINT), 0) > 0)
-  GROUP BY coalesce(origin.dataset_name, origin.sink_name)
-),
-held AS (
+events AS (
   SELECT
     origin.update_id AS update_id,
     origin.dataset_name AS dataset,
-    sum(CAST(get_json_object(details, '$.flow_progress.data_quality.quarantined_records') AS BIGINT)) AS quarantined_records
+    timestamp AS at,
+    from_json(
+      get_json_object(details, '$.flow_progress'),
+      'metrics STRUCT<num_output_rows: BIGINT, num_upserted_rows: BIGINT, num_deleted_rows: BIGINT>,
+       data_quality STRUCT<quarantined_records: BIGINT>'
+    ) AS found
   FROM event_log_raw
-  WHERE event_type = 'flow_progress'
-  GROUP BY origin.update_id, origin.dataset_name
+  WHERE event_type = 'flow_progress' AND origin.dataset_name IS NOT NULL
+),
+written AS (
+  SELECT
+    update_id,
+    dataset,
+    sum(found.data_quality.quarantined_records) AS quarantined_records,
+    max(at) FILTER (WHERE
+      coalesce(found.metrics.num_output_rows, 0) + coalesce(found.metrics.num_upserted_rows, 0)
+      + coalesce(found.metrics.num_deleted_rows, 0) > 0) AS rows_at
+  FROM events
+  GROUP BY update_id, dataset
 ),
 judged AS (
   SELECT update_id, dataset, sum(passed_records) AS passed_records, sum(failed_records) AS failed_records
@@ -39,34 +44,35 @@ judged AS (
 ),
 refreshed AS (
   SELECT
-    m.update_id,
-    m.dataset,
-    max(u.started_at) AS update_started_at,
+    update_id,
+    dataset,
     CASE
-      WHEN count_if(m.status = 'FAILED') > 0 THEN 'FAILED'
-      WHEN count_if(m.status = 'SKIPPED') > 0 THEN 'SKIPPED'
-      WHEN count_if(m.status = 'STOPPED') > 0 THEN 'STOPPED'
-      WHEN count_if(m.status IN ('STARTING', 'PLANNING', 'RUNNING')) > 0 THEN 'RUNNING'
-      WHEN count_if(m.status = 'QUEUED') > 0 THEN 'QUEUED'
-      WHEN count_if(m.status = 'COMPLETED') > 0 THEN 'COMPLETED'
-      ELSE max(m.status)
+      WHEN count_if(status = 'FAILED') > 0 THEN 'FAILED'
+      WHEN count_if(status = 'SKIPPED') > 0 THEN 'SKIPPED'
+      WHEN count_if(status = 'STOPPED') > 0 THEN 'STOPPED'
+      WHEN count_if(status IN ('STARTING', 'PLANNING', 'RUNNING')) > 0 THEN 'RUNNING'
+      WHEN count_if(status = 'QUEUED') > 0 THEN 'QUEUED'
+      WHEN count_if(status = 'COMPLETED') > 0 THEN 'COMPLETED'
+      ELSE max(status)
     END AS status,
-    max(m.ended_at) AS ended_at,
-    sum(coalesce(m.output_rows, 0) + coalesce(m.upserted_rows, 0)) AS output_rows,
-    sum(m.dropped_records) AS dropped_records,
-    min_by(m.error_message, m.ended_at) FILTER (WHERE m.status = 'FAILED') AS error
-  FROM flow_metrics m
-  JOIN updates u ON u.update_id = m.update_id
-  LEFT ANTI JOIN sinks s ON s.name = m.dataset
-  WHERE m.status <> 'EXCLUDED' AND m.dataset IS NOT NULL
-  GROUP BY m.update_id, m.dataset
+    max(ended_at) AS ended_at,
+    sum(coalesce(output_rows, 0) + coalesce(upserted_rows, 0)) AS output_rows,
+    sum(dropped_records) AS dropped_records,
+    min_by(error_message, ended_at) FILTER (WHERE status = 'FAILED') AS error
+  FROM flow_metrics
+  WHERE status <> 'EXCLUDED'
+  GROUP BY update_id, dataset
 ),
 numbered AS (
   SELECT
-    *,
-    row_number() OVER (PARTITION BY dataset ORDER BY update_started_at DESC, update_id) AS age,
-    max(CASE WHEN status IN ('COMPLETED', 'IDLE') THEN ended_at END) OVER (PARTITION BY dataset) AS last_completed_at
-  FROM refreshed
+    r.*,
+    w.quarantined_records,
+    row_number() OVER (PARTITION BY r.dataset ORDER BY s.update_started_at DESC, r.update_id) AS age,
+    max(CASE WHEN r.status IN ('COMPLETED', 'IDLE') THEN r.ended_at END) OVER (PARTITION BY r.dataset) AS last_completed_at,
+    max(w.rows_at) OVER (PARTITION BY r.dataset) AS last_rows_at
+  FROM refreshed r
+  JOIN written w ON w.update_id = r.update_id AND w.dataset = r.dataset
+  JOIN started s ON s.update_id = r.update_id
 )
 SELECT
   n.dataset,
@@ -74,16 +80,14 @@ SELECT
   n.update_id AS last_update_id,
   n.status AS last_status,
   n.last_completed_at,
-  w.last_rows_at,
+  n.last_rows_at,
   n.output_rows,
   n.dropped_records,
   j.failed_records,
   j.passed_records / nullif(j.passed_records + j.failed_records, 0) AS pass_rate,
-  h.quarantined_records,
+  n.quarantined_records,
   n.error
 FROM numbered n
 LEFT JOIN types t ON t.dataset = n.dataset
-LEFT JOIN written w ON w.dataset = n.dataset
 LEFT JOIN judged j ON j.update_id = n.update_id AND j.dataset = n.dataset
-LEFT JOIN held h ON h.update_id = n.update_id AND h.dataset = n.dataset
 WHERE n.age = 1
