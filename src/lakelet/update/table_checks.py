@@ -144,7 +144,7 @@ class TableChecks:
 
     def _emit(self, table: _Table, outcome: Outcome, id: str) -> None:
         check, name = outcome.check, table.stored.name
-        said = {True: "holds", False: "FAILED", None: "was not run"}[outcome.success]
+        said = {True: "holds", False: "fails", None: "was not run"}[outcome.success]
         facts = "; ".join(text for text in (outcome.message, f"observed {outcome.observed}" if outcome.observed else "") if text)
         message = f"Check '{check.name}' of '{name}' {said}: expected {check.expected}" + (f"; {facts}" if facts else "")
         message += "" if message.endswith("?") else "."
