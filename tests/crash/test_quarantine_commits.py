@@ -100,6 +100,15 @@ def test_the_first_quarantine_ever_of_an_update_that_was_killed_there_is_made_go
     assert measured(project)["small"] == (1, 1)
 
 
+def test_an_empty_quarantine_is_there_after_an_update_that_was_killed_when_it_was_made(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 2, "kind": "x"})
+    kill_at("quarantine.made", project.folder)
+    project.run()
+    assert (kept(project), held(project, "rows", "n")) == ([1, 2], [])
+    assert measured(project)["small"] == (2, 0)
+
+
 @pytest.mark.parametrize(("limit", "stays", "left"), [("35", [1, 3, 4, 30], [11, 40, None]), ("4", [1, 3], [4, 11, 30, 40, None])])
 def test_rules_that_change_between_the_death_and_the_next_update_decide_about_the_whole_batch(
     limit: str, stays: list[int], left: list[int | None], tmp_path: Path, spark: Any
