@@ -31,7 +31,7 @@ def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:
     run.environment.reporter.emit(
         EventType.STREAM_PROGRESS,
         f"Flow '{run.name}' has processed micro-batch {batch}.",
-        {"progress_json": json.dumps(told(progress), separators=(",", ":"))},
+        {"progress_json": json.dumps(reported(progress), separators=(",", ":"))},
         dataset=str(run.dataset.name),
         flow=run.name,
         level=Level.METRICS,
@@ -40,7 +40,7 @@ def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:
     )
 
 
-def told(progress: Mapping[str, Any]) -> dict[str, Any]:
+def reported(progress: Mapping[str, Any]) -> dict[str, Any]:
     """Spark's report without the fields that Databricks leaves out, also of each source, and without observations of Lakelet's own."""
     kept = {key: value for key, value in progress.items() if key not in _VOLATILE}
     kept["sources"] = [{k: v for k, v in source.items() if k not in _VOLATILE} for source in progress.get("sources", ())]

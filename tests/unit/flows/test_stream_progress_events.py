@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakelet.flows.stream_progress import told
+from lakelet.flows.stream_progress import reported
 
 REPORT = {
     "id": "a",
@@ -17,11 +17,11 @@ REPORT = {
 
 
 def test_volatile_fields_and_counts_of_lakelet_are_left_out() -> None:
-    assert told(REPORT) == {
+    assert reported(REPORT) == {
         "id": "a",
         "batchId": 3,
         "durationMs": {"addBatch": 5},
         "sources": [{"description": "files", "endOffset": 1}],
         "observedMetrics": {"mine": {"n": 1}},
     }
-    assert "observedMetrics" not in told({**REPORT, "observedMetrics": {"lakelet_source_0": {}}})
+    assert "observedMetrics" not in reported({**REPORT, "observedMetrics": {"lakelet_source_0": {}}})
