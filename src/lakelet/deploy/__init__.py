@@ -1,0 +1,1 @@
+"""From a project folder to a Databricks workspace: plan, deploy, run, watch, compare, roll back."""
