@@ -93,7 +93,7 @@ class Project:
         """Run one update and check how it ended."""
         self.events = []
         self.result = self.pipeline.run(Request(**request), listeners=[self.events.append])
-        assert self.result.state == expect, [str(e) for e in self.result.errors]
+        assert self.result.state == expect, "\n".join(map(str, self.result.errors))  # a text, as pytest shortens lists
         return self
 
     def refused(self) -> list[LakeletError]:

@@ -65,7 +65,8 @@ JAVA_SAYS = _sentence("Java says", "py4j", r"\AAn error occurred while calling [
 NOISE = _sentence(
     "noise",
     "Spark, Java and Python",
-    r"\A(?:Traceback|File |at |Caused by|JVM stacktrace|Driver stacktrace|=== Streaming|Identifier:|Current |Thread State|Logical Plan|~)",
+    r"\A(?:Traceback|File |at |Caused by|JVM stacktrace|Driver stacktrace|=== Streaming|Identifier:|Current |Thread State|Logical Plan"
+    r"|~|\+- )",
     "such lines are left out",
 )
 """The beginning of a line of a stack trace, or of Spark's description of a query."""
