@@ -331,6 +331,16 @@ CODES: dict[str, CodeInfo] = {
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read", SourceError),
     "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
     "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
+    # a Databricks workspace
+    "WORKSPACE_DENIED": CodeInfo(_F, "the user of the credentials has not the right that a request to the workspace needs"),
+    "WORKSPACE_NOT_FOUND": CodeInfo(_F, "the workspace has not the object that was asked for"),
+    "WORKSPACE_CONFLICT": CodeInfo(_F, "the workspace has something already that stands in the way: an object, an active update"),
+    "WORKSPACE_BUSY": CodeInfo(_F, "the workspace refused requests for lack of room until patience ended"),
+    "WORKSPACE_REFUSED": CodeInfo(_F, "the workspace refused a request, or failed at it"),
+    "WORKSPACE_UNANSWERED": CodeInfo(_F, "a request that may take effect once only got no answer: the workspace may have acted"),
+    "WORKSPACE_UNREACHABLE": CodeInfo(_E, "nothing answers at the address of the workspace"),
+    "WORKSPACE_CREDENTIALS": CodeInfo(_E, "no workspace is named, or its credentials are missing, wrong, expired or not safe to send"),
+    "SDK_MISSING": CodeInfo(_E, "a workspace is to be talked to, and the extra lakelet[deploy] is not installed"),
     # environment
     "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),
     "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),

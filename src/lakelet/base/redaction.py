@@ -1,6 +1,7 @@
 """Secret values that must not appear in messages.
 
-Whoever hands a secret to user code remembers it here; the text of every error and event is passed through `redacted`.
+Whoever hands a secret to user code, or gets one from the environment, remembers it here; the text of every error and event is passed
+through `redacted`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,16 @@ _ABOUT_SECRETS = re.compile(
 )
 
 REDACTED = "[REDACTED]"
+_SHAPES = re.compile(
+    r"""(?P<before>
+        \bauthorization["']?\s*[:=]\s*["']?(?:\w+\s+)?   # a header, whatever its scheme
+        | \b(?:bearer|basic)\s+(?=[^\s"']*\d)            # a scheme and what looks like its credentials
+        | ://(?=[^\s/@]*:[^\s/@]*@)                       # the user and password of an address
+        | \b(?=dapi[0-9a-f]{16}) | \b(?=eyJ[\w-]{8,}\.)    # tokens of Databricks, JSON web tokens
+    )[^\s"',;<>]{4,}?(?P<after>(?<=@)|(?=["',;<>\s]|$))""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Credentials that nobody handed in: a workspace that repeats a request's headers, an address with a password."""
 _SHORTEST = 4  # blotting out every "a" or "12" would show more than it hides
 
 _values: set[str] = set()
@@ -58,8 +69,12 @@ def redacted_values(value: Any) -> Any:
 
 
 def redacted(text: str) -> str:
-    """The text without remembered values; plain text, also of the member of an enumeration."""
+    """The text without remembered values and what has the form of credentials; plain text, also of the member of an enumeration."""
     text = str(text)
     for value in sorted(_values, key=len, reverse=True):
         text = text.replace(value, REDACTED)
-    return text
+    return _SHAPES.sub(_without, text)
+
+
+def _without(found: re.Match[str]) -> str:
+    return found["before"] + REDACTED + ("@" if found[0].endswith("@") else "")

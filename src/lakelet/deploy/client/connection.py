@@ -1,0 +1,233 @@
+"""A connection to a workspace: the SDK's client with coded errors, measured patience and requests that take effect at most once."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.version import VERSION
+from lakelet.deploy.client.credentials import CODE, HOW, arguments, check_host, remember_headers
+from lakelet.deploy.client.loggers import Probe, redact_loggers
+from lakelet.deploy.client.refusals import Unanswered, coded, leaves_doubt, not_sent, reason
+from lakelet.deploy.desired import User
+
+if TYPE_CHECKING:
+    from databricks.sdk import WorkspaceClient
+    from databricks.sdk.config import Config
+
+T = TypeVar("T")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_NOTICED = 1.0  # waiting that is said on stderr
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long the workspace may take, in seconds.
+
+    Attributes:
+        first: repeated attempts of the very first request, which shows that the host is there at all.
+        repeated: attempts of a later request that may be repeated, and of one that was refused for lack of room.
+        answer: silence of one request.
+    """
+
+    first: float = 5
+    repeated: float = 120
+    answer: float = 60
+
+
+class _Refused(BaseException):
+    """Ends the SDK's own repetition of a request that must take effect at most once."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class _Clock:
+    """The clock that the SDK sleeps by: it says on what it waits, and does not wait at all where a request must not be repeated."""
+
+    def __init__(self, notice: Callable[[str], None]) -> None:
+        self._notice = notice
+        self._thread = threading.local()
+
+    def time(self) -> float:
+        return time.time()
+
+    def sleep(self, seconds: float) -> None:
+        cause = sys.exc_info()[1]
+        if self.once and cause is not None:
+            raise _Refused(cause)
+        self.wait(seconds, cause)
+
+    def wait(self, seconds: float, cause: BaseException | None) -> None:
+        if cause is not None and seconds >= _NOTICED:
+            self._notice(f"the workspace: {_short(cause)}; next attempt in {seconds:.0f} s")
+        time.sleep(seconds)
+
+    @property
+    def once(self) -> bool:
+        """Whether this thread makes a request that must take effect at most once."""
+        return getattr(self._thread, "once", False)
+
+    @once.setter
+    def once(self, value: bool) -> None:
+        self._thread.once = value
+
+
+class Client:
+    """One workspace, as one user.
+
+    Attributes:
+        sdk: the SDK's `WorkspaceClient`. Whatever its methods raise is a LakeletError with a code WORKSPACE_…: WORKSPACE_NOT_FOUND,
+            WORKSPACE_CONFLICT, WORKSPACE_DENIED … Requests are repeated when a connection drops: for calls that may be repeated.
+        host: address of the workspace.
+    """
+
+    def __init__(self, config: Config, patience: Patience, clock: _Clock) -> None:
+        from databricks.sdk import WorkspaceClient
+
+        self._patience, self._clock = patience, clock
+        self.host: str = config.host
+        self.sdk: WorkspaceClient = WorkspaceClient(config=config)
+        self.sdk.api_client.do = self._do(self.sdk.api_client.do)  # type: ignore[method-assign]
+
+    def user(self) -> User:
+        """Return who the credentials belong to."""
+        me = self.sdk.current_user.me()
+        name = me.user_name or ""
+        called = (me.display_name or name) if _UUID.fullmatch(name) else name  # a service principal's name is its application ID
+        short = re.sub(r"[^A-Za-z0-9]", "_", called.partition("@")[0])
+        return User(name, short, me.display_name or "", me.id or "")
+
+    def once(self, call: Callable[[WorkspaceClient], T]) -> T:
+        """Return `call(sdk)`, whose one request takes effect at most once.
+
+        A request that the workspace certainly did not act on (no connection, 429, 503 with its Retry-After) is repeated. Raises
+        Unanswered where the connection was lost, time ran out or the workspace failed inside: look whether it acted before asking
+        again. Raises LakeletError for what the workspace refused.
+        """
+        self._clock.once = True
+        try:
+            return call(self.sdk)
+        finally:
+            self._clock.once = False
+
+    def _do(self, inner: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(inner)
+        def do(method: str, path: str | None = None, **rest: Any) -> Any:
+            request = f"{method} {path or rest.get('url')}"
+            try:
+                if self._clock.once:
+                    return self._at_most_once(lambda: inner(method, path, **rest), request)
+                return inner(method, path, **rest)
+            except LakeletError:
+                raise
+            except Exception as error:
+                raise coded(error, request) from error
+
+        return do
+
+    def _at_most_once(self, ask: Callable[[], Any], request: str) -> Any:
+        deadline = time.monotonic() + self._patience.repeated
+        pause = 1.0
+        while True:
+            try:
+                return ask()
+            except _Refused as refused:
+                error = refused.cause
+            except Exception as other:
+                error = other
+            later = getattr(error, "retry_after_secs", None)
+            if later is None and not not_sent(error):
+                if leaves_doubt(error):
+                    raise Unanswered(request, reason(error)) from error
+                raise coded(error, request) from error
+            pause = min(10.0, pause + 1)
+            seconds = float(later if later is not None else pause)
+            if time.monotonic() + seconds > deadline:
+                raise coded(error, request) from error
+            self._clock.wait(seconds, error)
+
+
+def connect(
+    workspace_host: str | None,
+    profile: str | None,
+    *,
+    environ: Mapping[str, str],
+    patience: Patience | None = None,
+    notice: Callable[[str], None] = lambda text: None,
+) -> Client:
+    """Return a connection to the workspace.
+
+    Args:
+        workspace_host: address that the bundle names; None leaves it to the SDK's chain: environment, then configuration file.
+        profile: profile of the SDK's configuration file that the bundle names.
+        environ: the process's environment. Its values go before what the SDK reads by itself.
+        patience: how long the workspace may take.
+        notice: called with a sentence before each wait of a second and more.
+
+    Raises:
+        LakeletError: SDK_MISSING without the extra; WORKSPACE_CREDENTIALS without usable credentials; WORKSPACE_UNREACHABLE when
+            nothing answers at the address.
+    """
+    try:
+        from databricks.sdk.config import Config
+    except ImportError as missing:
+        what = "databricks-sdk is needed to talk to a workspace, and it is not installed"
+        raise LakeletError("SDK_MISSING", what, why=str(missing), todo="pip install 'lakelet[deploy]'") from None
+    patience, clock = patience or Patience(), _Clock(notice)
+    redact_loggers()
+    given = arguments(workspace_host, profile, environ, Config.attributes())
+    times = {"retry_timeout_seconds": patience.first, "http_timeout_seconds": min(patience.answer, 15)}
+    with Probe() as probe:
+        try:
+            config = Config(product="lakelet", product_version=VERSION, clock=clock, **given, **times)  # type: ignore[arg-type]
+        except Exception as problem:  # ValueError of the SDK's chain, and whatever a provider of credentials raises
+            raise _unusable(problem) from None
+    if not config.host:
+        raise LakeletError(CODE, "no workspace is named", todo=f"Write `workspace: host:` in databricks.yml, or: {HOW}")
+    check_host(config.host)
+    if probe.unreachable:
+        todo = "Check the address of the workspace, the network and its proxies."
+        raise LakeletError("WORKSPACE_UNREACHABLE", f"nothing answers at {config.host}", why=probe.unreachable, todo=todo)
+    config.retry_timeout_seconds, config.http_timeout_seconds = int(patience.repeated), patience.answer
+    config.authenticate = _remembering(config.authenticate)  # type: ignore[method-assign]
+    client = Client(config, patience, clock)
+    redact_loggers()  # those of the modules that were imported on the way
+    return client
+
+
+def _remembering(inner: Callable[[], dict[str, str]]) -> Callable[[], dict[str, str]]:
+    """Blot out the credentials of each request, refreshed tokens included."""
+    from requests import RequestException
+
+    def authenticate() -> dict[str, str]:
+        try:
+            headers = inner()
+        except RequestException:
+            raise
+        except Exception as problem:  # a refreshed token was refused, a command line tool failed …
+            raise _unusable(problem) from None
+        remember_headers(headers)
+        return headers
+
+    return authenticate
+
+
+def _unusable(problem: Exception) -> LakeletError:
+    if isinstance(problem, LakeletError):
+        return problem
+    return LakeletError(CODE, "the credentials cannot be used", why=reason(problem), todo=HOW)
+
+
+def _short(cause: BaseException) -> str:
+    code = getattr(cause, "error_code", None)
+    text = f"{code}: {reason(cause)}" if code else "no connection" if not_sent(cause) else reason(cause)
+    return text if len(text) <= 120 else text[:119] + "…"
