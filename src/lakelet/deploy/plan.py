@@ -1,0 +1,309 @@
+"""What a deployment changes: decided from what is wanted, what was deployed and what the workspace holds. Pure: no network.
+
+For each field of a resource three values meet: the bundle's, the one deployed last, and the workspace's. The bundle's change is made; what
+others changed in the workspace since (drift) is shown and kept, unless it is forced back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from lakelet.base.errors import DefinitionErrors, LakeletError
+from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind
+from lakelet.deploy.settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_of
+from lakelet.deploy.state import Deployed, Intent, State
+
+MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
+HOLDING_DATA = frozenset({ResourceKind.SCHEMA, ResourceKind.VOLUME})
+"""Deleted only when they are named: what they hold goes with them."""
+
+
+class Action(str, Enum):
+    """What a line of a plan does. The last three do nothing to the workspace."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    DELETE = "delete"
+    UPLOAD = "upload"
+    REMOVE_FILE = "remove file"
+    PUBLISH = "publish"
+    PERMISSION = "permission"
+    FINISH = "finish"
+    CONFLICT = "conflict"
+    DRIFT = "drift"
+    KEEP = "keep"
+
+    __str__ = str.__str__
+
+
+_QUIET = frozenset({Action.DRIFT, Action.KEEP, Action.CONFLICT})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of a plan.
+
+    Attributes:
+        action: what is done.
+        resource: key of a resource (`pipelines.x`), or path of a file.
+        field: the setting; None where the whole is meant.
+        before, after: JSON values as they are shown: secrets redacted, long texts as their length. None where there is none.
+    """
+
+    action: Action
+    resource: str
+    field: str | None = None
+    before: Any = None
+    after: Any = None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A resource as the workspace describes it now.
+
+    Attributes:
+        tree: settings and permissions, as the workspace has them: never kept or shown as they are.
+        version: changes whenever settings change; empty where the workspace has no such thing.
+        published: of a dashboard whether readers can see it; None otherwise.
+    """
+
+    id: str
+    tree: Mapping[str, Any]
+    version: str = ""
+    published: bool | None = None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What is written to a resource that exists. `kept`: fields whose values the workspace keeps."""
+
+    settings: bool = False
+    permissions: bool = False
+    publish: bool = False
+    kept: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do, in the order of doing, and the lines that say so.
+
+    Attributes:
+        changes: one line each; drift and what is kept too.
+        creates, deletes: resources; deletes in the order of deleting.
+        updates: resources to be written, and fields to be kept of all that exist.
+        uploads, removals: paths of files.
+        gone: resources that others deleted and the bundle does not want any more: nothing to do but to forget them.
+    """
+
+    changes: tuple[Change, ...] = ()
+    creates: tuple[ResourceKey, ...] = ()
+    updates: Mapping[ResourceKey, Update] = field(default_factory=dict)
+    deletes: tuple[ResourceKey, ...] = ()
+    uploads: tuple[str, ...] = ()
+    removals: tuple[str, ...] = ()
+    gone: tuple[ResourceKey, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to do; drift may be there."""
+        return all(change.action in _QUIET for change in self.changes)
+
+
+def plan(
+    desired: Desired, state: State, remote: Mapping[ResourceKey, Observed], *, force: bool = False, with_data: Iterable[str] = ()
+) -> Plan:
+    """Return what to do so that the workspace holds what is desired.
+
+    Args:
+        desired: what the bundle wants.
+        state: what was deployed, resources found again included.
+        remote: what the workspace holds of the state's resources; without those that are gone.
+        force: whether drift is overwritten.
+        with_data: keys of resources that may be deleted with what they hold.
+
+    Raises:
+        LakeletError: DEPLOY_PREVENTED for a deletion that the last deployment forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
+    """
+    named = _named(with_data, state)
+    wanted = {resource.key: resource for resource in desired.resources}
+    ids = {key: id for key, id in state.ids.items() if key in remote}
+    changes: list[Change] = []
+    updates: dict[ResourceKey, Update] = {}
+    creates = [key for key in wanted if key not in ids]
+    uploads, removals = _file_changes(desired, state, changes)
+    for key, resource in wanted.items():
+        if key not in ids:
+            changes += _created(resource, state, ids)
+            continue
+        update, lines = _compared(resource, state, remote[key], ids, force)
+        updates[key] = update
+        changes += lines
+    deletes = _deletes(state, wanted, remote, named, changes)
+    gone = tuple(key for key in state.resources if key not in wanted and key not in remote)
+    if state.pending or gone:
+        changes.append(Change(Action.FINISH, "deployment", None, state.pending.operation if state.pending else None, None))
+    return Plan(tuple(changes), tuple(creates), updates, deletes, uploads, removals, gone)
+
+
+def refuse_conflicts(made: Plan) -> None:
+    """Raise DEPLOY_DRIFT where the bundle and somebody in the workspace changed the same setting, to different values."""
+    errors: list[LakeletError] = []
+    for change in made.changes:
+        if change.action is Action.CONFLICT:
+            now, wanted = _text(change.before), _text(change.after)
+            what = f"{change.resource}: {change.field} was changed in the workspace to {now}, the bundle says {wanted}"
+            todo = "Write the workspace's value into the bundle, or take the bundle's: lakelet deploy --force"
+            errors.append(LakeletError("DEPLOY_DRIFT", what, todo=todo))
+    if errors:
+        raise errors[0] if len(errors) == 1 else DefinitionErrors(errors)
+
+
+def _text(value: Any) -> str:
+    return "nothing" if value is None else repr(value)
+
+
+def _named(with_data: Iterable[str], state: State) -> frozenset[ResourceKey]:
+    found = set()
+    for text in with_data:
+        matching = [key for key in state.resources if text in (str(key), key.name)]
+        if len(matching) != 1:
+            what = f"--with-data {text} names {'several resources' if matching else 'nothing that was deployed'}"
+            known = ", ".join(sorted(map(str, matching or state.resources))) or "nothing"
+            raise LakeletError("DEPLOY_UNKNOWN", what, todo=f"Name one of: {known}")
+        found.add(matching[0])
+    return frozenset(found)
+
+
+def _file_changes(desired: Desired, state: State, changes: list[Change]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    unsure = state.pending.files if state.pending else {}
+    wanted = {file.path: file for file in desired.files}
+    uploads = []
+    for path, file in sorted(wanted.items()):
+        old = state.files.get(path)
+        if old is None or old.sha256 != file.sha256 or path in unsure:
+            uploads.append(path)
+            changes.append(Change(Action.UPLOAD, path, None, None if old is None else old.sha256[:12], file.sha256[:12]))
+    removals = sorted({*state.files, *unsure} - wanted.keys())
+    known = {**unsure, **state.files}
+    changes += [Change(Action.REMOVE_FILE, path, None, known[path].sha256[:12], None) for path in removals]
+    return tuple(uploads), tuple(removals)
+
+
+def _created(resource: Resource, state: State, ids: Mapping[ResourceKey, str]) -> list[Change]:
+    tree = masked(resolved(tree_of(resource), ids), state.deployment_id)
+    before = "deleted in the workspace" if resource.key in state.resources else None
+    lines = [Change(Action.CREATE, str(resource.key), None, before, None)]
+    for path, value in fields(tree).items():
+        action = Action.PERMISSION if path[0] == PERMISSIONS else Action.CREATE
+        lines.append(Change(action, str(resource.key), path_text(path), None, shown(value, path[-1])))
+    if resource.key.kind is ResourceKind.DASHBOARD:
+        lines.append(Change(Action.PUBLISH, str(resource.key)))
+    return lines
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The values of one field, each MISSING where there is none. `aim`: what is wanted, in the form of what is found."""
+
+    wanted: Any
+    aim: Any
+    declared: Any
+    found: Any
+    now: Any
+
+
+def _compared(
+    resource: Resource, state: State, observed: Observed, ids: Mapping[ResourceKey, str], force: bool
+) -> tuple[Update, list[Change]]:
+    """What is to be written to one resource, and the lines of the plan."""
+    salt, key = state.deployment_id, resource.key
+    wanted = masked(resolved(tree_of(resource), ids), salt)
+    now = fields(as_found(masked(observed.tree, salt)))
+    rows = _rows(wanted, now, state.resources[key], state.pending.resources.get(key) if state.pending else None)
+    lines: list[Change] = []
+    kept: list[Path] = []
+    writes: set[bool] = set()
+    for path, row in sorted(rows.items()):
+        action, after = _decided(row, force)
+        if action is None:
+            continue
+        quiet = action in _QUIET
+        if quiet:
+            kept.append(path)
+        else:
+            writes.add(path[0] == PERMISSIONS)
+            action = Action.PERMISSION if path[0] == PERMISSIONS else action
+        before = row.now if row.now != row.found else row.declared
+        lines.append(Change(action, str(key), path_text(path), _shown(path, before), _shown(path, after)))
+    unfinished = state.pending is not None and key in state.pending.resources
+    publish = key.kind is ResourceKind.DASHBOARD and (observed.published is False or False in writes or unfinished)
+    if publish:
+        lines.append(Change(Action.PUBLISH, str(key)))
+    return Update(False in writes, True in writes, publish, tuple(kept)), lines
+
+
+def _rows(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: Deployed, intent: Intent | None) -> dict[Path, _Field]:
+    """Every field with its values. Where a deployment died, a field is as it was before or as that deployment wanted it."""
+    wanted, aim = fields(tree), fields(as_found(tree))
+    declared, found = fields(_as_sent(deployed.settings, deployed.references)), fields(deployed.found)
+    meant = _as_sent(intent.settings, intent.references) if intent else {}
+    said, expected = fields(meant), fields(as_found(meant))
+    rows = {}
+    for path in {**wanted, **declared, **found, **now, **said}:
+        row = _Field(*(values.get(path, MISSING) for values in (wanted, aim, declared, found, now)))
+        if intent and (intent.create or row.now != row.found):
+            if intent.create and path[0] == PERMISSIONS and row.now != expected.get(path, MISSING):
+                row = replace(row, declared=MISSING, found=row.now)  # a resource is made first and granted afterwards
+            else:
+                row = replace(row, declared=said.get(path, MISSING), found=expected.get(path, row.now))
+        rows[path] = row
+    return rows
+
+
+def _as_sent(settings: Mapping[str, Any], references: Mapping[str, str]) -> dict[str, Any]:
+    return resolved(settings, {ResourceKey.parse(text): id for text, id in references.items()})
+
+
+def _decided(row: _Field, force: bool) -> tuple[Action | None, Any]:
+    """What happens to one field, and its value afterwards."""
+    drifted, changed = row.now != row.found, row.wanted != row.declared
+    if not drifted:
+        return (Action.CHANGE, row.wanted) if changed else (None, None)
+    if row.now == row.aim:
+        return None, None
+    if force:
+        return Action.CHANGE, row.found if row.wanted is MISSING and row.declared is MISSING else row.wanted
+    return (Action.CONFLICT, row.wanted) if changed else (Action.DRIFT, row.found)
+
+
+def _shown(path: Path, value: Any) -> Any:
+    return None if value is MISSING else shown(value, path[-1])
+
+
+def _deletes(
+    state: State,
+    wanted: Mapping[ResourceKey, Resource],
+    remote: Mapping[ResourceKey, Observed],
+    named: frozenset[ResourceKey],
+    changes: list[Change],
+) -> tuple[ResourceKey, ...]:
+    """Resources to delete, users before what they use; lines for those and for what is kept because of its data."""
+    deletes = []
+    for key, deployed in sorted(state.resources.items(), key=lambda item: (list(ResourceKind).index(item[0].kind), item[0]), reverse=True):
+        if key in wanted or key not in remote:
+            continue
+        data = "tables" if key.kind is ResourceKind.PIPELINE else "data" if key.kind in HOLDING_DATA else None
+        if key.kind in HOLDING_DATA and key not in named:
+            changes.append(Change(Action.KEEP, str(key), data, deployed.id, deployed.id))
+            continue
+        if deployed.prevent_destroy:
+            todo = "Deploy it once without `lifecycle: prevent_destroy: true` before it is taken out."
+            raise LakeletError("DEPLOY_PREVENTED", f"{key} would be deleted, and lifecycle.prevent_destroy forbids it", todo=todo)
+        deletes.append(key)
+        changes.append(Change(Action.DELETE, str(key), None, deployed.id, None))
+        if data:
+            changes.append(Change(Action.DELETE if key in named else Action.KEEP, str(key), data, "kept", None if key in named else "kept"))
+    return tuple(deletes)

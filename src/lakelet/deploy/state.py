@@ -1,0 +1,195 @@
+"""What Lakelet has deployed to one target: a file in the workspace, read by every command that needs the id of a resource.
+
+The file is `<state_path>/lakelet.json`, written as a whole. Before anything is made in the workspace it says what is about to be made.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError
+from lakelet.deploy.desired import ResourceKey, Workspace
+from lakelet.deploy.workspace_files import read_file, write_file
+
+if TYPE_CHECKING:
+    from lakelet.deploy.client import Client
+
+FORMAT = 1
+_PLAIN = ("deployment_id", "bundle", "target", "serial", "previous", "deployed_at", "deployed_by")
+FILE, HISTORY, OBJECTS = "lakelet.json", "deployments", "objects"
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """One resource in the workspace, as it was deployed.
+
+    Attributes:
+        id: its id there: of a pipeline, job or dashboard; the full name of a schema or volume.
+        settings: what was asked for, permissions included; references as text, secrets masked.
+        references: the ids that stood for the references.
+        found: what the workspace said of it afterwards, long texts as digests, secrets masked: the measure of what others change.
+        prevent_destroy: whether it may only be deleted after the bundle allows it.
+    """
+
+    key: ResourceKey
+    id: str
+    settings: Mapping[str, Any]
+    references: Mapping[str, str] = field(default_factory=dict)
+    found: Mapping[str, Any] = field(default_factory=dict)
+    prevent_destroy: bool = False
+
+
+@dataclass(frozen=True)
+class DeployedFile:
+    """One uploaded file. `remote`: its path in the workspace; `pack`: the object that holds its content for a rollback."""
+
+    sha256: str
+    size: int
+    remote: str
+    pack: str
+
+
+@dataclass(frozen=True)
+class Intent:
+    """What is about to be made of one resource: found by the next deployment where this one died. `create`: it has no id yet."""
+
+    settings: Mapping[str, Any]
+    references: Mapping[str, str]
+    create: bool
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A deployment that has begun and not ended."""
+
+    operation: str
+    user: str
+    since: str
+    resources: Mapping[ResourceKey, Intent]
+    files: Mapping[str, DeployedFile]
+
+
+@dataclass(frozen=True)
+class State:
+    """All that was deployed to one target, and what is not finished.
+
+    Attributes:
+        deployment_id: identifies the target's deployments from the first to `destroy`.
+        serial: number of the last finished deployment, 0 before the first.
+        previous: number of the deployment that a rollback returns to.
+        deployed_at, deployed_by: when it ended (ISO 8601, UTC), and who did it.
+        resources: by key; `.id` is the id in the workspace.
+        files: by path below the bundle's folder.
+        pending: a deployment that did not end.
+    """
+
+    deployment_id: str = ""
+    bundle: str = ""
+    target: str = ""
+    serial: int = 0
+    previous: int | None = None
+    deployed_at: str = ""
+    deployed_by: str = ""
+    resources: Mapping[ResourceKey, Deployed] = field(default_factory=dict)
+    files: Mapping[str, DeployedFile] = field(default_factory=dict)
+    pending: Pending | None = None
+
+    @property
+    def ids(self) -> dict[ResourceKey, str]:
+        """The ids of the resources in the workspace."""
+        return {key: deployed.id for key, deployed in self.resources.items()}
+
+    def with_resource(self, deployed: Deployed) -> State:
+        """The state with this resource added or replaced."""
+        return replace(self, resources={**self.resources, deployed.key: deployed})
+
+    def without_resources(self, *keys: ResourceKey) -> State:
+        """The state without these resources."""
+        return replace(self, resources={key: value for key, value in self.resources.items() if key not in keys})
+
+
+def load(client: Client, workspace: Workspace) -> State:
+    """Return the state of a target; an empty one (serial 0) where nothing was deployed.
+
+    Raises FORMAT_NEWER for a file of a newer Lakelet, DEPLOY_STATE for one that cannot be read.
+    """
+    return _read(client, state_file(workspace)) or State()
+
+
+def load_deployment(client: Client, workspace: Workspace, serial: int) -> State | None:
+    """The state as an earlier deployment left it; None where it is not kept any more."""
+    return _read(client, history_file(workspace, serial))
+
+
+def save(client: Client, workspace: Workspace, state: State) -> None:
+    """Write the state, over the one that is there."""
+    write_file(client, state_file(workspace), text_of(state).encode())
+
+
+def state_file(workspace: Workspace) -> str:
+    """Path of the state in the workspace."""
+    return f"{workspace.state_path}/{FILE}"
+
+
+def history_file(workspace: Workspace, serial: int) -> str:
+    """Path of what is kept of one deployment."""
+    return f"{workspace.state_path}/{HISTORY}/{serial:06d}.json"
+
+
+def _read(client: Client, path: str) -> State | None:
+    content = read_file(client, path)
+    if content is None:
+        return None
+    try:
+        document = json.loads(content)
+        if document["format"] > FORMAT:
+            todo = "Upgrade Lakelet to the version that deployed last."
+            raise LakeletError("FORMAT_NEWER", f"{path} has format {document['format']}, this Lakelet reads {FORMAT}", todo=todo)
+        return state_of(document)
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        todo = "Put an earlier one in its place: a copy of each deployment lies in the folder `deployments` beside it."
+        raise LakeletError("DEPLOY_STATE", f"{path} cannot be read", why=f"{type(problem).__name__}: {problem}", todo=todo) from problem
+
+
+def text_of(state: State) -> str:
+    """The state as the text of its file: the same state gives the same text."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        **{
+            name: getattr(state, name) for name in ("deployment_id", "bundle", "target", "serial", "previous", "deployed_at", "deployed_by")
+        },
+        "resources": {str(key): _without_key(deployed) for key, deployed in sorted(state.resources.items())},
+        "files": {path: vars(file) for path, file in sorted(state.files.items())},
+        "pending": None,
+    }
+    if state.pending:
+        pending = state.pending
+        document["pending"] = {
+            **{name: getattr(pending, name) for name in ("operation", "user", "since")},
+            "resources": {str(key): vars(intent) for key, intent in sorted(pending.resources.items())},
+            "files": {path: vars(file) for path, file in sorted(pending.files.items())},
+        }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _without_key(deployed: Deployed) -> dict[str, Any]:
+    return {name: value for name, value in vars(deployed).items() if name != "key"}
+
+
+def state_of(document: Mapping[str, Any]) -> State:
+    """The state of a file's JSON. Raises ValueError, KeyError, TypeError or AttributeError for anything else."""
+    pending = document["pending"]
+    return State(
+        **{name: document[name] for name in _PLAIN},
+        resources={ResourceKey.parse(text): Deployed(ResourceKey.parse(text), **one) for text, one in document["resources"].items()},
+        files={path: DeployedFile(**one) for path, one in document["files"].items()},
+        pending=pending
+        and Pending(
+            **{name: pending[name] for name in ("operation", "user", "since")},
+            resources={ResourceKey.parse(text): Intent(**one) for text, one in pending["resources"].items()},
+            files={path: DeployedFile(**one) for path, one in pending["files"].items()},
+        ),
+    )
