@@ -6,10 +6,11 @@ from lakelet.base.text_enum import TextEnum
 
 
 class UpdateState(TextEnum):
-    """The state of an update, as `update_progress` reports it."""
+    """The state of an update, as `update_progress` reports it. Only Databricks reports WAITING_FOR_RESOURCES."""
 
     QUEUED = "QUEUED"
     CREATED = "CREATED"
+    WAITING_FOR_RESOURCES = "WAITING_FOR_RESOURCES"
     INITIALIZING = "INITIALIZING"
     RESETTING = "RESETTING"
     SETTING_UP_TABLES = "SETTING_UP_TABLES"
