@@ -1,0 +1,190 @@
+"""The workspace on loopback: credentials, faults, what it does not know, and the record of requests."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+
+import pytest
+from databricks.sdk.errors import InternalError, NotFound, NotImplemented, PermissionDenied, Unauthenticated
+from databricks.sdk.service.workspace import ImportFormat
+
+from tests.workspace_double import Workspace
+
+if TYPE_CHECKING:
+    from databricks.sdk import WorkspaceClient
+
+Client = Callable[..., "WorkspaceClient"]
+HOME = "/Users/dev.user@example.com"
+
+
+def test_the_client_learns_who_it_is(client: Client) -> None:
+    me = client().current_user.me()
+    assert (me.user_name, me.display_name, me.active) == ("dev.user@example.com", "Dev User", True)
+
+
+def test_making_a_client_warns_of_nothing(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        client().current_user.me()
+    assert caplog.messages == []
+
+
+def test_a_wrong_token_is_unauthenticated(client: Client) -> None:
+    with pytest.raises(Unauthenticated, match="Invalid access token"):
+        client("dapi-nobody").current_user.me()
+
+
+def test_older_workspaces_deny_a_wrong_token(workspace: Workspace, client: Client) -> None:
+    workspace.identity.wrong_status = 403
+    with pytest.raises(PermissionDenied, match="Invalid access token"):
+        client("dapi-nobody").current_user.me()
+
+
+def test_a_token_expires_between_two_requests(workspace: Workspace, client: Client) -> None:
+    api = client()
+    api.current_user.me()
+    workspace.expire_token()
+    with pytest.raises(Unauthenticated, match="Access token has expired"):
+        api.current_user.me()
+
+
+def test_a_user_without_rights_is_denied_what_others_own(workspace: Workspace, client: Client) -> None:
+    api, other = client(), client(workspace.add_user("reader@example.com"))
+    made = api.pipelines.create(name="sales", catalog="main", schema="s").pipeline_id or ""
+    assert other.current_user.me().user_name == "reader@example.com"
+    assert list(other.pipelines.list_pipelines()) == []
+    for refused in (
+        lambda: other.pipelines.get(made),
+        lambda: other.workspace.mkdirs(f"{HOME}/x"),
+        lambda: other.schemas.create("raw", "main"),
+        lambda: other.workspace.list(HOME).__next__(),
+    ):
+        with pytest.raises(PermissionDenied):
+            refused()
+    other.workspace.mkdirs("/Users/reader@example.com/x")
+    other.workspace.mkdirs("/Shared/x")
+
+
+def test_an_unknown_route_is_501_and_named(workspace: Workspace, client: Client) -> None:
+    with pytest.raises(NotImplemented, match=r"the route GET /api/2\.1/clusters/list-zones"):
+        client().clusters.list_zones()
+    assert [str(request) for request in workspace.requests if request.status == 501] == ["GET /api/2.1/clusters/list-zones -> 501"]
+
+
+def test_a_handler_that_crashes_answers_500(client: Client, workspace: Workspace) -> None:
+    del workspace.objects.tree.nodes["/"]
+    workspace.objects.tree.nodes["/broken"] = None  # type: ignore[assignment]
+    with pytest.raises(InternalError, match="the workspace double crashed: AttributeError"):
+        client().workspace.get_status("/broken")
+    assert len(workspace.crashes) == 1
+    workspace.crashes.clear()
+
+
+def test_throttling_is_waited_for_as_long_as_the_server_says(workspace: Workspace, client: Client) -> None:
+    api = client()
+    throttled = workspace.fail("GET", "*/Me", status=429, retry_after=0)
+    away = workspace.fail("GET", "*/Me", status=503, retry_after=0)
+    assert api.current_user.me().user_name == "dev.user@example.com"
+    assert (throttled.hits, away.hits) == (1, 1)
+    assert [request.status for request in workspace.requests if request.path.endswith("/Me")] == [429, 503, 200]
+
+
+def test_an_error_of_the_server_is_not_repeated_by_the_sdk(workspace: Workspace, client: Client) -> None:
+    workspace.fail("GET", "*/Me", status=500)
+    with pytest.raises(InternalError):
+        client().current_user.me()
+
+
+def _raw(workspace: Workspace, method: str, path: str, body: Any = None) -> Any:
+    headers = {"Authorization": f"Bearer {workspace.token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(workspace.url + path, json.dumps(body or {}).encode(), headers, method=method)
+    with urllib.request.urlopen(request, timeout=5) as answer:
+        return json.load(answer)
+
+
+def test_a_connection_dropped_before_nothing_happened(workspace: Workspace) -> None:
+    workspace.fail("POST", "/api/2.0/pipelines", drop="before")
+    with pytest.raises(OSError):  # noqa: PT011 - whichever way a connection ends
+        _raw(workspace, "POST", "/api/2.0/pipelines", {"name": "sales"})
+    assert (workspace.pipelines, workspace.writes) == ({}, [])
+    assert (workspace.requests[-1].status, workspace.requests[-1].acted) == (None, False)
+
+
+def test_a_connection_dropped_after_it_happened(workspace: Workspace) -> None:
+    workspace.fail("POST", "/api/2.0/pipelines", drop="after")
+    with pytest.raises(OSError):  # noqa: PT011 - whichever way a connection ends
+        _raw(workspace, "POST", "/api/2.0/pipelines", {"name": "sales"})
+    assert [pipeline.name for pipeline in workspace.pipelines.values()] == ["sales"]
+    assert [request.method for request in workspace.writes] == ["POST"]
+
+
+def test_the_sdk_doubles_a_create_whose_answer_is_lost(workspace: Workspace, client: Client) -> None:
+    workspace.fail("POST", "/api/2.0/pipelines", drop="after")
+    client().pipelines.create(name="sales", allow_duplicate_names=True)
+    assert [pipeline.name for pipeline in workspace.pipelines.values()] == ["sales", "sales"]
+
+
+def test_a_fault_can_skip_requests_and_end(workspace: Workspace, client: Client) -> None:
+    fault = workspace.fail("POST", "/api/2.0/workspace/mkdirs", status=404, skip=1, times=2)
+    results = []
+    for name in "abcd":
+        try:
+            client().workspace.mkdirs(f"{HOME}/{name}")
+            results.append(name)
+        except NotFound:
+            results.append("-")
+    assert (results, fault.hits) == (["a", "-", "-", "d"], 2)
+
+
+def test_a_slow_request_is_only_slow(workspace: Workspace, client: Client) -> None:
+    api = client()
+    workspace.fail("GET", "*/Me", delay=0.1)
+    before = time.monotonic()
+    assert api.current_user.me().user_name
+    assert time.monotonic() - before >= 0.1
+
+
+def test_requests_are_kept_with_bodies_and_without_credentials(workspace: Workspace, client: Client) -> None:
+    api = client()
+    workspace.requests.clear()
+    api.workspace.mkdirs(f"{HOME}/app")
+    api.workspace.upload(f"{HOME}/app/a.py", b"1", format=ImportFormat.AUTO, overwrite=True)
+    api.workspace.get_status(f"{HOME}/app/a.py")
+    assert [str(request) for request in workspace.requests] == [
+        "POST /api/2.0/workspace/mkdirs -> 200",
+        "POST /api/2.0/workspace/import -> 200",
+        "GET /api/2.0/workspace/get-status -> 200",
+    ]
+    assert [request.body for request in workspace.writes] == [
+        {"path": f"{HOME}/app"},
+        {"path": f"{HOME}/app/a.py", "format": "AUTO", "overwrite": "true", "content": b"1"},
+    ]
+    assert workspace.requests[-1].query == {"path": f"{HOME}/app/a.py"}
+    assert workspace.token not in repr(workspace.requests)
+
+
+def test_a_refused_write_is_none(workspace: Workspace, client: Client) -> None:
+    with pytest.raises(NotFound):
+        client().workspace.upload(f"{HOME}/none/a.py", b"1", format=ImportFormat.AUTO)
+    assert workspace.writes == []
+
+
+def test_a_body_that_is_not_json_is_400(workspace: Workspace) -> None:
+    headers = {"Authorization": f"Bearer {workspace.token}", "Content-Type": "application/json"}
+    request = urllib.request.Request(f"{workspace.url}/api/2.0/workspace/mkdirs", b"{", headers, method="POST")
+    with pytest.raises(HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=5)
+    assert (caught.value.code, json.load(caught.value)["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_fifty_requests_do_not_wait_for_delayed_acknowledgements(workspace: Workspace, client: Client) -> None:
+    api = client()
+    before = time.monotonic()
+    for number in range(50):
+        api.workspace.upload(f"{HOME}/{number}.py", b"1" * 1000, format=ImportFormat.AUTO)
+    assert time.monotonic() - before < 50 * 0.03

@@ -1,0 +1,221 @@
+"""A Databricks workspace on loopback, for tests: what a test puts in, sees and breaks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Literal
+
+from tests.workspace_double.catalog import Catalog
+from tests.workspace_double.clock import Clock
+from tests.workspace_double.dashboards import Dashboard, Dashboards
+from tests.workspace_double.events import Events
+from tests.workspace_double.faults import Fault, Faults
+from tests.workspace_double.identity import Identity
+from tests.workspace_double.jobs import Job, Jobs, Run
+from tests.workspace_double.objects import Objects
+from tests.workspace_double.permissions import Permissions
+from tests.workspace_double.pipelines import Pipeline, Pipelines
+from tests.workspace_double.routes import Routes
+from tests.workspace_double.scripts import Item
+from tests.workspace_double.server import Server, start
+from tests.workspace_double.tree import Files
+from tests.workspace_double.volume_files import VolumeFiles
+from tests.workspace_double.wire import Request
+
+
+class Workspace:
+    """The workspace of one test: `with Workspace() as w: ... WorkspaceClient(host=w.url, token=w.token)`.
+
+    Attributes:
+        url, token, user_name: where it listens; the token and the name of its first user, an admin.
+        requests: every request in the order in which it arrived; `writes` those that changed something.
+        files: the workspace's files and notebooks, path to bytes; writing to it is a change by hand.
+        folders: its folders.
+        pipelines, dashboards, jobs, runs, schemas, volumes: what is there, by id or full name.
+        volume_contents: files of volumes by path.
+        events: events of each pipeline by its id, as the REST answer holds them.
+        catalogs: names of the catalogs; a test adds its own.
+        tables: tables by full name: Arrow tables or lists of objects; SQL reads them. `table_owners`: table to pipeline id.
+        stages_per_poll: how many stages an update goes on when somebody looks at it. 0: only `advance` moves it.
+        events_per_page: events on a page without `max_results`.
+        late_dashboards: the first GET of a new dashboard is 404 (ecosystem 1.6: eventual consistency).
+        check_sources: an update fails if a source of its pipeline matches no file of the workspace.
+        crashes: tracebacks of handlers that crashed: an error of the double itself.
+    """
+
+    def __init__(self, user_name: str = "dev.user@example.com") -> None:
+        self.user_name = user_name
+        self.lock, self._log = threading.RLock(), threading.Lock()
+        self.clock, self.routes, self._faults = Clock(), Routes(), Faults()
+        self.requests: list[Request] = []
+        self.crashes: list[str] = []
+        self.tables: dict[str, Any] = {}
+        self.table_owners: dict[str, str] = {}
+        self.stages_per_poll = 1
+        self.events_per_page = 250
+        self.late_dashboards = self.check_sources = False
+        self.identity, self.permissions = Identity(self, user_name), Permissions(self)
+        self.token = self.identity.main
+        self.objects, self.volume_files = Objects(self), VolumeFiles(self)
+        self.event_store, self.pipeline_routes, self.job_routes = Events(self), Pipelines(self), Jobs(self)
+        self.dashboard_routes, self.catalog = Dashboards(self), Catalog(self)
+        self.files = Files(self.objects.tree)
+        self.objects.make_folder(f"/Users/{user_name}", self.identity.user(f"Bearer {self.token}"))
+        self._server: Server | None = None
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Workspace:
+        self._server, self._thread = start(self)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._server
+        assert self._thread
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+        if self.crashes and error is None:
+            raise AssertionError("the workspace double crashed:\n" + "\n".join(self.crashes))
+
+    @property
+    def url(self) -> str:
+        assert self._server, "not started: with Workspace() as w"
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @property
+    def pipelines(self) -> dict[str, Pipeline]:
+        return self.pipeline_routes.stored
+
+    @property
+    def dashboards(self) -> dict[str, Dashboard]:
+        return self.dashboard_routes.stored
+
+    @property
+    def jobs(self) -> dict[int, Job]:
+        return self.job_routes.stored
+
+    @property
+    def runs(self) -> dict[int, Run]:
+        return self.job_routes.runs
+
+    @property
+    def schemas(self) -> dict[str, dict[str, Any]]:
+        return self.catalog.schemas
+
+    @property
+    def volumes(self) -> dict[str, dict[str, Any]]:
+        return self.catalog.volumes
+
+    @property
+    def volume_contents(self) -> dict[str, bytes]:
+        return self.volume_files.stored
+
+    @property
+    def catalogs(self) -> set[str]:
+        return self.catalog.names
+
+    @property
+    def events(self) -> dict[str, list[dict[str, Any]]]:
+        return self.event_store.by_pipeline
+
+    @property
+    def folders(self) -> list[str]:
+        return [path for path, node in sorted(self.objects.tree.nodes.items()) if node.type == "DIRECTORY"]
+
+    @property
+    def writes(self) -> list[Request]:
+        """Requests that changed something: a handler acted on them without an error, whether or not its answer arrived."""
+        return [request for request in self.requests if request.succeeded and not request.reads]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to find it."""
+        return {"DATABRICKS_HOST": self.url, "DATABRICKS_TOKEN": self.token}
+
+    def add_user(self, name: str, *, admin: bool = False, service_principal: bool = False) -> str:
+        """A token of another user, with a home folder. Without `admin` the user may do only what was granted."""
+        token = self.identity.add(name, admin=admin, service_principal=service_principal)
+        with self.lock:
+            self.objects.make_folder(f"/Users/{name}", self.identity.user(f"Bearer {token}"))
+        return token
+
+    def expire_token(self, token: str | None = None) -> None:
+        """From now on this token, the first user's by default, is answered with 401."""
+        self.identity.expire(token or self.token)
+
+    def fail(
+        self,
+        method: str,
+        path: str,
+        *,
+        times: int = 1,
+        skip: int = 0,
+        status: int | None = None,
+        error_code: str | None = None,
+        message: str | None = None,
+        retry_after: float | None = None,
+        drop: Literal["before", "after"] | None = None,
+        delay: float = 0,
+        acted: bool = False,
+    ) -> Fault:
+        """Let requests go wrong.
+
+        Args:
+            method, path: which requests; `*` stands for anything.
+            times: how many of them; `skip`: how many pass first.
+            status: answered with this error, before acting; with `acted`, after.
+            retry_after: the header `Retry-After`, in seconds.
+            drop: the connection is closed without an answer, before or after the server acted.
+            delay: seconds before anything happens; alone, the request is only slow.
+
+        Returns:
+            The rule; its `hits` says how often it was applied.
+        """
+        if status is None and drop is None and not delay:
+            raise ValueError("what should go wrong: status, drop or delay?")
+        fault = Fault(method, path, times, skip, status, error_code, message, retry_after, drop, delay, acted)
+        self._faults.rules.append(fault)
+        return fault
+
+    def heal(self) -> None:
+        """Forget all faults."""
+        self._faults.rules.clear()
+
+    def begin(self, request: Request) -> Fault | None:
+        """Note a request (for the server), and say what goes wrong with it."""
+        with self._log:
+            self.requests.append(request)
+        return self._faults.take(request.method, request.path)
+
+    def script(self, pipeline: str, items: Sequence[Item]) -> None:
+        """What updates of a pipeline do from now on. `pipeline`: its id or name, `*` for all that have no script."""
+        self.pipeline_routes.updates.scripts[pipeline] = tuple(items)
+
+    def advance(self, pipeline: str, stages: int = 1) -> None:
+        """Let the active update of a pipeline, by id or name, go on by some stages."""
+        with self.lock:
+            self.pipeline_routes.updates.advance(self.pipeline(pipeline), stages)
+
+    def finish(self, pipeline: str) -> None:
+        """Let the active update of a pipeline come to its end."""
+        self.advance(pipeline, 10_000)
+
+    def pipeline(self, name: str) -> Pipeline:
+        """A pipeline by id or name."""
+        found = [each for each in self.pipelines.values() if name in (each.id, each.name)]
+        if len(found) != 1:
+            raise KeyError(f"{len(found)} pipelines are called {name}")
+        return found[0]
+
+    def job(self, name: str) -> Job:
+        """A job by name."""
+        found = [each for each in self.jobs.values() if each.settings.get("name") == name]
+        if len(found) != 1:
+            raise KeyError(f"{len(found)} jobs are called {name}")
+        return found[0]
+
+    def grants(self, kind: str, key: object) -> set[tuple[str, str]]:
+        """The direct grants on an object as (principal, level): `w.grants("jobs", 12)`."""
+        return {(grant.principal, grant.level) for grant in self.permissions.grants[kind, str(key)]}
