@@ -25,15 +25,15 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_TOP_KEYS = _words(
+TOP_KEYS = _words(
     "artifacts bundle definitions environments experimental include permissions presets python resources run_as scripts sync targets"
     " variables workspace"
 )
-_TARGET_KEYS = (_TOP_KEYS - {"definitions", "environments", "include", "python", "scripts", "targets"}) | {
+TARGET_KEYS = (TOP_KEYS - {"definitions", "environments", "include", "python", "scripts", "targets"}) | {
     *("cluster_id", "compute_id", "default", "git", "mode", "variables")
 }
 _MODES = ("development", "production")
-_VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
+VARIABLE_KEYS = frozenset({"default", "description", "lookup", "type", "value"})
 PIPELINE_KEYS = _words(
     "allow_duplicate_names budget_policy_id cascade_on_destroy catalog channel clusters configuration continuous deployment"
     " development dry_run edition environment event_log filters gateway_definition id ingestion_definition libraries lifecycle name"
@@ -98,8 +98,13 @@ def read_yaml(path: Path, *, shown: str) -> Node:
     import yaml  # here, because most commands read no bundle
 
     try:
-        loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
-        root = loader.get_single_node()
+        text = path.read_text(encoding="utf-8")
+        try:
+            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+            root = loader.get_single_node()
+        except yaml.MarkedYAMLError:
+            loader = yaml.SafeLoader(text)  # slower, with the better line and words
+            root = loader.get_single_node()
         if root is None:
             return Node({}, Location(shown, 1), path)
         return _convert(loader, root, path, shown)
@@ -298,32 +303,36 @@ def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[s
 
     `target` None means the default one. Raises CONFIG_INVALID with file and line for whatever does not fit the format.
     """
-    tree = _checked(read_yaml(file, shown=shown_path(file, cwd)))
-    for extra in _included(tree, file.parent):
-        tree = merge(tree, _checked(read_yaml(extra, shown=shown_path(extra, cwd))))
+    tree = _checked_top(read_yaml(file, shown=shown_path(file, cwd)))
+    for extra in included_files(tree, file.parent):
+        tree = merge(tree, _checked_top(read_yaml(extra, shown=shown_path(extra, cwd))))
     targets = tree.get("targets") or tree.get("environments")
     choices = targets.entries("targets") if targets else {}
-    chosen = _choose_target(tree, choices, target)
+    chosen = choose_target(tree, choices, target)
     if chosen is not None:
-        choices[chosen].refuse_unknown(_TARGET_KEYS, f"the target {chosen!r}")
+        choices[chosen].refuse_unknown(TARGET_KEYS, f"the target {chosen!r}")
         tree = _with_target(tree, choices[chosen])
-    tree = _with_overrides_file(tree, file.parent, chosen, cwd)
+    tree = with_overrides_file(tree, file.parent, chosen, cwd)
     for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
-        variable.refuse_unknown(_VARIABLE_KEYS, f"the variable {name!r}")
+        variable.refuse_unknown(VARIABLE_KEYS, f"the variable {name!r}")
     return Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
 
 
-def _checked(tree: Node) -> Node:
-    """Refuse unknown top-level keys, except the custom ones that people keep YAML anchors in."""
-    unknown = set(tree.entries("a bundle file")) - _TOP_KEYS
-    if unknown:
-        blocks = re.split(r"^(?=[^\s#])", tree.file.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        anchored = {block.split(":", 1)[0].strip("'\" ") for block in blocks if re.search(r"[:\-]\s+&\w", block)}
-        tree.refuse_unknown(_TOP_KEYS | anchored, "a bundle file")
+def _checked_top(tree: Node) -> Node:
+    tree.refuse_unknown(known_top_keys(tree), "a bundle file")
     return tree
 
 
-def _included(tree: Node, root: Path) -> Iterator[Path]:
+def known_top_keys(tree: Node) -> frozenset[str]:
+    """The keys that a bundle file may have: those of the format, and the custom ones that people keep YAML anchors in."""
+    if set(tree.entries("a bundle file")) <= TOP_KEYS:
+        return TOP_KEYS
+    blocks = re.split(r"^(?=[^\s#])", tree.file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return TOP_KEYS | {block.split(":", 1)[0].strip("'\" ") for block in blocks if re.search(r"[:\-]\s+&\w", block)}
+
+
+def included_files(tree: Node, root: Path) -> Iterator[Path]:
+    """The files that `include` of a bundle file names, in order. Raises CONFIG_INVALID for one that does not exist."""
     include = tree.get("include")
     for entry in include.items("include") if include else []:
         pattern = entry.text
@@ -337,7 +346,8 @@ def _names_beside(path: Path) -> list[str]:
     return [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
 
 
-def _choose_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:
+def choose_target(tree: Node, choices: Mapping[str, Node], wanted: str | None) -> str | None:
+    """The target that is wanted, else the default one, else the first; None for a bundle without. Raises CONFIG_INVALID."""
     if wanted is not None and wanted not in choices:
         known = ", ".join(choices) or "none"
         raise tree.bad(f"there is no deployment target {wanted!r}", nearest=nearest_names(wanted, choices), todo=f"Known targets: {known}")
@@ -353,10 +363,10 @@ def _with_target(tree: Node, target: Node) -> Node:
     over = {key: target.value[key] for key in ("bundle", "resources", "workspace") if target.get(key)}
     merged = merge(tree, replace(target, value=over))
     values = target.get("variables")
-    return _set_variables(merged, values.entries("variables") if values else {})
+    return set_variables(merged, values.entries("variables") if values else {})
 
 
-def _set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
+def set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
     """Give variables their `value`; a target writes either the value itself or a mapping with `default`."""
     declared = tree.get("variables")
     variables = dict(declared.entries("variables")) if declared else {}
@@ -364,19 +374,19 @@ def _set_variables(tree: Node, values: Mapping[str, Node]) -> Node:
         if name not in variables:
             raise node.bad(f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
         known = variables[name].value or {}
-        is_definition = isinstance(node.value, dict) and node.value and set(node.value) <= _VARIABLE_KEYS
+        is_definition = isinstance(node.value, dict) and node.value and set(node.value) <= VARIABLE_KEYS
         variables[name] = replace(variables[name], value={**known, **(node.value if is_definition else {"value": node})})
     return replace(tree, value={**tree.value, "variables": replace(tree, value=variables)})
 
 
-def _with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
+def with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -> Node:
     """Apply `.databricks/bundle/<target>/variable-overrides.json`, the file for values of one user."""
     path = root / ".databricks" / "bundle" / (target or "default") / "variable-overrides.json"
     if not path.is_file():
         return tree
     values = read_yaml(path, shown=shown_path(path, cwd)).entries("variable overrides")
     plain = {k: replace(v, text=v.text if isinstance(v.value, str) else json.dumps(v.value, default=str)) for k, v in values.items()}
-    return _set_variables(tree, plain)
+    return set_variables(tree, plain)
 
 
 def shown_path(path: Path, cwd: Path) -> str:

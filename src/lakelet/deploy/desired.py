@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import Location
+from lakelet.config.spark_pipeline_file import Remark
 
 
 class ResourceKind(str, Enum):
@@ -78,12 +79,21 @@ class Resource:
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file to be uploaded. `path`: relative to the bundle's folder, with `/`; it lies at `<file_path>/<path>` in the workspace."""
+    """One file to be uploaded.
+
+    Attributes:
+        path: relative to the bundle's folder, or to the one above it that holds all of `sync.paths`, with `/`; it lies at
+            `<file_path>/<path>` in the workspace.
+        local: where it lies here.
+        sha256, size: of its content.
+        notebook: whether a workspace takes it as a notebook, which it keeps without the extension.
+    """
 
     path: str
     local: Path
     sha256: str
     size: int
+    notebook: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,6 +125,7 @@ class Desired:
         workspace: where it lies.
         resources: in the order of their kinds.
         files: sources, by path.
+        remarks: what only this side or only Databricks has, and where it is written.
     """
 
     bundle: str
@@ -123,6 +134,7 @@ class Desired:
     workspace: Workspace
     resources: tuple[Resource, ...]
     files: tuple[SourceFile, ...]
+    remarks: tuple[Remark, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""From the files of a bundle to what a deployment of one target should leave in the workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.config.bundle import Node
+from lakelet.deploy.bundle import access
+from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
+from lakelet.deploy.bundle.forms import checked
+from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, presets_of, with_presets
+from lakelet.deploy.bundle.nodes import children, elements, plain, without
+from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults
+from lakelet.deploy.bundle.references import Lookup, References
+from lakelet.deploy.bundle.resource_forms import RESOURCES
+from lakelet.deploy.bundle.sync import Synced, hashed, synced_files
+from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, User, Workspace
+
+_BEFORE = ("bundle", "var", "variables", "workspace")
+"""First words of the references that are known before resources have their names."""
+
+_NOBODY = User("nobody", "nobody")
+_JOB_DEFAULTS: Mapping[str, Any] = {"format": "MULTI_TASK", "edit_mode": "UI_LOCKED", "queue": {"enabled": True}}
+
+
+def desired_state(
+    root: Path,
+    target: str | None,
+    user: User,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    variables: Mapping[str, str] | None = None,
+    lookup: Lookup | None = None,
+) -> Desired:
+    """Return what a deployment should leave in the workspace.
+
+    Args:
+        root: the folder that holds `databricks.yml`.
+        target: deployment target; None for `LAKELET_TARGET`, else the default one.
+        user: who deploys.
+        environ: for `BUNDLE_VAR_<name>`.
+        cwd: files in messages are named relative to it.
+        variables: values by name, which win over all others.
+        lookup: finds ids of what the workspace has by a name, for variables with `lookup`. May be called for those that are used only.
+
+    Raises DefinitionErrors with every mistake that the files, the resources and the mode of the target have; nothing is uploaded then.
+    """
+    problems = Problems()
+    try:
+        return _desired(Path(os.path.abspath(root)), target, user, environ, cwd, variables or {}, lookup, problems)
+    except LakeletError as error:
+        problems.add(error)
+        raise problems.error() from error
+
+
+def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], cwd: Path) -> tuple[str | None, str | None]:
+    """Return `workspace.host` and `workspace.profile` of a target, None for what it does not say: known before the user is.
+
+    Raises DefinitionErrors for a bundle that cannot be read.
+    """
+    problems = Problems()
+    try:
+        read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
+        tree = with_defaults(read.tree, read.root)
+        references = References(tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems())
+        host, profile = (references.filled(node, _BEFORE) if (node := tree.get("workspace", key)) else None for key in ("host", "profile"))
+        return (host.text if host else None), (profile.text if profile else None)
+    except LakeletError as error:
+        problems.add(error)
+        raise problems.error() from error
+
+
+def _given(variables: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    prefix = "BUNDLE_VAR_"
+    return {**{key.removeprefix(prefix): value for key, value in environ.items() if key.startswith(prefix)}, **variables}
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A bundle whose references are filled in, those to ids excepted, and whose resources have their names."""
+
+    read: ReadBundle
+    tree: Node
+    workspace: Workspace
+    synced: Synced
+
+
+def _desired(
+    root: Path,
+    target: str | None,
+    user: User,
+    environ: Mapping[str, str],
+    cwd: Path,
+    variables: Mapping[str, str],
+    lookup: Lookup | None,
+    problems: Problems,
+) -> Desired:
+    read = read_bundle(root, target, environ=environ, cwd=cwd, problems=problems)
+    check_bundle(read.tree, read.targets, problems)
+    check_kinds(read.tree, problems)
+    stage = _staged(read, user, _given(variables, environ), lookup, problems)
+    resources, _ = _resources(stage, problems)
+    problems.raise_all()
+    return Desired(
+        bundle=stage.tree.value["bundle"].value["name"].text,
+        target=read.target or "default",
+        development=read.mode == DEVELOPMENT,
+        workspace=stage.workspace,
+        resources=resources,
+        files=hashed(stage.synced),
+    )
+
+
+def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems) -> _Stage:
+    written = with_defaults(read.tree, read.root)
+    references = References(written, target=read.target, user=user, given=given, lookup=lookup, problems=problems)
+    sections = {
+        key: references.filled(node, _BEFORE)
+        for key, node in children(written).items()
+        if key in ("bundle", "permissions", "presets", "resources", "run_as", "sync", "workspace")
+    }
+    tree = Node(sections, written.where, written.file)
+    check_mode(read.tree, tree, read.mode, user, problems)
+    tree = with_presets(tree, presets_of(tree, read.mode, user))
+    resources = tree.get("resources")
+    if resources is not None:
+        tree = Node({**sections, "resources": references.over(tree).filled(resources, ("resources",))}, tree.where, tree.file)
+    return _Stage(read, tree, _workspace(tree), synced_files(read.root, tree.get("sync"), problems))
+
+
+def _workspace(tree: Node) -> Workspace:
+    def text(key: str) -> str | None:
+        node = tree.get("workspace", key)
+        return node.text if node else None
+
+    folders = {key: (text(key) or "/").rstrip("/") for key in ("root_path", "file_path", "resource_path", "state_path")}
+    return Workspace(text("host"), text("profile"), **folders)
+
+
+def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], dict[ResourceKey, PipelineSources]]:
+    paths = WorkspacePaths(stage.synced.base, stage.workspace.file_path, problems)
+    of_bundle = [plain(entry) for entry in elements(stage.tree.get("permissions")) if isinstance(entry.value, dict)]
+    run_as = stage.tree.get("run_as")
+    found: list[Resource] = []
+    sources: dict[ResourceKey, PipelineSources] = {}
+    for kind in ResourceKind:
+        for name, node in children(stage.tree.get("resources", kind.value)).items():
+            key = ResourceKey(kind, name)
+            if kind is ResourceKind.PIPELINE:
+                node, sources[key] = paths.in_pipeline(node)
+            elif kind is ResourceKind.JOB:
+                node = paths.in_job(node)
+            elif kind is ResourceKind.DASHBOARD:
+                node = _with_dashboard_file(node, problems)
+            body = checked(node, RESOURCES[kind], str(key), problems)
+            if isinstance(body, dict):
+                found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))
+    return tuple(found), sources
+
+
+def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace) -> Resource:
+    lifecycle = body.pop("lifecycle", None) or {}
+    own, grants = body.pop("permissions", None), body.pop("grants", None)
+    if key.kind is ResourceKind.JOB:
+        body = {**_JOB_DEFAULTS, **body}
+    elif key.kind is ResourceKind.DASHBOARD:
+        body = {"parent_path": workspace.resource_path, "embed_credentials": False, **body}
+    elif key.kind is ResourceKind.VOLUME:
+        body = {"volume_type": "MANAGED", **body}
+    return Resource(
+        key=key,
+        settings=access.with_run_as(key.kind, body, run_as),
+        permissions=access.permissions_of(key.kind, _entries(own), of_bundle, _entries(grants)),
+        where=node.where,
+        prevent_destroy=lifecycle.get("prevent_destroy") is True if isinstance(lifecycle, dict) else False,
+        start=lifecycle.get("started") if isinstance(lifecycle, dict) else None,
+    )
+
+
+def _entries(value: Any) -> list[Any]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _with_dashboard_file(node: Node, problems: Problems) -> Node:
+    """The dashboard with the text of its file instead of the file's path."""
+    file = node.get("file_path")
+    if file is None:
+        return node
+    path = Path(os.path.normpath(file.file.parent / file.text))
+    try:
+        text = path.read_text(encoding="utf-8")
+        json.loads(text)
+    except FileNotFoundError:
+        beside = [one.name for one in path.parent.iterdir()] if path.parent.is_dir() else []
+        problems.bad(file, f"the dashboard file {file.text!r} does not exist", nearest=nearest_names(path.name, beside))
+        text = "{}"
+    except (OSError, ValueError) as error:
+        problems.add(LakeletError("CONFIG_INVALID", f"the dashboard file {file.text!r} is not JSON", where=file.where, why=str(error)))
+        text = "{}"
+    like = without(node, "file_path")
+    return Node({**like.value, "serialized_dashboard": Node(text, file.where, file.file, text)}, node.where, node.file)

@@ -1,0 +1,138 @@
+"""What a bundle file may say beside its resources, and the checks of it that need no target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lakelet.base.errors import nearest_names
+from lakelet.config.bundle import TARGET_KEYS, VARIABLE_KEYS, Node
+from lakelet.deploy.bundle.forms import (
+    SWITCH,
+    TEXT,
+    TEXT_BY_NAME,
+    TEXTS,
+    Form,
+    Integer,
+    Named,
+    Record,
+    checked,
+    choice,
+    texts,
+)
+from lakelet.deploy.bundle.modes import DEVELOPMENT, PRODUCTION
+from lakelet.deploy.bundle.nodes import children, elements
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.bundle.references import LOOKUP_KINDS
+from lakelet.deploy.bundle.resource_forms import OTHER_KINDS, RUN_AS, permissions
+from lakelet.deploy.desired import ResourceKind
+
+LEVELS = ("CAN_MANAGE", "CAN_RUN", "CAN_VIEW")
+"""Permissions of a bundle or target, which each kind of resource has under a name of its own."""
+
+_GIT = Record("git", texts("branch origin_url"))
+_BUNDLE = Record(
+    "bundle",
+    {
+        **texts("name uuid cluster_id compute_id databricks_cli_version engine"),
+        "git": _GIT,
+        "deployment": Record(
+            "bundle.deployment", {"fail_on_active_runs": SWITCH, "lock": Record("lock", {"enabled": SWITCH, "force": SWITCH})}
+        ),
+    },
+)
+_WORKSPACE = Record(
+    "workspace",
+    {
+        **texts("host profile root_path file_path resource_path state_path artifact_path auth_type client_id account_id workspace_id"),
+        **texts("azure_client_id azure_environment azure_login_app_id azure_tenant_id azure_workspace_resource_id google_service_account"),
+    },
+)
+_PRESETS = Record(
+    "presets",
+    {
+        "name_prefix": TEXT,
+        "trigger_pause_status": choice("PAUSED", "UNPAUSED"),
+        "pipelines_development": SWITCH,
+        "tags": TEXT_BY_NAME,
+        "jobs_max_concurrent_runs": Integer(1),
+        "source_linked_deployment": SWITCH,
+        "artifacts_dynamic_version": SWITCH,
+    },
+)
+_SHARED: dict[str, Form] = {
+    "bundle": _BUNDLE,
+    "workspace": _WORKSPACE,
+    "presets": _PRESETS,
+    "permissions": permissions(*LEVELS),
+    "run_as": RUN_AS,
+    "sync": Record("sync", {"include": TEXTS, "exclude": TEXTS, "paths": TEXTS}),
+}
+_TARGET: dict[str, Form] = {**_SHARED, "mode": choice(DEVELOPMENT, PRODUCTION), "default": SWITCH, "git": _GIT}
+_VARIABLE: dict[str, Form] = {"description": TEXT, "type": choice("complex"), "lookup": Named(TEXT)}
+_ELSEWHERE = {
+    "artifacts": "Lakelet does not build artifacts. Build the wheel before, and name its file in `environment.dependencies`.",
+    "python": "Lakelet does not run Python that makes resources. Write them as YAML.",
+}
+
+
+def check_bundle(tree: Node, targets: Mapping[str, Node], problems: Problems) -> None:
+    """Note what does not fit in the sections of a bundle and of all its targets, resources excepted.
+
+    `tree`: as it is written; a reference fits everywhere.
+    """
+    for key, form in _SHARED.items():
+        if (node := tree.get(key)) is not None:
+            checked(node, form, key, problems)
+    for name, target in targets.items():
+        for key, node in children(target).items():
+            if key not in TARGET_KEYS:
+                problems.bad(node, f"the target {name!r} has no key {key!r}", nearest=nearest_names(key, TARGET_KEYS))
+            elif key in _TARGET and node.value is not None:
+                checked(node, _TARGET[key], key, problems)
+        _check_elsewhere(target, problems)
+    for name, variable in children(tree.get("variables")).items():
+        _check_variable(name, variable, problems)
+    _check_elsewhere(tree, problems)
+
+
+def _check_variable(name: str, variable: Node, problems: Problems) -> None:
+    for key, node in children(variable).items():
+        if key not in VARIABLE_KEYS:
+            problems.bad(node, f"the variable {name!r} has no key {key!r}", nearest=nearest_names(key, VARIABLE_KEYS))
+        elif key in _VARIABLE and node.value is not None:
+            checked(node, _VARIABLE[key], key, problems)
+    for kind, node in children(variable.get("lookup")).items():
+        if kind not in LOOKUP_KINDS:
+            problems.bad(node, f"a lookup knows no {kind!r}", nearest=nearest_names(kind, LOOKUP_KINDS))
+    default = variable.get("default")
+    if default is not None and isinstance(default.value, (dict, list)) and variable.get("type") is None:
+        problems.bad(default, f"the variable {name!r} has a default of several values", todo="Add type: complex to the variable.")
+
+
+def _check_elsewhere(node: Node, problems: Problems) -> None:
+    """Refuse what would have to be done before a deployment and is not done here."""
+    for key, why in _ELSEWHERE.items():
+        section = node.get(key)
+        if section is not None and (children(section) or elements(section)):
+            problems.bad(section, f"{key!r} of a bundle is not supported yet", code="NOT_SUPPORTED_YET", why=why)
+    experimental = node.get("experimental", "python")
+    if experimental is not None:
+        problems.bad(experimental, "'python' of a bundle is not supported yet", code="NOT_SUPPORTED_YET", why=_ELSEWHERE["python"])
+    for keys in (("cluster_id",), ("compute_id",), ("bundle", "cluster_id"), ("bundle", "compute_id")):
+        section = node.get(*keys)
+        if section is not None:
+            what = f"{keys[-1]!r} of a target is not supported yet"
+            problems.bad(section, what, code="NOT_SUPPORTED_YET", todo="Name the cluster in the tasks, or use serverless compute.")
+
+
+def check_kinds(tree: Node, problems: Problems) -> None:
+    """Note kinds of resources that do not exist, or that are not deployed from here."""
+    known = [kind.value for kind in ResourceKind]
+    for kind, node in children(tree.get("resources")).items():
+        if kind in OTHER_KINDS and children(node):
+            what = f"resources of the kind {kind!r} are not supported yet"
+            problems.bad(node, what, code="NOT_SUPPORTED_YET", todo="Deploy this bundle with the Databricks CLI, or take them out.")
+        elif kind not in known and kind not in OTHER_KINDS:
+            problems.bad(node, f"resources has no kind {kind!r}", nearest=nearest_names(kind, [*known, *OTHER_KINDS]))
+        elif kind in known and node.value is not None and not isinstance(node.value, dict):
+            problems.bad(node, f"resources.{kind} must be a mapping of keys to resources")

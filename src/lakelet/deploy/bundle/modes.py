@@ -1,0 +1,240 @@
+"""What the mode of a deployment target and its presets do to the resources: prefixes, pauses, tags. And what each mode demands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from lakelet.config.bundle import Node
+from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.desired import ResourceKind, User
+
+DEVELOPMENT, PRODUCTION = "development", "production"
+_FOLDERS = ("root_path", "file_path", "resource_path", "state_path")
+_CONCURRENT = 4
+"""Runs of a job at the same time in a development target, where the job does not say."""
+
+_PAUSED = (("schedule",), ("trigger",), ("continuous",), ("triggers", "*"))
+"""What starts a job by itself."""
+
+_SERVICE_PRINCIPAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_PER_USER = "${workspace.current_user."
+
+
+@dataclass(frozen=True)
+class Presets:
+    """What happens to all resources of a target.
+
+    Attributes:
+        prefix: stands before names; `[dev ada] `.
+        pause: `PAUSED` or `UNPAUSED` for schedules and triggers that say neither.
+        development: whether pipelines are in development mode; None leaves it to each.
+        tags: of jobs and pipelines, which may have others of the same name.
+        concurrent_runs: of jobs that do not say.
+    """
+
+    prefix: str = ""
+    pause: str | None = None
+    development: bool | None = None
+    tags: Mapping[str, Node] | None = None
+    concurrent_runs: Node | None = None
+
+    @property
+    def identifier(self) -> str:
+        """The prefix as it may stand in names of Unity Catalog: `dev_ada_`."""
+        name = re.sub(r"\W+", "_", self.prefix).strip("_").lower()
+        return f"{name}_" if name else ""
+
+
+def presets_of(tree: Node, mode: str | None, user: User) -> Presets:
+    """The presets of a target: those that are written, and behind them those of its mode. References are filled in already."""
+    written = children(tree.get("presets"))
+    prefix, pause = written.get("name_prefix"), written.get("trigger_pause_status")
+    pipelines, tags, runs = (written.get(key) for key in ("pipelines_development", "tags", "jobs_max_concurrent_runs"))
+    of_mode = Presets()
+    if mode == DEVELOPMENT:
+        dev = scalar(user.short_name, tree)
+        of_mode = Presets(f"[dev {user.short_name}] ", "PAUSED", True, {"dev": dev}, scalar(_CONCURRENT, tree))
+    return Presets(
+        prefix.text if prefix and prefix.text else of_mode.prefix,
+        pause.text if pause and pause.value else of_mode.pause,
+        pipelines.value if pipelines and isinstance(pipelines.value, bool) else of_mode.development,
+        {**(of_mode.tags or {}), **children(tags)},
+        runs if runs and runs.value is not None else of_mode.concurrent_runs,
+    )
+
+
+def with_presets(tree: Node, presets: Presets) -> Node:
+    """The tree with the presets applied to each resource.
+
+    What lies in a schema of the bundle follows it to its name: it gets a reference to it.
+    """
+    tree = _following_schemas(tree)
+    for kind, apply in _APPLIED.items():
+        for key, resource in children(tree.get("resources", kind)).items():
+            if isinstance(resource.value, dict):
+                after = apply(_named(resource, kind, key), presets)
+                tree = changed(tree, ("resources", kind, key), lambda _, after=after: after)  # type: ignore[misc]
+    return tree
+
+
+def _named(resource: Node, kind: str, key: str) -> Node:
+    """The resource with a name: its key where none is written. Schemas and volumes must have one."""
+    if kind in _NAME and resource.get(_NAME[kind]) is None:
+        return with_entries(resource, **{_NAME[kind]: scalar(key, resource)})
+    return resource
+
+
+_NAME = {ResourceKind.PIPELINE.value: "name", ResourceKind.JOB.value: "name", ResourceKind.DASHBOARD.value: "display_name"}
+
+
+def _prefixed(resource: Node, field: str, prefix: str) -> Node:
+    return changed(resource, (field,), lambda name: scalar(prefix + name.text, name)) if prefix else resource
+
+
+def _tagged(resource: Node, presets: Presets) -> Node:
+    if not presets.tags:
+        return resource
+    own = resource.get("tags") or mapping({}, resource)
+    return with_entries(resource, tags=mapping({**presets.tags, **children(own)}, own))
+
+
+def _job(job: Node, presets: Presets) -> Node:
+    job = _tagged(_prefixed(job, "name", presets.prefix), presets)
+    runs = presets.concurrent_runs
+    if runs is not None and job.get("max_concurrent_runs") is None:
+        job = with_entries(job, max_concurrent_runs=replace(runs, where=job.where, file=job.file))
+    if presets.pause is None:
+        return job
+    for keys in _PAUSED:
+        job = changed(job, keys, lambda start: _paused(start, presets.pause or ""))
+    return job
+
+
+def _paused(start: Node, status: str) -> Node:
+    return start if start.get("pause_status") else with_entries(start, pause_status=scalar(status, start))
+
+
+def _pipeline(pipeline: Node, presets: Presets) -> Node:
+    pipeline = _tagged(_prefixed(pipeline, "name", presets.prefix), presets)
+    if presets.development:
+        pipeline = with_entries(pipeline, development=scalar(True, pipeline))
+    if presets.pause == "PAUSED" and pipeline.get("continuous") is not None:
+        pipeline = with_entries(pipeline, continuous=scalar(False, pipeline))
+    return pipeline
+
+
+def _dashboard(dashboard: Node, presets: Presets) -> Node:
+    return _prefixed(dashboard, "display_name", presets.prefix)
+
+
+def _schema(schema: Node, presets: Presets) -> Node:
+    return _prefixed(schema, "name", presets.identifier)
+
+
+_APPLIED: Mapping[str, Callable[[Node, Presets], Node]] = {
+    ResourceKind.PIPELINE.value: _pipeline,
+    ResourceKind.JOB.value: _job,
+    ResourceKind.DASHBOARD.value: _dashboard,
+    ResourceKind.SCHEMA.value: _schema,
+}
+
+
+def _following_schemas(tree: Node) -> Node:
+    """Pipelines and volumes that name a schema of the bundle in words refer to it."""
+    schemas = {
+        (catalog.text, name.text): key
+        for key, schema in children(tree.get("resources", "schemas")).items()
+        if (catalog := schema.get("catalog_name")) and (name := schema.get("name"))
+    }
+    for kind, catalog_field, fields in (("pipelines", "catalog", ("schema", "target")), ("volumes", "catalog_name", ("schema_name",))):
+        for key, resource in children(tree.get("resources", kind)).items():
+            catalog = resource.get(catalog_field)
+            for field in fields:
+                name = resource.get(field)
+                owner = schemas.get((catalog.text, name.text)) if catalog and name else None
+                if owner is not None:
+                    follow = scalar(f"${{resources.schemas.{owner}.name}}", name)  # type: ignore[arg-type]
+                    tree = changed(tree, ("resources", kind, key, field), lambda _, follow=follow: follow)  # type: ignore[misc]
+    return tree
+
+
+# --- what a mode demands --------------------------------------------------------------------------------------------------------------
+
+
+def check_mode(written: Node, tree: Node, mode: str | None, user: User, problems: Problems) -> None:
+    """Note what the mode of the target does not allow.
+
+    Args:
+        written: the tree as it was written, references and all.
+        tree: the same with variables filled in, before presets.
+    """
+    if mode == DEVELOPMENT:
+        _check_development(tree, user, problems)
+    elif mode == PRODUCTION:
+        _check_production(written, tree, user, problems)
+
+
+def names_user(text: str, user: User) -> bool:
+    """Whether a name or path holds the name of the user, as a word of its own."""
+    names = "|".join(re.escape(name) for name in (user.user_name, user.short_name) if name)
+    return bool(names) and re.search(rf"(?<![A-Za-z0-9])({names})(?![A-Za-z0-9])", text) is not None
+
+
+def _check_development(tree: Node, user: User, problems: Problems) -> None:
+    for key in _FOLDERS:
+        node = tree.get("workspace", key)
+        if node is not None and not names_user(node.text, user):
+            todo = f"Put ${{workspace.current_user.userName}} into it, or leave {key} out."
+            problems.bad(node, f"workspace.{key} of a development target is the same for every user: {node.text}", todo=todo)
+    prefix = tree.get("presets", "name_prefix")
+    if prefix is not None and prefix.text and not names_user(prefix.text, user):
+        todo = "Put ${workspace.current_user.short_name} into it."
+        problems.bad(prefix, f"the prefix {prefix.text!r} of a development target is the same for every user", todo=todo)
+    pause = tree.get("presets", "trigger_pause_status")
+    if pause is not None and pause.text == "UNPAUSED":
+        todo = "Unpause single jobs: pause_status: UNPAUSED in their schedule."
+        problems.bad(pause, "a development target cannot start all of its jobs by itself", todo=todo)
+    _check_volumes(tree, user, problems)
+
+
+def _check_volumes(tree: Node, user: User, problems: Problems) -> None:
+    """A volume gets no prefix; so in a development target its schema must be the user's own."""
+    schemas = {
+        (catalog.text, name.text)
+        for schema in children(tree.get("resources", "schemas")).values()
+        if (catalog := schema.get("catalog_name")) and (name := schema.get("name"))
+    }
+    for key, volume in children(tree.get("resources", "volumes")).items():
+        parts = [node.text if (node := volume.get(field)) else "" for field in ("catalog_name", "schema_name", "name")]
+        followed = "${resources.schemas." in parts[1] or (parts[0], parts[1]) in schemas
+        if all(parts) and not followed and not names_user(".".join(parts), user):
+            todo = "Declare the schema in the bundle, which gives it a name of the user's, or put ${workspace.current_user.short_name} in."
+            problems.bad(
+                volume, f"volumes.{key} would be the same volume for every user of a development target: {'.'.join(parts)}", todo=todo
+            )
+
+
+def _check_production(written: Node, tree: Node, user: User, problems: Problems) -> None:
+    for pipeline in children(tree.get("resources", "pipelines")).values():
+        development = pipeline.get("development")
+        if development is not None and development.value is True:
+            problems.bad(development, "a pipeline of a production target cannot be in development mode", todo="Take the key out.")
+    if _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+        return
+    root = written.get("workspace", "root_path")
+    if root is None or root.text.startswith("~") or _PER_USER in root.text:
+        where = root or written.get("workspace") or written
+        todo = "For example: root_path: /Workspace/Shared/.bundle/${bundle.name}/${bundle.target}"
+        problems.bad(where, "a production target needs a workspace.root_path that does not depend on who deploys", todo=todo)
+    if written.get("run_as") is None and not any(found(written, ("permissions", "*"))) and not _everything_says_who(tree):
+        todo = "For example: permissions: [{group_name: data-platform, level: CAN_MANAGE}]"
+        problems.bad(written.get("targets") or written, "a production target says with run_as or permissions whose it is", todo=todo)
+
+
+def _everything_says_who(tree: Node) -> bool:
+    kinds = (ResourceKind.PIPELINE, ResourceKind.JOB)
+    resources = [one for kind in kinds for one in children(tree.get("resources", kind.value)).values()]
+    return all(one.get("run_as") or elements(one.get("permissions")) for one in resources)

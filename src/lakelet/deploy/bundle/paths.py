@@ -1,0 +1,208 @@
+"""Paths in resources: relative ones name local files, which lie below `workspace.file_path` in the workspace."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelet.base.errors import nearest_names
+from lakelet.config.bundle import Node
+from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
+from lakelet.deploy.bundle.nodes import changed, scalar
+from lakelet.deploy.bundle.notebooks import is_notebook
+from lakelet.deploy.bundle.problems import Problems
+
+_ABSOLUTE = re.compile(r"/|~|[A-Za-z][A-Za-z0-9+.-]*:")
+_PIP_FOLDER = re.compile(r"(-e\s+|--editable[ =])(?P<path>\S+)$")
+_PIP_FILE = re.compile(r"(-r\s+|--requirement[ =])(?P<path>\S+)$")
+
+_FILES = (
+    ("libraries", "*", "file", "path"),
+    ("tasks", "*", "spark_python_task", "python_file"),
+    ("tasks", "*", "sql_task", "file", "path"),
+)
+_NOTEBOOKS = (("libraries", "*", "notebook", "path"), ("tasks", "*", "notebook_task", "notebook_path"))
+_PACKAGES = (
+    ("libraries", "*", "whl"),
+    ("libraries", "*", "jar"),
+    ("tasks", "*", "libraries", "*", "whl"),
+    ("tasks", "*", "libraries", "*", "jar"),
+)
+_GLOBS = (("libraries", "*", "glob", "include"),)
+_FOLDERS = (("root_path",),)
+_REQUIREMENTS = (("environment", "dependencies", "*"), ("environments", "*", "spec", "dependencies", "*"))
+
+
+@dataclass
+class PipelineSources:
+    """What a pipeline takes from the project, on this machine.
+
+    Attributes:
+        files: the source files of its libraries.
+        root: folder of its `root_path`; None without one, or where it lies elsewhere in the workspace.
+        requirements: its dependencies as they are written, local ones as absolute local paths.
+    """
+
+    files: list[Path] = field(default_factory=list)
+    root: Path | None = None
+    requirements: list[Node] = field(default_factory=list)
+
+
+class WorkspacePaths:
+    """Turns paths of resources into paths of the workspace, and back.
+
+    Args:
+        base: the local folder that lies at `file_path`.
+        file_path: its absolute path in the workspace.
+    """
+
+    def __init__(self, base: Path, file_path: str, problems: Problems) -> None:
+        self._base, self._file_path, self._problems = base, file_path, problems
+
+    def local(self, text: str) -> Path | None:
+        """The local path of a path below `file_path`; None for any other."""
+        if text != self._file_path and not text.startswith(self._file_path + "/"):
+            return None
+        return Path(os.path.normpath(self._base / text[len(self._file_path) :].lstrip("/")))
+
+    def remote(self, local: Path, node: Node) -> str:
+        """The path of a local file or folder in the workspace. One that is not deployed is noted."""
+        if not local.is_relative_to(self._base):
+            todo = "Put its folder into sync.paths, or move it into the bundle."
+            self._problems.bad(node, f"{node.text} lies outside of the folder that is deployed, {self._base}", todo=todo)
+            return node.text
+        return posixpath.normpath(f"{self._file_path}/{local.relative_to(self._base).as_posix()}")
+
+    def in_job(self, job: Node) -> Node:
+        """The job with its paths in the workspace. Those of a job from a Git repository are paths there."""
+        return job if job.get("git_source") is not None else self._translated(job)
+
+    def in_pipeline(self, pipeline: Node) -> tuple[Node, PipelineSources]:
+        """The pipeline with its paths in the workspace, and what it takes from this machine."""
+        sources = PipelineSources()
+        root = pipeline.get("root_path")
+        if root is not None:
+            sources.root = self._local_of(root)
+        dependencies = pipeline.get("environment", "dependencies")
+        sources.requirements = list(dependencies.value) if dependencies and isinstance(dependencies.value, list) else []
+        after = self._translated(pipeline, sources)
+        return after, sources
+
+    def _translated(self, resource: Node, sources: PipelineSources | None = None) -> Node:
+        found = sources.files if sources else []
+        steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Node], Node]]] = (
+            (_FILES, lambda node: self._file(node, found)),
+            (_NOTEBOOKS, lambda node: self._notebook(node, found)),
+            (_GLOBS, lambda node: self._glob(node, found)),
+            (_FOLDERS, self._folder),
+            (_PACKAGES, self._package),
+            (_REQUIREMENTS, self._requirement),
+        )
+        for fields, change in steps:
+            for keys in fields:
+                resource = changed(resource, keys, change)
+        return resource
+
+    def _local_of(self, node: Node) -> Path | None:
+        """The local path that a node means; None for one that is elsewhere in the workspace or in a repository."""
+        text = node.text
+        if "${" in text:
+            return None
+        return self.local(text) if _ABSOLUTE.match(text) else Path(os.path.normpath(node.file.parent / text))
+
+    def _file(self, node: Node, found: list[Path]) -> Node:
+        local = self._local_of(node)
+        if local is None:
+            return node
+        if not local.is_file():
+            self._missing(node, local, "file")
+            return node
+        if is_notebook(local):
+            self._problems.bad(node, f"{node.text} is a notebook, not a file", todo="Name it as a notebook.")
+        found.append(local)
+        return scalar(self.remote(local, node), node)
+
+    def _notebook(self, node: Node, found: list[Path]) -> Node:
+        local = self._local_of(node)
+        if local is None:
+            return node
+        choices = (local, *(local.with_name(local.name + suffix) for suffix in (*SUFFIXES, ".scala", ".r")))
+        hit = next((choice for choice in choices if choice.is_file()), None)
+        if hit is None:
+            self._missing(node, local, "notebook")
+            return node
+        if not is_notebook(hit):
+            todo = "Name it as a file, or begin it with the line of a notebook."
+            self._problems.bad(node, f"{node.text} is a file, not a notebook", todo=todo)
+        found.append(hit)
+        return scalar(self.remote(hit.with_suffix(""), node), node)
+
+    def _glob(self, node: Node, found: list[Path]) -> Node:
+        local = self._local_of(node)
+        if local is None:
+            return node
+        here = _ABSOLUTE.match(node.text) is None
+        anchor, pattern = (node.file.parent, node.text) if here else (self._base, os.path.relpath(local, self._base))
+        base = Path(os.path.normpath(anchor / (glob_base(pattern) if is_glob(pattern) else pattern)))
+        hits = matching(pattern, anchor) if base.exists() else []
+        if not base.exists():
+            self._missing(node, base, "folder")
+        elif not hits:
+            self._problems.bad(
+                node, f"{node.text} matches no source file", code="NO_SOURCES", todo=f"Sources end in {', '.join(SUFFIXES)}."
+            )
+        found.extend(hit for hit in hits if hit not in found)
+        return scalar(self.remote(local, node), node)
+
+    def _folder(self, node: Node) -> Node:
+        local = self._local_of(node)
+        if local is None:
+            return node
+        if not local.is_dir():
+            self._missing(node, local, "folder")
+        return scalar(self.remote(local, node), node)
+
+    def _package(self, node: Node) -> Node:
+        local = self._local_of(node)
+        if local is None:
+            return node
+        if not is_glob(str(local)) and not local.is_file():
+            self._missing(node, local, "package")
+        return scalar(self.remote(local, node), node)
+
+    def _requirement(self, node: Node) -> Node:
+        """A line for pip. What names a local folder, file of requirements or wheel names it in the workspace."""
+        for local in local_requirements(node):
+            written = str(local.written)
+            if not local.path.exists():
+                self._missing(node, local.path, "package")
+                return node
+            return scalar(node.text.replace(written, self.remote(local.path, node)), node)
+        return node
+
+    def _missing(self, node: Node, path: Path, what: str) -> None:
+        folder = path.parent
+        beside = [one.name for one in folder.iterdir()] if folder.is_dir() else []
+        self._problems.bad(node, f"the {what} {node.text!r} does not exist", nearest=nearest_names(path.name, beside))
+
+
+@dataclass(frozen=True)
+class LocalRequirement:
+    """A line for pip that names something on this machine: as it is written, and where that is."""
+
+    written: str
+    path: Path
+
+
+def local_requirements(node: Node) -> Iterator[LocalRequirement]:
+    """The local path in a line for pip, if there is one."""
+    text = node.text.strip()
+    option = _PIP_FOLDER.match(text) or _PIP_FILE.match(text)
+    written = option["path"] if option else text
+    is_path = option is not None or written.endswith(".whl") or written.startswith((".", "/"))
+    if is_path and not _ABSOLUTE.match(written) and "${" not in written:
+        yield LocalRequirement(written, Path(os.path.normpath(node.file.parent / written)))

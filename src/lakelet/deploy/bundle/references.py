@@ -1,0 +1,210 @@
+"""`${…}` in bundle files: variables, the bundle, the workspace and its user, fields of other resources."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from lakelet.base.errors import nearest_names
+from lakelet.config.bundle import Node
+from lakelet.deploy.bundle.nodes import children, elements, plain, scalar
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.desired import ResourceKind, User
+
+REFERENCE = re.compile(r"\$\{([A-Za-z][\w-]*(?:\.[\w-]+|\[\d+\])+)\}")
+_IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root|resource|state)_path\})")  # those paths begin with it by themselves
+_STEP = re.compile(r"[^.\[\]]+")
+_USER = "workspace.current_user"
+_DEPTH = 50  # more references within one another are a circle
+
+Lookup = Callable[[str, str], str]
+"""Finds the id of what a workspace has under a name: (kind, name) → id. The kinds are those of `lookup` of a variable."""
+
+
+class References:
+    """Fills in references, in two rounds.
+
+    The first knows variables, bundle and workspace; the second, when presets have given resources their names, the resources. What is
+    only known when a resource is there, its `id`, stays as text. References of any other kind belong to others and stay, too.
+    """
+
+    def __init__(
+        self, tree: Node, *, target: str | None, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems
+    ) -> None:
+        self._tree, self._user, self._given, self._lookup, self._problems = tree, user, given, lookup, problems
+        self._target = target or "default"
+        self._ready: dict[str, Node] = {}
+
+    def over(self, tree: Node) -> References:
+        """The same for another state of the tree."""
+        return References(tree, target=self._target, user=self._user, given=self._given, lookup=self._lookup, problems=self._problems)
+
+    def filled(self, node: Node, heads: Iterable[str], within: tuple[str, ...] = ()) -> Node:
+        """The tree with each reference that begins with one of `heads` replaced by what it stands for."""
+        if isinstance(node.value, dict):
+            return replace(node, value={key: self.filled(child, heads, within) for key, child in node.value.items()})
+        if isinstance(node.value, list):
+            return replace(node, value=[self.filled(item, heads, within) for item in node.value])
+        if not isinstance(node.value, str) or "${" not in node.value:
+            return node
+        return self._filled_text(scalar(_IN_WORKSPACE.sub("", node.value), node), frozenset(heads), within)
+
+    def _filled_text(self, node: Node, heads: frozenset[str], within: tuple[str, ...]) -> Node:
+        """A text with its references filled in. One that is the whole text keeps the type of what it stands for."""
+        for _ in range(_DEPTH):  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
+            text = node.value
+            whole = REFERENCE.fullmatch(text)
+            if whole and _head(whole.group(1)) in heads:
+                value = self._value(whole.group(1), node, heads, within)
+                if value is None:
+                    return node
+                single = not isinstance(value.value, (dict, list))
+                return replace(value, where=node.where, file=node.file) if single else replace(value, where=node.where)
+            after = REFERENCE.sub(lambda match, node=node: self._text(match, node, heads, within), text)  # type: ignore[misc]
+            if after == text:
+                return node
+            node = scalar(after, node)
+        return node
+
+    def _text(self, match: re.Match[str], node: Node, heads: frozenset[str], within: tuple[str, ...]) -> str:
+        if _head(match.group(1)) not in heads:
+            return match.group()
+        value = self._value(match.group(1), node, heads, within)
+        if value is None:
+            return match.group()
+        return json.dumps(plain(value)) if isinstance(value.value, (dict, list)) else value.text
+
+    def _value(self, path: str, node: Node, heads: frozenset[str], within: tuple[str, ...]) -> Node | None:
+        """What a reference stands for, itself filled in; None where it stays open, or is a mistake that has been noted."""
+        if path in self._ready:
+            return self._ready[path]
+        if path in within:
+            circle = " → ".join([*within[within.index(path) :], path])
+            self._problems.bad(node, f"${{{path}}} refers to itself", why=circle)
+            return None
+        found = self._found(path, node)
+        if found is None:
+            return None
+        self._ready[path] = filled = self.filled(found, heads, (*within, path))
+        return filled
+
+    def _found(self, path: str, node: Node) -> Node | None:
+        head, *rest = _STEP.findall(path)
+        if head in ("var", "variables"):
+            return self._variable(rest[:1] + rest[2:] if head == "variables" and rest[1:2] == ["value"] else rest, node)
+        if head == "resources":
+            return self._resource(rest, node)
+        if path.startswith(_USER):
+            return self._of_user(path, node)
+        if path in ("bundle.target", "bundle.environment"):
+            return scalar(self._target, node)
+        found = _below(self._tree.get(head), rest)
+        if found is None:
+            known = [f"{head}.{key}" for key in children(self._tree.get(head))]
+            known += _OF_USER if head == "workspace" else ["bundle.target"] if head == "bundle" else []
+            self._problems.bad(node, f"${{{path}}} has no value", nearest=nearest_names(path, known))
+        return found
+
+    def _of_user(self, path: str, node: Node) -> Node | None:
+        name = path.removeprefix(_USER).lstrip(".")
+        values = {
+            "userName": self._user.user_name,
+            "short_name": self._user.short_name,
+            "domain_friendly_name": re.sub(r"\W", "_", self._user.user_name),
+            "displayName": self._user.display_name or self._user.user_name,
+            "id": self._user.id,
+        }
+        if name not in values:
+            self._problems.bad(node, f"${{{path}}} has no value", nearest=nearest_names(path, _OF_USER))
+            return None
+        return scalar(values[name], node)
+
+    def _variable(self, rest: list[str], node: Node) -> Node | None:
+        variables = children(self._tree.get("variables"))
+        name = rest[0] if rest else ""
+        if name not in variables:
+            self._problems.bad(node, f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
+            return None
+        value = self._value_of(name, variables[name], node)
+        if value is None:
+            return None
+        found = _below(value, rest[1:])
+        if found is None:
+            self._problems.bad(
+                node, f"the variable {name!r} has no {'.'.join(rest[1:])!r}", nearest=nearest_names(rest[-1], children(value))
+            )
+        return found
+
+    def _value_of(self, name: str, definition: Node, node: Node) -> Node | None:
+        if name in self._given:
+            return scalar(self._given[name], definition)
+        for key in ("value", "default"):
+            if (value := children(definition).get(key)) is not None and value.value is not None:
+                return value
+        wanted = children(definition.get("lookup"))
+        if len(wanted) == 1:
+            kind, text = next(iter(wanted.items()))
+            return self._looked_up(kind, self.filled(text, ("var", "variables", "bundle", "workspace"), (f"var.{name}",)), definition)
+        todo = f"Give it one: --var {name}=…, BUNDLE_VAR_{name}, or a default."
+        self._problems.bad(node, f"the variable {name!r} has no value", todo=todo)
+        return None
+
+    def _looked_up(self, kind: str, name: Node, definition: Node) -> Node | None:
+        if kind not in LOOKUP_KINDS:
+            self._problems.bad(name, f"nothing of the kind {kind!r} can be looked up", nearest=nearest_names(kind, LOOKUP_KINDS))
+        elif self._lookup is None:
+            what = f"the {kind} {name.text!r} is looked up in a workspace, and there is none here"
+            self._problems.bad(definition, what, todo="Give the variable a value: --var or BUNDLE_VAR_….")
+        else:
+            with self._problems.collected():
+                return scalar(self._lookup(kind, name.text), definition)
+        return None
+
+    def _resource(self, rest: list[str], node: Node) -> Node | None:
+        resources = self._tree.get("resources")
+        path = ".".join(rest)
+        if len(rest) < 3:
+            self._problems.bad(
+                node, f"${{resources.{path}}} names no field of a resource", todo="For example: ${resources.pipelines.shop.id}"
+            )
+            return None
+        kind, key, *field = rest
+        resource = resources.get(kind, key) if resources else None
+        if resource is None:
+            known = [f"{one}.{name}" for one, group in children(resources).items() for name in children(group)]
+            what = f"the bundle declares no resource {kind}.{key}"
+            self._problems.bad(node, what, nearest=nearest_names(f"{kind}.{key}", known))
+            return None
+        if field == ["id"] and kind in {one.value for one in ResourceKind}:
+            return None
+        found = _below(resource, field)
+        if found is None:
+            what = f"{kind}.{key} has no {'.'.join(field)!r} before it is deployed"
+            self._problems.bad(node, what, nearest=nearest_names(field[-1], ["id", *children(resource)]))
+        return found
+
+
+_OF_USER = [f"{_USER}.{name}" for name in ("userName", "short_name", "domain_friendly_name", "displayName", "id")]
+
+LOOKUP_KINDS = frozenset(
+    (
+        *("alert", "cluster", "cluster_policy", "dashboard", "instance_pool", "job", "metastore", "notification_destination", "pipeline"),
+        *("query", "service_principal", "warehouse"),
+    )
+)
+"""What a variable may look up by name."""
+
+
+def _head(path: str) -> str:
+    return path.split(".", 1)[0]
+
+
+def _below(node: Node | None, steps: list[str]) -> Node | None:
+    for step in steps:
+        if node is None:
+            return None
+        items = elements(node)
+        node = children(node).get(step) if not items else items[int(step)] if step.isdigit() and int(step) < len(items) else None
+    return None if node is None or node.value is None else node

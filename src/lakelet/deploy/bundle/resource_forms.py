@@ -1,0 +1,332 @@
+"""What each kind of resource may say: keys, types, words. Tests compare the keys with the parameters of Databricks' SDK."""
+
+from __future__ import annotations
+
+import re
+
+from lakelet.deploy.bundle.cron import wrong_cron, wrong_time_zone
+from lakelet.deploy.bundle.forms import (
+    ANYTHING,
+    INTEGER,
+    SWITCH,
+    TEXT,
+    TEXT_BY_NAME,
+    TEXTS,
+    Form,
+    Integer,
+    Named,
+    Record,
+    Several,
+    Text,
+    choice,
+    fields,
+    switches,
+    texts,
+)
+from lakelet.deploy.desired import ResourceKind
+
+PRINCIPALS = ("user_name", "group_name", "service_principal_name")
+LIFECYCLE = Record("a lifecycle", switches("prevent_destroy started"))
+RUN_AS = Record("run_as", texts("user_name service_principal_name group_name"), one_of=(PRINCIPALS,))
+
+
+def permissions(*levels: str) -> Several:
+    """A list of permissions of these levels."""
+    return Several(Record("a permission", {"level": choice(*levels), **texts(" ".join(PRINCIPALS))}, ("level",), (PRINCIPALS,)))
+
+
+def _mail(text: str) -> str | None:
+    return None if re.fullmatch(r"[^@\s]+@[^@\s]+", text) else "is no e-mail address"
+
+
+_MAIL = Text(check=_mail)
+_SECONDS, _COUNT = Integer(0), Integer(1)
+
+# --- pipelines ------------------------------------------------------------------------------------------------------------------------
+
+ALERTS = ("on-update-success", "on-update-failure", "on-update-fatal-failure", "on-flow-failure")
+_NOTIFICATION = Record(
+    "a notification", {"alerts": Several(choice(*ALERTS)), "email_recipients": Several(_MAIL)}, ("alerts", "email_recipients")
+)
+_PATH = {"path": TEXT}
+LIBRARY = Record(
+    "a library",
+    {
+        "glob": Record("a glob", {"include": TEXT}, ("include",)),
+        "file": Record("a file", _PATH, ("path",)),
+        "notebook": Record("a notebook", _PATH, ("path",)),
+        "maven": ANYTHING,
+        **texts("jar whl"),
+    },
+    one_of=(("glob", "file", "notebook", "jar", "maven", "whl"),),
+)
+CLUSTER = Record(
+    "a cluster",
+    {
+        **texts("driver_instance_pool_id driver_node_type_id instance_pool_id label node_type_id policy_id"),
+        **switches("apply_policy_default_values enable_local_disk_encryption"),
+        **fields(ANYTHING, "aws_attributes azure_attributes gcp_attributes cluster_log_conf init_scripts"),
+        **fields(TEXT_BY_NAME, "custom_tags spark_conf spark_env_vars"),
+        "autoscale": Record(
+            "autoscale",
+            {"min_workers": INTEGER, "max_workers": INTEGER, "mode": choice("ENHANCED", "LEGACY")},
+            ("min_workers", "max_workers"),
+        ),
+        "num_workers": Integer(0),
+        "ssh_public_keys": TEXTS,
+    },
+)
+PIPELINE_LEVELS = ("CAN_MANAGE", "CAN_RUN", "CAN_VIEW", "IS_OWNER")
+PIPELINE_REQUEST: dict[str, Form] = {
+    **texts("budget_policy_id catalog id name parent_path root_path schema serverless_compute_id storage target usage_policy_id"),
+    **switches("allow_duplicate_names continuous development photon serverless"),
+    "channel": choice("CURRENT", "PREVIEW", any_case=True),
+    "edition": choice("CORE", "PRO", "ADVANCED", any_case=True),
+    "clusters": Several(CLUSTER),
+    "configuration": TEXT_BY_NAME,
+    "environment": Record("an environment", {"dependencies": TEXTS, "environment_version": TEXT}),
+    "event_log": Record("event_log", texts("catalog name schema"), ("name",)),
+    "filters": Record("filters", {"include": TEXTS, "exclude": TEXTS}),
+    "gateway_definition": ANYTHING,
+    "ingestion_definition": ANYTHING,
+    "libraries": Several(LIBRARY),
+    "notifications": Several(_NOTIFICATION),
+    "parameters": TEXT_BY_NAME,
+    "restart_window": Record(
+        "restart_window",
+        {
+            "start_hour": INTEGER,
+            "days_of_week": Several(choice("MONDAY", "TUESDAY", "WEDNESDAY", "THURSDAY", "FRIDAY", "SATURDAY", "SUNDAY")),
+            "time_zone_id": Text(check=wrong_time_zone),
+        },
+        ("start_hour",),
+    ),
+    "run_as": RUN_AS,
+    "tags": TEXT_BY_NAME,
+    "trigger": ANYTHING,
+}
+"""What the request that makes a pipeline takes."""
+
+_PIPELINE = Record(
+    "a pipeline",
+    {**PIPELINE_REQUEST, "permissions": permissions(*PIPELINE_LEVELS), "lifecycle": LIFECYCLE},
+    at_most_one=(("schema", "target"), ("catalog", "storage")),
+)
+
+# --- jobs -----------------------------------------------------------------------------------------------------------------------------
+
+JOB_LEVELS = ("CAN_MANAGE", "CAN_MANAGE_RUN", "CAN_VIEW", "IS_OWNER")
+PAUSE = choice("PAUSED", "UNPAUSED")
+_SOURCE = choice("WORKSPACE", "GIT")
+_ON = "on_start on_success on_failure on_duration_warning_threshold_exceeded on_streaming_backlog_exceeded"
+EMAIL = Record("email_notifications", {**fields(Several(_MAIL), _ON), "no_alert_for_skipped_runs": SWITCH})
+WEBHOOK = Record("webhook_notifications", fields(Several(Record("a webhook", {"id": TEXT}, ("id",))), _ON))
+HEALTH = Record(
+    "health",
+    {
+        "rules": Several(
+            Record(
+                "a health rule",
+                {
+                    "metric": choice(
+                        "RUN_DURATION_SECONDS",
+                        *(f"STREAMING_BACKLOG_{unit}" for unit in ("BYTES", "FILES", "RECORDS", "SECONDS")),
+                    ),
+                    "op": choice("GREATER_THAN"),
+                    "value": INTEGER,
+                },
+                ("metric", "op", "value"),
+            )
+        )
+    },
+)
+CRON = Text(check=wrong_cron)
+SCHEDULE = Record(
+    "a schedule",
+    {"quartz_cron_expression": CRON, "timezone_id": Text(check=wrong_time_zone), "pause_status": PAUSE},
+    ("quartz_cron_expression", "timezone_id"),
+)
+_WAITS: dict[str, Form] = {"min_time_between_triggers_seconds": Integer(60), "wait_after_last_change_seconds": Integer(60)}
+PERIODIC = Record("a periodic trigger", {"interval": _COUNT, "unit": choice("MINUTES", "HOURS", "DAYS", "WEEKS")}, ("interval", "unit"))
+FILE_ARRIVAL = Record("a file arrival trigger", {"url": TEXT, **_WAITS}, ("url",))
+TABLE_UPDATE = Record(
+    "a table update trigger", {"table_names": TEXTS, "condition": choice("ANY_UPDATED", "ALL_UPDATED"), **_WAITS}, ("table_names",)
+)
+_KINDS_OF_TRIGGER = ("periodic", "file_arrival", "table_update", "model")
+TRIGGER = Record(
+    "a trigger",
+    {"periodic": PERIODIC, "file_arrival": FILE_ARRIVAL, "table_update": TABLE_UPDATE, "model": ANYTHING, "pause_status": PAUSE},
+    one_of=(_KINDS_OF_TRIGGER,),
+)
+_TASK_KINDS: dict[str, Form] = {
+    "pipeline_task": Record(
+        "a pipeline task",
+        {
+            "pipeline_id": TEXT,
+            "full_refresh": SWITCH,
+            "parameters": TEXT_BY_NAME,
+            **fields(TEXTS, "full_refresh_selection refresh_selection refresh_flow_selection reset_checkpoint_selection"),
+        },
+        ("pipeline_id",),
+    ),
+    "notebook_task": Record(
+        "a notebook task", {**texts("notebook_path warehouse_id"), "base_parameters": TEXT_BY_NAME, "source": _SOURCE}, ("notebook_path",)
+    ),
+    "spark_python_task": Record("a Python task", {"python_file": TEXT, "parameters": TEXTS, "source": _SOURCE}, ("python_file",)),
+    "python_wheel_task": Record(
+        "a wheel task",
+        {**texts("package_name entry_point"), "named_parameters": TEXT_BY_NAME, "parameters": TEXTS},
+        ("package_name", "entry_point"),
+    ),
+    "sql_task": Record(
+        "a SQL task",
+        {
+            "warehouse_id": TEXT,
+            "parameters": TEXT_BY_NAME,
+            "file": Record("the file of a SQL task", {"path": TEXT, "source": _SOURCE}, ("path",)),
+            "query": Record("the query of a SQL task", {"query_id": TEXT}, ("query_id",)),
+            "alert": ANYTHING,
+            "dashboard": ANYTHING,
+        },
+        ("warehouse_id",),
+        one_of=(("file", "query", "alert", "dashboard"),),
+    ),
+    "dashboard_task": Record(
+        "a dashboard task", {**texts("dashboard_id warehouse_id"), "filters": TEXT_BY_NAME, "subscription": ANYTHING}, ("dashboard_id",)
+    ),
+    "run_job_task": Record(
+        "a task that runs a job",
+        {
+            "job_id": INTEGER,
+            "job_parameters": TEXT_BY_NAME,
+            **fields(TEXTS, "dbt_commands jar_params python_params spark_submit_params"),
+            **fields(TEXT_BY_NAME, "notebook_params python_named_params sql_params"),
+            "pipeline_params": ANYTHING,
+        },
+        ("job_id",),
+    ),
+    "condition_task": Record(
+        "a condition task",
+        {
+            "op": choice("EQUAL_TO", "NOT_EQUAL", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "LESS_THAN", "LESS_THAN_OR_EQUAL"),
+            **texts("left right"),
+        },
+        ("op", "left", "right"),
+    ),
+    **fields(ANYTHING, "for_each_task dbt_task alert_task spark_jar_task spark_submit_task clean_rooms_notebook_task"),
+    **fields(ANYTHING, "dbt_cloud_task dbt_platform_task power_bi_task gen_ai_compute_task"),
+}
+TASK = Record(
+    "a task",
+    {
+        **_TASK_KINDS,
+        **texts("task_key description environment_key existing_cluster_id job_cluster_key"),
+        **switches("disable_auto_optimization disabled retry_on_timeout"),
+        "depends_on": Several(Record("a dependency", texts("task_key outcome"), ("task_key",))),
+        "run_if": choice("ALL_SUCCESS", "ALL_DONE", "NONE_FAILED", "AT_LEAST_ONE_SUCCESS", "ALL_FAILED", "AT_LEAST_ONE_FAILED"),
+        "max_retries": Integer(-1),
+        "min_retry_interval_millis": _SECONDS,
+        "timeout_seconds": _SECONDS,
+        "email_notifications": EMAIL,
+        "webhook_notifications": WEBHOOK,
+        "notification_settings": Record(
+            "notification_settings", switches("alert_on_last_attempt no_alert_for_canceled_runs no_alert_for_skipped_runs")
+        ),
+        "health": HEALTH,
+        "libraries": Several(ANYTHING),
+        "new_cluster": ANYTHING,
+        "compute": ANYTHING,
+    },
+    ("task_key",),
+    one_of=(tuple(_TASK_KINDS),),
+    at_most_one=(("existing_cluster_id", "job_cluster_key", "new_cluster", "environment_key"),),
+)
+JOB_REQUEST: dict[str, Form] = {
+    **texts("budget_policy_id description name parent_path usage_policy_id"),
+    "continuous": Record("continuous", {"pause_status": PAUSE, "task_retry_mode": choice("NEVER", "ON_FAILURE")}),
+    "edit_mode": choice("UI_LOCKED", "EDITABLE"),
+    "format": choice("MULTI_TASK", "SINGLE_TASK"),
+    "email_notifications": EMAIL,
+    "environments": Several(Record("an environment", {"environment_key": TEXT, "spec": Named(ANYTHING)}, ("environment_key",))),
+    "git_source": ANYTHING,
+    "health": HEALTH,
+    "job_clusters": Several(Record("a job cluster", {"job_cluster_key": TEXT, "new_cluster": ANYTHING}, ("job_cluster_key",))),
+    "max_concurrent_runs": _COUNT,
+    "notification_settings": Record("notification_settings", switches("no_alert_for_canceled_runs no_alert_for_skipped_runs")),
+    "parameters": Several(Record("a job parameter", texts("name default"), ("name", "default"))),
+    "performance_target": choice("PERFORMANCE_OPTIMIZED", "STANDARD"),
+    "queue": Record("queue", {"enabled": SWITCH}, ("enabled",)),
+    "run_as": RUN_AS,
+    "schedule": SCHEDULE,
+    "tags": TEXT_BY_NAME,
+    "tasks": Several(TASK),
+    "timeout_seconds": _SECONDS,
+    "trigger": TRIGGER,
+    "triggers": Several(ANYTHING),
+    "webhook_notifications": WEBHOOK,
+}
+"""What the request that makes a job takes."""
+
+_JOB = Record(
+    "a job",
+    {**JOB_REQUEST, "permissions": permissions(*JOB_LEVELS), "lifecycle": LIFECYCLE},
+    at_most_one=(("schedule", "trigger", "continuous", "triggers"),),
+)
+
+# --- dashboards, schemas, volumes -----------------------------------------------------------------------------------------------------
+
+DASHBOARD_LEVELS = ("CAN_READ", "CAN_RUN", "CAN_EDIT", "CAN_MANAGE")
+DASHBOARD_REQUEST: dict[str, Form] = texts("display_name parent_path warehouse_id dataset_catalog dataset_schema")
+_DASHBOARD = Record(
+    "a dashboard",
+    {
+        **DASHBOARD_REQUEST,
+        "serialized_dashboard": ANYTHING,
+        "file_path": TEXT,
+        "embed_credentials": SWITCH,
+        "permissions": permissions(*DASHBOARD_LEVELS),
+        "lifecycle": LIFECYCLE,
+    },
+    one_of=(("file_path", "serialized_dashboard"),),
+)
+SCHEMA_PRIVILEGES = (
+    *("ALL_PRIVILEGES", "APPLY_TAG", "BROWSE", "CREATE_FUNCTION", "CREATE_MATERIALIZED_VIEW", "CREATE_MODEL", "CREATE_TABLE"),
+    *("CREATE_VOLUME", "EXECUTE", "EXTERNAL_USE_SCHEMA", "MANAGE", "MODIFY", "READ_VOLUME", "REFRESH", "SELECT", "USE_SCHEMA"),
+    "WRITE_VOLUME",
+)
+VOLUME_PRIVILEGES = ("ALL_PRIVILEGES", "APPLY_TAG", "MANAGE", "READ_VOLUME", "WRITE_VOLUME")
+
+
+def _grants(*privileges: str) -> Several:
+    fields: dict[str, Form] = {"principal": TEXT, "privileges": Several(choice(*privileges, any_case=True))}
+    return Several(Record("a grant", fields, ("principal", "privileges")))
+
+
+SCHEMA_REQUEST: dict[str, Form] = {**texts("name catalog_name comment storage_root"), "properties": TEXT_BY_NAME}
+_SCHEMA = Record("a schema", {**SCHEMA_REQUEST, "grants": _grants(*SCHEMA_PRIVILEGES), "lifecycle": LIFECYCLE}, ("name", "catalog_name"))
+VOLUME_REQUEST: dict[str, Form] = {
+    **texts("name catalog_name schema_name comment storage_location"),
+    "volume_type": choice("MANAGED", "EXTERNAL", any_case=True),
+}
+_VOLUME = Record(
+    "a volume",
+    {**VOLUME_REQUEST, "grants": _grants(*VOLUME_PRIVILEGES), "lifecycle": LIFECYCLE},
+    ("name", "catalog_name", "schema_name"),
+)
+
+RESOURCES: dict[ResourceKind, Record] = {
+    ResourceKind.SCHEMA: _SCHEMA,
+    ResourceKind.VOLUME: _VOLUME,
+    ResourceKind.PIPELINE: _PIPELINE,
+    ResourceKind.DASHBOARD: _DASHBOARD,
+    ResourceKind.JOB: _JOB,
+}
+
+OTHER_KINDS = frozenset(
+    (
+        *("alerts", "apps", "catalogs", "clusters", "database_catalogs", "database_instances", "experiments", "external_locations"),
+        *("genie_spaces", "model_serving_endpoints", "models", "postgres_branches", "postgres_endpoints", "postgres_projects"),
+        *("quality_monitors", "registered_models", "secret_scopes", "sql_warehouses", "synced_database_tables"),
+    )
+)
+"""Kinds of resources that a bundle can have and Lakelet does not deploy."""

@@ -1,0 +1,158 @@
+"""Which files of a bundle's folder are uploaded: `sync`, `.gitignore`, and what a checkout never means."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakelet.base.errors import LakeletError
+from lakelet.config.bundle import Node
+from lakelet.deploy.bundle.nodes import elements
+from lakelet.deploy.bundle.notebooks import is_notebook
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.desired import SourceFile
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+_NEVER = frozenset({".git", ".databricks", ".lakelet", "__pycache__"})
+_ENVIRONMENT = "pyvenv.cfg"
+
+
+@dataclass(frozen=True)
+class Synced:
+    """The files of a deployment.
+
+    Attributes:
+        base: the folder that becomes `workspace.file_path`: the bundle's, or one above it where `sync.paths` lie outside.
+        files: absolute paths, sorted.
+    """
+
+    base: Path
+    files: tuple[Path, ...]
+
+    @property
+    def folders(self) -> frozenset[Path]:
+        """Folders that will exist in the workspace."""
+        return frozenset(folder for file in self.files for folder in file.parents if folder.is_relative_to(self.base))
+
+
+def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
+    """The files that a deployment uploads.
+
+    Args:
+        root: the folder of the bundle.
+        sync: its section `sync`, references filled in.
+
+    `sync.paths` are relative to the file they are written in, patterns to the bundle's folder.
+    """
+    starts = _starts(root, sync, problems)
+    base = Path(os.path.commonpath([root, *starts]))
+    include, exclude = (_patterns(sync, key) for key in ("include", "exclude"))
+    files = set()
+    for start in starts:
+        files |= set(_unignored(start, _Ignored.above(start, root)))
+    if include is not None:
+        files |= {file for file in _all_below(root) if include.match_file(_below(file, root))}
+    if exclude is not None:
+        files = {file for file in files if not (file.is_relative_to(root) and exclude.match_file(_below(file, root)))}
+    return Synced(base, tuple(sorted(files)))
+
+
+def hashed(synced: Synced) -> tuple[SourceFile, ...]:
+    """The files with their size and the SHA-256 of their content, by path. Raises CONFIG_INVALID for one that cannot be read."""
+    found = []
+    for file in synced.files:
+        try:
+            content = file.read_bytes()
+        except OSError as error:
+            raise LakeletError("CONFIG_INVALID", f"{file} cannot be read", why=str(error)) from error
+        found.append(SourceFile(_below(file, synced.base), file, hashlib.sha256(content).hexdigest(), len(content), is_notebook(file)))
+    return tuple(sorted(found, key=lambda one: one.path))
+
+
+def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
+    written = elements(sync.get("paths") if sync else None)
+    starts = []
+    for node in written:
+        path = Path(os.path.normpath(node.file.parent / node.text))
+        if path.is_dir():
+            starts.append(path)
+        else:
+            problems.bad(node, f"sync.paths names {node.text}, which is no folder")
+    return starts or [root]
+
+
+def _patterns(sync: Node | None, key: str) -> GitIgnoreSpec | None:
+    texts = [node.text for node in elements(sync.get(key) if sync else None)]
+    return _spec(text.removeprefix("./") for text in texts) if texts else None
+
+
+def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+@dataclass(frozen=True)
+class _Ignored:
+    """The `.gitignore` files from the top of a repository down to a folder: the last pattern that matches decides."""
+
+    specs: tuple[tuple[Path, GitIgnoreSpec], ...] = ()
+
+    @classmethod
+    def above(cls, folder: Path, root: Path) -> _Ignored:
+        """Those that hold for a folder: of the Git repository that it lies in, else from the bundle's folder downwards."""
+        line = [folder, *folder.parents]
+        top = next((one for one in line if (one / ".git").exists()), None) or (root if folder.is_relative_to(root) else folder)
+        ignored = cls()
+        for one in reversed(line[1 : line.index(top) + 1]):
+            ignored = ignored.with_file(one)
+        return ignored
+
+    def with_file(self, folder: Path) -> _Ignored:
+        file = folder / ".gitignore"
+        if not file.is_file():
+            return self
+        return _Ignored((*self.specs, (folder, _spec(file.read_text(encoding="utf-8", errors="replace").splitlines()))))
+
+    def covers(self, path: Path, *, folder: bool = False) -> bool:
+        for base, spec in reversed(self.specs):
+            decided = spec.check_file(_below(path, base) + ("/" if folder else "")).include
+            if decided is not None:
+                return decided
+        return False
+
+
+def _unignored(folder: Path, ignored: _Ignored) -> Iterator[Path]:
+    ignored = ignored.with_file(folder)
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda one: one.name):
+            path = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                if not _is_never(path) and not ignored.covers(path, folder=True):
+                    yield from _unignored(path, ignored)
+            elif entry.is_file() and entry.name not in _NEVER and not ignored.covers(path):
+                yield path
+
+
+def _all_below(folder: Path) -> Iterator[Path]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if not _is_never(Path(entry.path)):
+                    yield from _all_below(Path(entry.path))
+            elif entry.is_file():
+                yield Path(entry.path)
+
+
+def _is_never(folder: Path) -> bool:
+    return folder.name in _NEVER or (folder / _ENVIRONMENT).exists()
+
+
+def _below(path: Path, base: Path) -> str:
+    return path.relative_to(base).as_posix()
