@@ -21,7 +21,7 @@ from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults
 from lakelet.deploy.bundle.references import Lookup, References
 from lakelet.deploy.bundle.resource_forms import RESOURCES
-from lakelet.deploy.bundle.sync import Synced, hashed, synced_files
+from lakelet.deploy.bundle.uploads import Synced, hashed, synced_files
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
