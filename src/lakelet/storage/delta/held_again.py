@@ -1,4 +1,4 @@
-"""Held rows of a flow that reads its sources again (QU-26): what it had put into a quarantine before, and what of that comes again."""
+"""Held rows of a flow that reads its sources again (QU-15): what it had put into a quarantine before, and what of that comes again."""
 
 from __future__ import annotations
 

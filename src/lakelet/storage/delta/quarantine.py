@@ -85,7 +85,7 @@ class Quarantine:
         active: whether rows are kept. If not, it only loses what must not stay.
         behind: it may hold rows from before a reset.
         looks: every batch may have been tried before.
-        rereads: the flow has begun again while its dataset kept its rows, so what it held may come again (QU-26).
+        rereads: the flow has begun again while its dataset kept its rows, so what it held may come again (QU-15).
     """
 
     path: AnyPath
