@@ -32,6 +32,8 @@ _STATE_STYLES = {
 }
 _TOLD_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
 _TOLD = frozenset({FlowState.COMPLETED, FlowState.FAILED, FlowState.SKIPPED, FlowState.STOPPED})
+WAITING = "Starting Spark and analysing the pipeline"
+"""What happens before the first event of a local update."""
 
 
 class Watcher(Protocol):
@@ -106,11 +108,14 @@ class PlainLines:
 class LiveTable:
     """Draws a table of the datasets at work and lately done; whatever waits or is idle is one line of counts."""
 
-    def __init__(self, stream: IO[str], *, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
+    def __init__(
+        self, stream: IO[str], *, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc), waiting: str = WAITING
+    ) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self.tally = Tally()
+        self._waiting = waiting
         self._now, self._lock, self._opened = now, threading.Lock(), now()
         self._console = Console(file=stream)
         self._live = Live(console=self._console, get_renderable=self.render, refresh_per_second=4, transient=True)
@@ -155,19 +160,22 @@ class LiveTable:
 
     def _footer(self, now: datetime) -> str:
         if self.tally.began is None:
-            return f"Starting Spark and analysing the pipeline  {seconds_text((now - self._opened).total_seconds())}"
+            return f"{self._waiting}  {seconds_text((now - self._opened).total_seconds())}"
         counts = self.tally.counts()
         told = [f"{number:,} {state.lower()}" for state, number in counts.most_common()]
         elapsed = (now - self.tally.began).total_seconds()
         return "  ".join([self.tally.state, seconds_text(elapsed), counted(self.tally.rows, "row"), ", ".join(told)]).rstrip()
 
 
-def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str]) -> tuple[Watcher, Tally, list[Watcher]]:
-    """The listeners for one run: what to close, the tally to summarise from, and the list to hand to the update."""
+def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = WAITING) -> tuple[Watcher, Tally, list[Watcher]]:
+    """The listeners for one run: what to close, the tally to summarise from, and the list to hand to the update.
+
+    `waiting`: what happens before the first event.
+    """
     if as_json:
         counting = _Counting()
         return counting, counting.tally, [JsonLines(stdout), counting]
-    shown = LiveTable(stderr) if stderr.isatty() else PlainLines(stderr)
+    shown = LiveTable(stderr, waiting=waiting) if stderr.isatty() else PlainLines(stderr)
     return shown, shown.tally, [shown]
 
 

@@ -13,6 +13,8 @@ from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.text import counted, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
+from lakelet.cli.remote_log import remote_report
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 from lakelet.config.tool_settings import read_tool_settings
@@ -27,7 +29,10 @@ FOLDER = "report"
 REMOTE_SECONDS = 5.0
 """Between two looks at an event log on an object store."""
 
-Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Sample rows of each table; 0 shows none.")]
+SAMPLE_ROWS = 20
+_ROWS = "Sample rows of each table; 0 shows none"
+
+Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help=f"{_ROWS}.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -38,14 +43,23 @@ def register(app: typer.Typer) -> None:
 
 def report(
     out: Annotated[str | None, typer.Option("--out", metavar="DIR", help="Where to write it (default: report in the storage).")] = None,
-    rows: Rows = 20,
+    rows: Annotated[int | None, typer.Option("--rows", min=0, metavar="N", help=f"{_ROWS} (default: {SAMPLE_ROWS}).")] = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
+    remote: Remote = False,
+    target: o.Target = None,
+    pipeline: PipelineKey = None,
 ) -> None:
     """Write a page about datasets, rules and updates: static files that open from disk."""
-    root, project = storage_root(storage), _project()
-    folder = Path(out).absolute() if out else _folder(root, project)
-    site = _write(root, project, folder, rows)
+    given, project = Path(out).absolute() if out else None, _project()
+    if remote:
+        refuse_here_only(storage=storage, rows=rows)
+        folder, site = remote_report(target, pipeline, project, given)
+    else:
+        refuse_without_remote(target=target, pipeline=pipeline)
+        root = storage_root(storage)
+        folder = given or _folder(root, project)
+        site = _write(root, project, folder, SAMPLE_ROWS if rows is None else rows)
     if as_json:
         sys.stdout.write(json.dumps({"path": str(folder)}, ensure_ascii=False) + "\n")
         return
@@ -55,7 +69,7 @@ def report(
 
 def dashboard(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port on this machine; 0 takes a free one.")] = 8642,
-    rows: Rows = 20,
+    rows: Rows = SAMPLE_ROWS,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
@@ -89,7 +103,7 @@ def write_after_update(config: PipelineConfig) -> None:
         return
     folder = _folder(config.storage, config.root)
     try:
-        _write(config.storage, config.root, folder, 20)
+        _write(config.storage, config.root, folder, SAMPLE_ROWS)
     except Exception as problem:  # whatever goes wrong with a page must not change how the update ended
         lines = str(problem).splitlines() or [type(problem).__name__]
         write_lines([Line(f"The report was not written: {printable(lines[0])}", "warning")], sys.stderr)

@@ -14,6 +14,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
+from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
+from lakelet.cli.remote_log import remote_events
 from lakelet.cli.summary import Line
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
@@ -93,20 +95,28 @@ def events(
     event_type: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")] = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
+    remote: Remote = False,
+    target: o.Target = None,
+    pipeline: PipelineKey = None,
 ) -> None:
     """Show the event log, in sequence order."""
-    from lakelet.inspection.inspector import read_events
-
     if update and every:
         raise LakeletError("USAGE", "--update and --all contradict each other")
-    root = storage_root(storage)
-    found = read_events(root, update=update, every=every, event_type=event_type)
+    if remote:
+        refuse_here_only(storage=storage)
+        where, found = remote_events(target, pipeline, update=update, every=every, event_type=event_type)
+    else:
+        from lakelet.inspection.inspector import read_events
+
+        refuse_without_remote(target=target, pipeline=pipeline)
+        root = storage_root(storage)
+        where, found = str(root), read_events(root, update=update, every=every, event_type=event_type)
     if as_json:
         for event in found:
             _write(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
         return
     if not found:
-        _note(f"No events in {root}.")
+        _note(f"No events in {where}.")
     rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
     for line in aligned(rows):
         _write(line)

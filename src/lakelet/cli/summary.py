@@ -45,17 +45,19 @@ def summary(
     namespace: Namespace | None = None,
     storage: str | None = None,
     elapsed: float | None = None,
+    following: Sequence[str] | None = None,
 ) -> list[Line]:
     """The closing report of an update that ended in `state`.
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
+    `following`: the commands to try next, where they are not those of a local storage.
     """
     short = shortener(tally.datasets)
     lines = [*_head(tally, state, elapsed), *_table(tally, short), *_violations(tally, short)]
     lines += [*_checks(tally, short), *_warnings(tally, short)]
     lines += _errors([*errors, *tally.errors])
-    lines += [Line(""), *_next(tally, state, namespace or Namespace(), storage)]
+    lines += [Line(""), *_next(following or _commands(tally, state, namespace or Namespace(), storage))]
     return lines
 
 
@@ -196,7 +198,11 @@ def program() -> str:
     return str(typed) if typed.name == "lakelet" and not shutil.which("lakelet") else "lakelet"
 
 
-def _next(tally: Tally, state: UpdateState, namespace: Namespace, storage: str | None) -> Iterator[Line]:
+def _next(commands: Sequence[str]) -> Iterator[Line]:
+    yield Line("Next: " + "  ·  ".join(commands), "quiet")
+
+
+def _commands(tally: Tally, state: UpdateState, namespace: Namespace, storage: str | None) -> list[str]:
     option = f" --storage {shlex.quote(storage)}" if storage else ""
     commands = []
     lakelet = program()
@@ -211,4 +217,4 @@ def _next(tally: Tally, state: UpdateState, namespace: Namespace, storage: str |
         commands.append(f"{lakelet} quarantine show {shlex.quote(holding)}{option}")
     if state is UpdateState.COMPLETED:
         commands.append(f"{lakelet} events{option}")
-    yield Line("Next: " + "  ·  ".join(commands), "quiet")
+    return commands

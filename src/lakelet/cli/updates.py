@@ -15,6 +15,7 @@ from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
 from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
 from lakelet.cli.summary import Line, summary
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
@@ -41,8 +42,21 @@ Continuous = Annotated[
 ]
 
 
-def run(asked: o.Asked, continuous: Continuous = None) -> None:
+def run(
+    asked: o.Asked,
+    continuous: Continuous = None,
+    remote: Remote = False,
+    pipeline: PipelineKey = None,
+    cancel_on_interrupt: CancelOnInterrupt = False,
+) -> None:
     """Bring the pipeline's datasets up to date."""
+    if remote:
+        raise typer.Exit(run_remote(asked, continuous=continuous, pipeline=pipeline, cancel=cancel_on_interrupt))
+    refuse_without_remote(pipeline=pipeline, cancel_on_interrupt=cancel_on_interrupt)
+    _run_here(asked, continuous)
+
+
+def _run_here(asked: o.Asked, continuous: bool | None) -> None:
     import psutil
 
     config = configured(asked, continuous=continuous)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lakelet.dashboard.documents import Site
 from lakelet.dashboard.event_rows import EventRows
-from lakelet.dashboard.history import HistoryBuilder
+from lakelet.dashboard.history import HistoryBuilder, Row, reduce_events
 from lakelet.dashboard.site_files import refuse_foreign, write_folder
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import StoredTables, TableFacts
@@ -62,6 +62,18 @@ def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int
     page = Page(storage, root, sample_rows=sample_rows)
     page.changed()
     site = page.site()
+    write_folder(site, folder)
+    return site
+
+
+def write_report_of(rows: Iterable[Row], root: Path, folder: Path, *, clock: Callable[[], float] = time.time) -> Site:
+    """Write the page of an event log that lies elsewhere into a folder and return what it shows: updates and rules, no rows of tables.
+
+    `rows`: events as `lakelet events --json` prints them. Raises USAGE if the folder holds something else than a report, OSError where
+    it cannot be written.
+    """
+    refuse_foreign(folder)
+    site = Site(reduce_events(rows), {}, SourceTexts(root), int(clock() * 1000), live=False)
     write_folder(site, folder)
     return site
 

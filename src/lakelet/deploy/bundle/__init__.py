@@ -1,6 +1,6 @@
 """The files of a bundle, read for a deployment: what should be in the workspace, and what is wrong with the files."""
 
-from lakelet.deploy.bundle.assembling import desired_state, workspace_of
+from lakelet.deploy.bundle.assembling import Place, desired_state, place_of, workspace_of
 from lakelet.deploy.bundle.references import LOOKUP_KINDS, Lookup
 
-__all__ = ["LOOKUP_KINDS", "Lookup", "desired_state", "workspace_of"]
+__all__ = ["LOOKUP_KINDS", "Lookup", "Place", "desired_state", "place_of", "workspace_of"]

@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
-from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, presets_of, with_presets
 from lakelet.deploy.bundle.nodes import children, elements, plain, without
-from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults
@@ -47,7 +45,7 @@ def desired_state(
 
     Args:
         root: the folder that holds `databricks.yml`.
-        target: deployment target; None for `LAKELET_TARGET`, else that of `[tool.lakelet]`, else the default one.
+        target: deployment target; None for `LAKELET_TARGET`, else the default one.
         user: who deploys.
         environ: for `BUNDLE_VAR_<name>`.
         cwd: files in messages are named relative to it.
@@ -76,6 +74,36 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
         references = References(tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems())
         host, profile = (references.filled(node, _BEFORE) if (node := tree.get("workspace", key)) else None for key in ("host", "profile"))
         return (host.text if host else None), (profile.text if profile else None)
+    except LakeletError as error:
+        problems.add(error)
+        raise problems.error() from error
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the deployment of a target lies, whatever its resources are."""
+
+    bundle: str
+    target: str
+    workspace: Workspace
+
+
+def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str, str], cwd: Path) -> Place:
+    """Return where a user's deployment of a target lies; the resources are not looked at.
+
+    Raises DefinitionErrors for a bundle that cannot be read.
+    """
+    problems = Problems()
+    try:
+        read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
+        tree = with_defaults(read.tree, read.root)
+        references = References(tree, target=read.target, user=user, given=_given({}, environ), lookup=None, problems=problems)
+        sections = {key: references.filled(node, _BEFORE) for key, node in children(tree).items() if key in ("bundle", "workspace")}
+        problems.raise_all()
+        found = Node(sections, tree.where, tree.file)
+        return Place(found.value["bundle"].value["name"].text, read.target or "default", _workspace(found))
+    except DefinitionErrors:
+        raise
     except LakeletError as error:
         problems.add(error)
         raise problems.error() from error
@@ -110,10 +138,7 @@ def _desired(
     check_bundle(read.tree, read.targets, problems)
     check_kinds(read.tree, problems)
     stage = _staged(read, user, _given(variables, environ), lookup, problems)
-    resources, files = _resources(stage, problems)
-    remarks = check_coverage(files.pipelines, Project.of(read.root, stage.synced, cwd), files.of_jobs, problems)
-    pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
-    remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
+    resources, _ = _resources(stage, problems)
     problems.raise_all()
     return Desired(
         bundle=stage.tree.value["bundle"].value["name"].text,
@@ -122,7 +147,6 @@ def _desired(
         workspace=stage.workspace,
         resources=resources,
         files=hashed(stage.synced),
-        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
@@ -152,34 +176,25 @@ def _workspace(tree: Node) -> Workspace:
     return Workspace(text("host"), text("profile"), **folders)
 
 
-@dataclass
-class _LocalFiles:
-    """What resources take from this machine: each pipeline, and the tasks of jobs."""
-
-    pipelines: dict[ResourceKey, PipelineSources] = field(default_factory=dict)
-    of_jobs: list[Path] = field(default_factory=list)
-
-
-def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], _LocalFiles]:
+def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], dict[ResourceKey, PipelineSources]]:
     paths = WorkspacePaths(stage.synced.base, stage.workspace.file_path, problems)
     of_bundle = [plain(entry) for entry in elements(stage.tree.get("permissions")) if isinstance(entry.value, dict)]
     run_as = stage.tree.get("run_as")
     found: list[Resource] = []
-    files = _LocalFiles()
+    sources: dict[ResourceKey, PipelineSources] = {}
     for kind in ResourceKind:
         for name, node in children(stage.tree.get("resources", kind.value)).items():
             key = ResourceKey(kind, name)
             if kind is ResourceKind.PIPELINE:
-                node, files.pipelines[key] = paths.in_pipeline(node)
+                node, sources[key] = paths.in_pipeline(node)
             elif kind is ResourceKind.JOB:
-                node, run = paths.in_job(node)
-                files.of_jobs += run
+                node = paths.in_job(node)
             elif kind is ResourceKind.DASHBOARD:
                 node = _with_dashboard_file(node, problems)
             body = checked(node, RESOURCES[kind], str(key), problems)
             if isinstance(body, dict):
                 found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))
-    return tuple(found), files
+    return tuple(found), sources
 
 
 def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace) -> Resource:

@@ -1,0 +1,310 @@
+"""run --remote, status, stop: updates of a deployed pipeline. Nothing of the SDK is imported before a workspace is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.base.redaction import redacted
+from lakelet.base.text import aligned, counted, listed, printable
+from lakelet.cli import options as o
+from lakelet.cli.console import Watcher, watcher, write_lines
+from lakelet.cli.summary import Line, program, summary
+from lakelet.config.update_config import project_above
+from lakelet.storage.eventlog.states import UpdateState
+from lakelet.update.stopping import stoppable
+
+if TYPE_CHECKING:
+    from lakelet.deploy.events import Row
+    from lakelet.deploy.status import PipelineStatus, TargetStatus
+    from lakelet.deploy.targets import RemotePipeline, Target
+    from lakelet.deploy.watching import Ended, UpdateRequest
+
+Remote = Annotated[bool, typer.Option("--remote", help="In the workspace of the deployment target, not on this machine.")]
+PipelineKey = Annotated[
+    str | None, typer.Option("--pipeline", metavar="KEY", help="Key of the deployed pipeline in the bundle; needed if there are several.")
+]
+CancelOnInterrupt = Annotated[
+    bool, typer.Option("--cancel-on-interrupt", help="With --remote: Ctrl-C stops the update in the workspace too.")
+]
+
+_HERE_ONLY = {
+    "map": ("--map", "the workspace reads its paths as they are written", "Leave it out."),
+    "table": ("--table", "the workspace has the tables of its catalogs", "Leave it out."),
+    "storage": ("--storage", "the tables are in the catalog of the workspace", "Leave it out."),
+    "rows": ("--rows", "no rows are read from the tables of the workspace", "Leave it out."),
+    "master": ("--master", "the compute is what was deployed", "Change `clusters` or `serverless` in the bundle and deploy."),
+    "take_over": ("--take-over", "the workspace keeps track of owners itself", "Leave it out."),
+    "catalog": ("--catalog", "the catalog is the deployed one", "Change `catalog` in the bundle and deploy."),
+    "schema": ("--schema", "the schema is the deployed one", "Change `schema` in the bundle and deploy."),
+}
+_EXITS = {UpdateState.COMPLETED: ExitCode.COMPLETED, UpdateState.CANCELED: ExitCode.INTERRUPTED}
+WAITING = "Waiting for the workspace"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (status, stop):
+        app.command()(command)
+
+
+def refuse_without_remote(**given: object) -> None:
+    """Raise USAGE for options that mean something with --remote only."""
+    for name, value in given.items():
+        if value:
+            option = "--" + name.replace("_", "-")
+            raise LakeletError("USAGE", f"{option} has a meaning with --remote only", todo=f"Add --remote, or leave {option} out.")
+
+
+def refuse_here_only(**given: object) -> None:
+    """Raise USAGE for options that mean something without --remote only."""
+    for name, value in given.items():
+        if value is not None and value != []:
+            option, why, todo = _HERE_ONLY[name]
+            raise LakeletError("USAGE", f"{option} has no meaning with --remote: {why}", todo=todo)
+
+
+def opened(target: str | None, folder: Path | None = None) -> Target:
+    """The deployment target of the project, its workspace connected. What is waited for is said on stderr."""
+    root = folder or project_above(Path.cwd()) or Path.cwd()
+    note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
+    from lakelet.deploy.targets import open_target
+
+    return open_target(root, target, environ=os.environ, cwd=Path.cwd(), notice=note)
+
+
+def run_remote(asked: o.Asked, *, continuous: bool | None, pipeline: str | None, cancel: bool) -> int:
+    """Start an update in the workspace, show it as a local one, and return the exit code."""
+    refuse_here_only(**{name: getattr(asked, name) for name in _HERE_ONLY if hasattr(asked, name)})
+    if continuous is not None:
+        option, todo = "--continuous" if continuous else "--triggered", "Change `continuous` in the bundle and deploy."
+        raise LakeletError("USAGE", f"{option} has no meaning with --remote: the deployed pipeline is the one or the other", todo=todo)
+    request = _request(asked)
+    folder, key = _source(asked.source, pipeline)
+    target = opened(asked.target, folder)
+    chosen = target.pipeline(key)
+    if asked.refresh_failed:
+        failed = _of_failed(target, chosen)
+        if failed is None:
+            note("The last update left nothing unfinished. Nothing was started.")
+            return int(ExitCode.COMPLETED)
+        request = failed
+    return _Run(target, chosen, request, as_json=asked.as_json, cancel=cancel).run()
+
+
+class _Run:
+    """One update of a deployed pipeline, from its start to the summary."""
+
+    def __init__(self, target: Target, pipeline: RemotePipeline, request: UpdateRequest, *, as_json: bool, cancel: bool) -> None:
+        self._target, self._pipeline, self._request = target, pipeline, request
+        self._as_json, self._cancel = as_json, cancel
+        self._update_id: str | None = None
+        self._before: frozenset[str] = frozenset()
+        watch, tally, listeners = watcher(as_json=as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
+        self._watch, self._tally = watch, tally
+        self._listeners: Sequence[Watcher] = [watch] if as_json else listeners
+
+    def run(self) -> int:
+        from lakelet.deploy.watching import follow, start, updates
+
+        client, pipeline = self._target.client, self._pipeline
+        try:
+            with stoppable():
+                self._before = frozenset(one.id for one in updates(client, pipeline.id))
+                self._update_id = start(client, pipeline.id, self._request, self._before)
+                self._say_started()
+                ended = follow(client, pipeline.id, self._update_id, self._on_row)
+        except KeyboardInterrupt:
+            self._watch.close()
+            return self._interrupted()
+        except LakeletError:
+            self._watch.close()
+            if self._update_id:
+                write_lines([Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._ways()], sys.stderr)
+            raise
+        finally:
+            self._watch.close()
+        self._summarise(ended)
+        return int(_EXITS.get(ended.state, ExitCode.FAILED))
+
+    def _on_row(self, row: Row) -> None:
+        from lakelet.deploy.events import event_of, json_of
+
+        if self._as_json:
+            sys.stdout.write(json.dumps(json_of(row), default=str, ensure_ascii=False, separators=(",", ":")) + "\n")
+            sys.stdout.flush()
+        event = event_of(row)
+        if event is not None:
+            for listener in self._listeners:
+                listener(event)
+
+    def _say_started(self) -> None:
+        assert self._update_id
+        where = f"{self._target.client.host}/#joblist/pipelines/{self._pipeline.id}/updates/{self._update_id}"
+        if self._pipeline.settings.get("continuous"):
+            note("The pipeline is continuous: the update goes on after Ctrl-C, until lakelet stop --remote")
+        note(f"Update {self._update_id[:6]} of {self._pipeline.name} in {self._target.name}: {where}")
+
+    def _summarise(self, ended: Ended) -> None:
+        self._tally.update_id = ended.update_id
+        self._tally.pipeline = self._tally.pipeline or self._pipeline.name
+        errors = [ended.error] if ended.error and not self._tally.errors else []
+        option = self._options()
+        following = [
+            f"{program()} events --remote{option} --update {ended.update_id[:6]}",
+            f"{program()} status{self._options(pipeline=False)}",
+        ]
+        if ended.state is UpdateState.COMPLETED:
+            following.append(f"{program()} diff --remote{option}")
+        lines = summary(self._tally, ended.state, errors, following=following)
+        write_lines(lines if self._as_json else [Line(""), *lines], sys.stderr)
+
+    def _interrupted(self) -> int:
+        from lakelet.deploy.watching import follow, started, stop
+
+        client, pipeline = self._target.client, self._pipeline
+        if not self._cancel:
+            known = f"Update {self._update_id[:6]} goes on" if self._update_id else "An update that was just asked for may go on"
+            write_lines([Line(f"Interrupted. {known} in the workspace.", "warning"), *self._ways()], sys.stderr)
+            return int(ExitCode.INTERRUPTED)
+        note("Stopping the update in the workspace (Ctrl-C leaves it to itself)")
+        try:
+            update_id = self._update_id or started(client, pipeline.id, self._request, self._before)
+            if update_id:
+                stop(client, pipeline.id, update_id)
+                self._summarise(follow(client, pipeline.id, update_id, self._on_row))
+        except KeyboardInterrupt:
+            write_lines([Line("Interrupted. The workspace was asked to stop the update.", "warning"), *self._ways()], sys.stderr)
+        return int(ExitCode.INTERRUPTED)
+
+    def _ways(self) -> list[Line]:
+        option = self._options()
+        return [Line(f"  Stop it: {program()} stop --remote{option}"), Line(f"  See it: {program()} events --remote{option}")]
+
+    def _options(self, *, pipeline: bool = True) -> str:
+        several = pipeline and len(self._target.pipelines) > 1
+        return f" -t {shlex.quote(self._target.name)}" + (f" --pipeline {shlex.quote(self._pipeline.key)}" if several else "")
+
+
+def status(target: o.Target = None, as_json: o.AsJson = False) -> None:
+    """Show what is deployed to a target, the state of its pipelines, their last updates, and who deploys now."""
+    from lakelet.deploy.status import read_status
+
+    found = read_status(opened(target))
+    if as_json:
+        write(json.dumps(found.as_json(), indent=2, ensure_ascii=False))
+        return
+    for line in _status_lines(found):
+        write(line)
+
+
+def stop(
+    remote: Remote = False,
+    target: o.Target = None,
+    pipeline: PipelineKey = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Stop the active update of a deployed pipeline. A local update is stopped by Ctrl-C."""
+    if not remote:
+        raise LakeletError(
+            "USAGE", "stop is for updates in a workspace", todo="Write lakelet stop --remote. A local update stops by Ctrl-C."
+        )
+    where = opened(target)
+    chosen = where.pipeline(pipeline)
+    from lakelet.deploy.watching import follow
+    from lakelet.deploy.watching import stop as stop_update
+
+    found = stop_update(where.client, chosen.id)
+    if found is None:
+        note(f"{chosen.name} has no active update. Nothing was stopped.")
+    else:
+        note(f"Stopping update {found.id[:6]} of {chosen.name} ({found.state})")
+        ended = follow(where.client, chosen.id, found.id, lambda row: None)
+        write_lines([Line(f"Update {found.id[:6]} of {chosen.name} {ended.state}", "good")], sys.stderr)
+    if as_json:
+        told = {"pipeline": chosen.key, "pipeline_id": chosen.id, "update_id": found and found.id, "state": found and str(ended.state)}
+        write(json.dumps(told, ensure_ascii=False))
+
+
+def _status_lines(found: TargetStatus) -> list[str]:
+    lines = [f"{found.bundle} in {found.target}: {found.host}"]
+    if not found.serial:
+        return [*lines, f"Nothing is deployed. Deploy it: {program()} deploy -t {found.target}"]
+    lines.append(f"deployment {found.serial} of {found.deployed_at} by {found.deployed_by}, {counted(found.files, 'file')}")
+    if found.pending:
+        lines.append(f"not finished: {found.pending}. Give `{program()} deploy -t {found.target}` again.")
+    if found.lock:
+        lines.append(f"locked: {found.lock}")
+    lines += ["", *aligned([(str(one.key), one.name, one.id) for one in found.resources], header=("resource", "name", "id"))]
+    for pipeline in found.pipelines:
+        lines += ["", *_pipeline_lines(pipeline)]
+    return [printable(line) for line in lines]
+
+
+def _pipeline_lines(pipeline: PipelineStatus) -> list[str]:
+    health = f", {pipeline.health}" if pipeline.health else ""
+    lines = [f"{pipeline.name}: {pipeline.state}{health}"]
+    rows = [(one.id[:6], one.state, one.cause, f"{one.created:%Y-%m-%d %H:%M:%S}" if one.created else "") for one in pipeline.updates]
+    return [*lines, *(aligned(rows, header=("update", "state", "cause", "started (UTC)"), indent="  ") if rows else ["  no update yet"])]
+
+
+def _source(source: Sequence[str] | None, pipeline: str | None) -> tuple[Path | None, str | None]:
+    """The project folder and the key of the pipeline that SOURCE and --pipeline name."""
+    if not source:
+        return None, pipeline
+    folders = [Path(one) for one in source if Path(one).is_dir()]
+    keys = [one for one in source if not Path(one).exists()]
+    if len(folders) > 1 or len(keys) > 1 or len(folders) + len(keys) < len(source) or (keys and pipeline and keys[0] != pipeline):
+        what = f"--remote goes with one project folder and one key of a pipeline, not with {listed(list(source), 4)}"
+        raise LakeletError("USAGE", what, todo="The sources that run are the deployed ones: lakelet deploy uploads changed files.")
+    return (folders[0].absolute() if folders else None), (keys[0] if keys else pipeline)
+
+
+def _request(asked: o.Asked) -> UpdateRequest:
+    from lakelet.deploy.watching import UpdateRequest
+
+    select, reset, flows = o.names(asked.select), o.names(asked.full_refresh), o.names(asked.reset_checkpoint)
+    for option, given in (("--select", select), ("--full-refresh", reset)):
+        for name in given:
+            if name.startswith("+") or name.endswith("+") or any(sign in name for sign in "*?["):
+                what = f"{option} {name}: the workspace takes names of datasets only, no patterns and no directions"
+                raise LakeletError("USAGE", what, todo="List the names: lakelet graph")
+    if asked.full_refresh_all and (select or reset):
+        raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
+    if asked.refresh_failed and (select or reset or flows or asked.full_refresh_all):
+        raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
+    return UpdateRequest(select, reset, asked.full_refresh_all, flows, o.pairs(asked.param, "--param"))
+
+
+def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:
+    """What the last update left unfinished, None for nothing: the workspace has no request of its own for it."""
+    from lakelet.deploy.events import update_of
+    from lakelet.deploy.watching import UpdateRequest, events, unfinished, updates
+
+    newest = next(iter(updates(target.client, pipeline.id, 1)), None)
+    if newest is None:
+        return None
+    rows = events(target.client, pipeline.id, since=newest.created)
+    names = unfinished(row for row in rows if update_of(row) == newest.id)
+    if names:
+        note(f"Refreshing what update {newest.id[:6]} did not finish: {listed(names, 6)}")
+    return UpdateRequest(names) if names else None
+
+
+def note(text: str) -> None:
+    """One line of prose on stderr."""
+    write_lines([Line(text, "quiet")], sys.stderr)
+
+
+def write(text: str) -> None:
+    """One line of data on stdout."""
+    sys.stdout.write(redacted(text) + "\n")
+    sys.stdout.flush()
