@@ -15,7 +15,7 @@ A file holds up to three sections, each `subject: action: name: rule`. A rule is
     layers: {silver: ...}              # rules of every table of a layer
     columns: {conversation_id: ...}    # rules of every table that has the column
 
-The folder is deployed with the pipeline and needs nothing but PyYAML. `lakelet.config.rule_files` is a copy of this file, word for word.
+The folder is deployed with the pipeline and needs nothing but PyYAML. `lakelet.config.rule_files` is a link to this file.
 """
 
 from __future__ import annotations

@@ -193,16 +193,24 @@ declared AS (
     origin.update_id AS update_id,
     origin.dataset_name AS dataset,
     explode(from_json(
-      get_json_object(details, '$.dataset_definition.expectations'),
-      'ARRAY<STRUCT<name: STRING, `constraint`: STRING, action: STRING>>'
+      coalesce(
+        get_json_object(details, '$.dataset_definition.expectations'),
+        get_json_object(details, '$.flow_definition.view_expectations')
+      ),
+      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING>>'
     )) AS rule
   FROM event_log_raw
-  WHERE event_type = 'dataset_definition'
+  WHERE event_type IN ('dataset_definition', 'flow_definition')
 ),
 rules AS (
-  SELECT update_id, dataset, rule.name AS expectation, max(rule.`constraint`) AS `constraint`, max(rule.action) AS action
+  SELECT
+    update_id,
+    coalesce(rule.dataset, dataset) AS dataset,
+    rule.name AS expectation,
+    max(rule.`constraint`) AS `constraint`,
+    max(rule.action) AS action
   FROM declared
-  GROUP BY update_id, dataset, rule.name
+  GROUP BY update_id, coalesce(rule.dataset, dataset), rule.name
 )
 SELECT
   m.update_id,
@@ -221,98 +229,114 @@ LEFT JOIN rules r ON r.update_id = m.update_id AND r.dataset = m.dataset AND r.e
 CREATE OR REPLACE VIEW dataset_health
 COMMENT 'One row per dataset: its latest update in which it took part, and when it was last complete and last got rows.'
 AS
-WITH started AS (
-  SELECT origin.update_id AS update_id, min(timestamp) AS update_started_at
-  FROM event_log_raw
-  WHERE event_type = 'create_update'
-  GROUP BY origin.update_id
-),
-types AS (
+WITH events AS (
   SELECT
-    origin.dataset_name AS dataset,
-    max_by(get_json_object(details, '$.dataset_definition.dataset_type'), timestamp) AS dataset_type
-  FROM event_log_raw
-  WHERE event_type = 'dataset_definition'
-  GROUP BY origin.dataset_name
-),
-events AS (
-  SELECT
+    event_type,
     origin.update_id AS update_id,
     origin.dataset_name AS dataset,
+    CASE WHEN origin.flow_name <> 'pipelines.flowTimeMetrics.missingFlowName' THEN origin.flow_name END AS flow_name,
     timestamp AS at,
+    struct(timestamp, sequence.data_plane_id.seq_no) AS place,
+    get(error.exceptions, 0).message AS problem,
+    get_json_object(details, '$.dataset_definition.dataset_type') AS dataset_type,
     from_json(
       get_json_object(details, '$.flow_progress'),
-      'metrics STRUCT<num_output_rows: BIGINT, num_upserted_rows: BIGINT, num_deleted_rows: BIGINT>,
-       data_quality STRUCT<quarantined_records: BIGINT>'
+      'status STRING,
+       metrics STRUCT<num_output_rows: BIGINT, num_upserted_rows: BIGINT, num_deleted_rows: BIGINT>,
+       data_quality STRUCT<dropped_records: BIGINT, quarantined_records: BIGINT,
+         expectations: ARRAY<STRUCT<dataset: STRING, passed_records: BIGINT, failed_records: BIGINT>>>'
     ) AS found
   FROM event_log_raw
-  WHERE event_type = 'flow_progress' AND origin.dataset_name IS NOT NULL
+  WHERE event_type IN ('create_update', 'dataset_definition', 'flow_progress')
 ),
-written AS (
+measured AS (
+  SELECT
+    *,
+    filter(found.data_quality.expectations, rule -> rule.dataset = dataset) AS rules,
+    coalesce(found.metrics.num_output_rows, 0) + coalesce(found.metrics.num_upserted_rows, 0) AS output_rows,
+    coalesce(found.metrics.num_deleted_rows, 0) AS deleted_rows
+  FROM events
+  WHERE event_type = 'create_update' OR dataset IS NOT NULL
+),
+flows AS (
   SELECT
     update_id,
     dataset,
+    flow_name,
+    min(at) FILTER (WHERE event_type = 'create_update') AS created_at,
+    max(struct(at, dataset_type)) FILTER (WHERE event_type = 'dataset_definition') AS defined,
+    max_by(found.status, place) FILTER (WHERE event_type = 'flow_progress') AS status,
+    max(at) FILTER (WHERE found.status NOT IN ('QUEUED', 'EXCLUDED')) AS last_at,
+    max(at) FILTER (WHERE output_rows + deleted_rows > 0) AS rows_at,
+    sum(output_rows) AS output_rows,
+    sum(found.data_quality.dropped_records) AS dropped_records,
     sum(found.data_quality.quarantined_records) AS quarantined_records,
-    max(at) FILTER (WHERE
-      coalesce(found.metrics.num_output_rows, 0) + coalesce(found.metrics.num_upserted_rows, 0)
-      + coalesce(found.metrics.num_deleted_rows, 0) > 0) AS rows_at
-  FROM events
-  GROUP BY update_id, dataset
+    sum(CASE WHEN size(rules) > 0 THEN aggregate(rules, 0L, (total, rule) -> total + coalesce(rule.passed_records, 0L)) END) AS passed_records,
+    sum(CASE WHEN size(rules) > 0 THEN aggregate(rules, 0L, (total, rule) -> total + coalesce(rule.failed_records, 0L)) END) AS failed_records,
+    max_by(problem, place) FILTER (WHERE found.status = 'FAILED') AS problem
+  FROM measured
+  GROUP BY update_id, dataset, flow_name
 ),
-judged AS (
-  SELECT update_id, dataset, sum(passed_records) AS passed_records, sum(failed_records) AS failed_records
-  FROM expectation_metrics
-  GROUP BY update_id, dataset
+dated AS (
+  SELECT
+    *,
+    flow_name IS NOT NULL AND status <> 'EXCLUDED' AS ran,
+    CASE WHEN status IN ('COMPLETED', 'IDLE', 'FAILED', 'SKIPPED', 'STOPPED') THEN last_at END AS ended_at,
+    min(created_at) OVER (PARTITION BY update_id) AS update_started_at
+  FROM flows
 ),
 refreshed AS (
   SELECT
     update_id,
     dataset,
+    min(update_started_at) AS update_started_at,
+    max(defined) AS defined,
+    count_if(ran) > 0 AND min(update_started_at) IS NOT NULL AS took_part,
     CASE
-      WHEN count_if(status = 'FAILED') > 0 THEN 'FAILED'
-      WHEN count_if(status = 'SKIPPED') > 0 THEN 'SKIPPED'
-      WHEN count_if(status = 'STOPPED') > 0 THEN 'STOPPED'
-      WHEN count_if(status IN ('STARTING', 'PLANNING', 'RUNNING')) > 0 THEN 'RUNNING'
-      WHEN count_if(status = 'QUEUED') > 0 THEN 'QUEUED'
-      WHEN count_if(status = 'COMPLETED') > 0 THEN 'COMPLETED'
-      ELSE max(status)
+      WHEN count_if(ran AND status = 'FAILED') > 0 THEN 'FAILED'
+      WHEN count_if(ran AND status = 'SKIPPED') > 0 THEN 'SKIPPED'
+      WHEN count_if(ran AND status = 'STOPPED') > 0 THEN 'STOPPED'
+      WHEN count_if(ran AND status IN ('STARTING', 'PLANNING', 'RUNNING')) > 0 THEN 'RUNNING'
+      WHEN count_if(ran AND status = 'QUEUED') > 0 THEN 'QUEUED'
+      WHEN count_if(ran AND status = 'COMPLETED') > 0 THEN 'COMPLETED'
+      ELSE max(status) FILTER (WHERE ran)
     END AS status,
-    max(ended_at) AS ended_at,
-    sum(coalesce(output_rows, 0) + coalesce(upserted_rows, 0)) AS output_rows,
-    sum(dropped_records) AS dropped_records,
-    min_by(error_message, ended_at) FILTER (WHERE status = 'FAILED') AS error
-  FROM flow_metrics
-  WHERE status <> 'EXCLUDED'
+    max(ended_at) FILTER (WHERE ran) AS ended_at,
+    max(rows_at) AS rows_at,
+    sum(output_rows) FILTER (WHERE ran) AS output_rows,
+    sum(dropped_records) FILTER (WHERE ran) AS dropped_records,
+    sum(quarantined_records) AS quarantined_records,
+    sum(passed_records) AS passed_records,
+    sum(failed_records) AS failed_records,
+    min_by(problem, ended_at) FILTER (WHERE ran AND status = 'FAILED') AS error
+  FROM dated
+  WHERE dataset IS NOT NULL
   GROUP BY update_id, dataset
 ),
 numbered AS (
   SELECT
-    r.*,
-    w.quarantined_records,
-    row_number() OVER (PARTITION BY r.dataset ORDER BY s.update_started_at DESC, r.update_id) AS age,
-    max(CASE WHEN r.status IN ('COMPLETED', 'IDLE') THEN r.ended_at END) OVER (PARTITION BY r.dataset) AS last_completed_at,
-    max(w.rows_at) OVER (PARTITION BY r.dataset) AS last_rows_at
-  FROM refreshed r
-  JOIN written w ON w.update_id = r.update_id AND w.dataset = r.dataset
-  JOIN started s ON s.update_id = r.update_id
+    *,
+    row_number() OVER (PARTITION BY dataset ORDER BY took_part DESC, update_started_at DESC, update_id) AS age,
+    max(CASE WHEN took_part AND status IN ('COMPLETED', 'IDLE') THEN ended_at END) OVER (PARTITION BY dataset) AS last_completed_at,
+    max(CASE WHEN took_part THEN rows_at END) OVER (PARTITION BY dataset) AS last_rows_at,
+    max(defined) OVER (PARTITION BY dataset) AS latest
+  FROM refreshed
 )
 SELECT
-  n.dataset,
-  t.dataset_type,
-  n.update_id AS last_update_id,
-  n.status AS last_status,
-  n.last_completed_at,
-  n.last_rows_at,
-  n.output_rows,
-  n.dropped_records,
-  j.failed_records,
-  j.passed_records / nullif(j.passed_records + j.failed_records, 0) AS pass_rate,
-  n.quarantined_records,
-  n.error
-FROM numbered n
-LEFT JOIN types t ON t.dataset = n.dataset
-LEFT JOIN judged j ON j.update_id = n.update_id AND j.dataset = n.dataset
-WHERE n.age = 1;
+  dataset,
+  latest.dataset_type AS dataset_type,
+  update_id AS last_update_id,
+  status AS last_status,
+  last_completed_at,
+  last_rows_at,
+  output_rows,
+  dropped_records,
+  failed_records,
+  passed_records / nullif(passed_records + failed_records, 0) AS pass_rate,
+  quarantined_records,
+  error
+FROM numbered
+WHERE age = 1 AND took_part;
 
 CREATE OR REPLACE VIEW lineage
 COMMENT 'One row per update, flow and table that it reads, and one per pair of columns; a row about whole tables has no columns.'

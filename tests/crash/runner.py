@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def main() -> None:
-    os.environ["LAKELET_FAILPOINT_GROUP"] = str(os.getpgid(0))
+    os.environ.setdefault("LAKELET_FAILPOINT_GROUP", str(os.getpgid(0)))
     from lakelet.spark.launch.session import start_session
     from tests.spark.conftest import Project
 

@@ -163,6 +163,35 @@ def test_a_full_refresh_that_was_killed_there_leaves_no_old_row_in_the_quarantin
     assert held(project, "rows", "n") == after
 
 
+@pytest.mark.parametrize(("limit", "stays", "left"), [("10", [1, 1, 3, 4], [11, 30, 40, None]), ("35", [1, 1, 3, 4, 11, 30], [40, None])])
+def test_rows_of_a_batch_that_died_are_held_once_though_its_flow_begins_again(
+    limit: str, stays: list[int], left: list[int | None], tmp_path: Path, spark: Any
+) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    project.write(PIPELINE.replace("LIMIT = 10", f"LIMIT = {limit}"))
+    kill_at("quarantine.committed", project.folder, reset_checkpoint=["rows"])
+    project.run()
+    assert (kept(project), held(project, "rows", "n")) == (stays, left)
+    _, found = project.pipeline.replay("rows")
+    assert (found.judged, found.waiting) == (len(left), False)
+
+
+def test_a_flow_that_keeps_its_rows_in_spark_meanwhile_and_was_killed_holds_each_row_once(tmp_path: Path, spark: Any) -> None:
+    declared = 'schema="n BIGINT, kind VARCHAR(3)", table_properties'
+    project = Project(tmp_path / "project", spark).write(PIPELINE.replace("table_properties", declared, 1))
+    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+    project.run()
+    land(project)
+    kill_at("quarantine.committed", project.folder)
+    project.run()
+    assert (kept(project), held(project, "rows", "n")) == ([1, 3, 4], [11, 30, 40, None])
+    assert measured(project)["small"] == (3, 4)
+
+
 WIDER = PIPELINE.replace("LIMIT = 10", "LIMIT = 12")
 
 

@@ -6,6 +6,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from tests.workspace_double.tables import columns_of
+from tests.workspace_double.warehouses import type_name
 from tests.workspace_double.wire import Answer, ApiError, Call, denied, invalid, page
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Catalog:
     def _table(self, full: str) -> dict[str, Any]:
         catalog, schema, name = full.split(".")
         columns = [
-            {"name": column.name, "type_text": column.type.lower(), "type_name": column.type.split("(")[0].split("<")[0], "position": place}
+            {"name": column.name, "type_text": column.type.lower(), "type_name": type_name(column.type), "position": place}
             | {"nullable": True}
             for place, column in enumerate(columns_of(self._workspace.tables[full]))
         ]

@@ -22,6 +22,7 @@ from tests.workspace_double.scripts import Item
 from tests.workspace_double.server import Server, start
 from tests.workspace_double.tree import Files
 from tests.workspace_double.volume_files import VolumeFiles
+from tests.workspace_double.warehouses import Warehouses
 from tests.workspace_double.wire import Request
 
 
@@ -40,6 +41,8 @@ class Workspace:
         tables: tables by full name: Arrow tables or lists of objects; SQL reads them. `table_owners`: table to pipeline id.
         stages_per_poll: how many stages an update goes on when somebody looks at it. 0: only `advance` moves it.
         events_per_page: events on a page without `max_results`.
+        warehouse_id: of a running SQL warehouse called `Shared warehouse`; `warehouses` all of them, by id.
+        rows_per_chunk: rows in each chunk of a result; looks_per_statement: how many looks a statement takes until it is done.
         late_dashboards: the first GET of a new dashboard is 404 (ecosystem 1.6: eventual consistency).
         check_sources: an update fails if a source of its pipeline matches no file of the workspace.
         crashes: tracebacks of handlers that crashed: an error of the double itself.
@@ -54,13 +57,14 @@ class Workspace:
         self.tables: dict[str, Any] = {}
         self.table_owners: dict[str, str] = {}
         self.stages_per_poll = 1
-        self.events_per_page = 250
+        self.events_per_page, self.rows_per_chunk, self.looks_per_statement = 250, 10_000, 0
         self.late_dashboards = self.check_sources = False
         self.identity, self.permissions = Identity(self, user_name), Permissions(self)
         self.token = self.identity.main
         self.objects, self.volume_files = Objects(self), VolumeFiles(self)
         self.event_store, self.pipeline_routes, self.job_routes = Events(self), Pipelines(self), Jobs(self)
-        self.dashboard_routes, self.catalog = Dashboards(self), Catalog(self)
+        self.dashboard_routes, self.catalog, self.warehouse_routes = Dashboards(self), Catalog(self), Warehouses(self)
+        self.warehouse_id = self.warehouse_routes.add("Shared warehouse")
         self.files = Files(self.objects.tree)
         self.objects.make_folder(f"/Users/{user_name}", self.identity.user(f"Bearer {self.token}"))
         self._server: Server | None = None
@@ -99,6 +103,10 @@ class Workspace:
     @property
     def runs(self) -> dict[int, Run]:
         return self.job_routes.runs
+
+    @property
+    def warehouses(self) -> dict[str, dict[str, Any]]:
+        return self.warehouse_routes.stored
 
     @property
     def schemas(self) -> dict[str, dict[str, Any]]:

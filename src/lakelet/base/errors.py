@@ -195,6 +195,7 @@ CODES: dict[str, CodeInfo] = {
     "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
     "FILE_EXISTS": CodeInfo(_I, "init would have to overwrite a file"),
     "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
+    "FILE_NOT_COVERED": CodeInfo(_I, "a pipeline needs a file that a deployment does not upload, or that Databricks does not find there"),
     "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),
     "EMPTY_PIPELINE": CodeInfo(_I, "the sources define no table"),
     "SOURCE_KIND": CodeInfo(_I, "a source is neither Python nor SQL nor a notebook in one of them"),

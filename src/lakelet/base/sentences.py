@@ -59,7 +59,7 @@ CODED_LINE = _sentence(
 )
 """A line that begins with a condition, or with the name of a Java class and a condition; group 1: the line from the condition on."""
 
-SQLSTATE = _sentence("SQLSTATE", "Spark", r" SQLSTATE: ?", "it ends the sentence that a user reads")
+SQLSTATE = _sentence("SQLSTATE", "Spark", r"(?:\A| )SQLSTATE: ?", "it ends the sentence that a user reads")
 JAVA_SAYS = _sentence("Java says", "py4j", r"\AAn error occurred while calling [^\n]*\n: ", "it comes before the message of Java")
 
 NOISE = _sentence(

@@ -102,6 +102,11 @@ def _settings(section: Mapping[str, Any], text: str, shown: str) -> ToolSettings
     return ToolSettings(True, sources=tuple(sources), parameters=as_text, **texts, **more)
 
 
+def setting_line(root: Path, key: str) -> int:
+    """The line of `root/pyproject.toml` on which a key of `[tool.lakelet]` stands."""
+    return _line_of(key, (root / "pyproject.toml").read_text(encoding="utf-8", errors="replace"))
+
+
 def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Keys of nested tables joined by dots: TOML reads `a.b = 1` as a table in a table."""
     for key, value in table.items():

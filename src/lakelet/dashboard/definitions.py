@@ -46,16 +46,17 @@ class Definitions:
 
 
 def _rules(body: Mapping[str, Any]) -> tuple[Rule, ...]:
-    return tuple(
-        Rule(
-            str(rule.get("name")),
-            str(rule.get("constraint") or ""),
-            str(rule.get("action") or "warn").lower(),
-            str(rule.get("description") or ""),
-            str(rule.get("owner") or ""),
-            tuple(str(tag) for tag in rule.get("tags") or ()),
-        )
-        for rule in body.get("expectations") or ()
+    return tuple(_rule(rule) for rule in body.get("expectations") or ())
+
+
+def _rule(rule: Mapping[str, Any]) -> Rule:
+    return Rule(
+        str(rule.get("name")),
+        str(rule.get("constraint") or ""),
+        str(rule.get("action") or "warn").lower(),
+        str(rule.get("description") or ""),
+        str(rule.get("owner") or ""),
+        tuple(str(tag) for tag in rule.get("tags") or ()),
     )
 
 
@@ -76,6 +77,7 @@ def _flow(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:
         str(body.get("comment") or ""),
         columns,
         _source(body),
+        tuple((str(rule.get("dataset")), _rule(rule)) for rule in body.get("view_expectations") or ()),
     )
 
 

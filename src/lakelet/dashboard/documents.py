@@ -17,7 +17,7 @@ from lakelet.dashboard.catalog import DatasetView, columns_read_from, dataset_vi
 from lakelet.dashboard.changes import what_changed
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import Sample, TableFacts
-from lakelet.dashboard.values import DatasetRun, FlowRun, History, SchemaChange, TableCheck, UpdateRun, pass_rate
+from lakelet.dashboard.values import DatasetRun, FlowRun, History, Rule, SchemaChange, TableCheck, UpdateRun, pass_rate
 from lakelet.storage.eventlog.states import FlowState
 
 FORMAT = 1
@@ -105,7 +105,7 @@ class Site:
         """One row per rule: its latest measurements as [update, passed, failed]."""
         rows = []
         for view in self.views:
-            defined = {rule.name: rule for rule in view.definition.rules} if view.definition else {}
+            defined = self._defined_rules(view)
             for series in view.rules:
                 rule = defined.get(series.rule)
                 rows.append(
@@ -165,13 +165,27 @@ class Site:
         return [self.numbers.get(dataset, dataset), column]
 
     def _rules(self, view: DatasetView) -> list[Document]:
-        defined = {rule.name: rule for rule in view.definition.rules} if view.definition else {}
+        defined = self._defined_rules(view)
         found = []
         for series in view.rules:
             rule = defined.get(series.rule)
             about = {"constraint": rule.constraint, "action": rule.action} if rule else {"constraint": "", "action": ""}
             more = {"description": rule.description, "owner": rule.owner, "tags": list(rule.tags)} if rule else {}
             found.append({"name": series.rule, **about, **more, "points": [list(point) for point in series.points]})
+        return found
+
+    def _defined_rules(self, view: DatasetView) -> Mapping[str, Rule]:
+        """The rules of a dataset by name; those of a view of the pipeline are in the definitions of its readers."""
+        if view.definition is not None:
+            return {rule.name: rule for rule in view.definition.rules}
+        return self._view_rules.get(view.name, {})
+
+    @cached_property
+    def _view_rules(self) -> Mapping[str, Mapping[str, Rule]]:
+        found: dict[str, dict[str, Rule]] = {}
+        for definition in self.history.definitions.values():
+            for name, rule in (pair for flow in definition.flows for pair in flow.view_rules):
+                found.setdefault(name, {})[rule.name] = rule
         return found
 
     # --- updates --------------------------------------------------------------------------------------------------------------------

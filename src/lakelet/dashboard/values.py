@@ -144,7 +144,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FlowDefinition:
-    """A flow as it was defined in one update. `columns`: (name, type) of its query's result."""
+    """A flow as it was defined in one update. `columns`: (name, type) of its query's result; `view_rules`: by view that it reads."""
 
     name: str
     dataset: str
@@ -154,6 +154,7 @@ class FlowDefinition:
     comment: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     source: Source | None = None
+    view_rules: tuple[tuple[str, Rule], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

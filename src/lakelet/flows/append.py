@@ -19,13 +19,12 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.autoloader.spec import Pending, SourceSpec
-from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
-from lakelet.flows.attempts import changed_files, prepare
+from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import batch_metrics
 from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
@@ -61,7 +60,7 @@ from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.eventlog.states import EventType, OperationState
 
 _MAX_RESTARTS = 10
-_MAX_SLOW_STARTS = 5
+_MAX_INTERRUPTIONS = 5
 _SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION")
 
 
@@ -267,7 +266,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
 
     Raises LakeletError.
     """
-    restarts = slow_starts = 0
+    restarts = interruptions = 0
     while restarts <= _MAX_RESTARTS:
         with flow_session(run.environment.spark, run.conf) as spark:
             batches = start(spark)
@@ -275,14 +274,18 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
             emit_stream_progress(run, batches.query)
         if failure is None:
             return batches
-        slow = sentences.SLOW_WORKER.is_in(str(failure))
-        slow_starts += slow
-        if (slow and slow_starts <= _MAX_SLOW_STARTS) or changed_files(run, failure, read_checkpoint(run.checkpoint())):
+        interrupted = interruption(failure, in_batch=batches.failure is not None)
+        if interrupted and interruptions < _MAX_INTERRUPTIONS:
+            interruptions += 1
+            _report_interruption(run, interrupted)
+            continue
+        if changed_files(run, failure, read_checkpoint(run.checkpoint())):
             continue
         restarts += 1
         if not _recovered(run, batches, failure):
             where, name = run.flow.flow.where, str(run.dataset.name)
-            raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what="the flow failed while it ran")
+            what = interrupted or "the flow failed while it ran"
+            raise stream_failure(run, failure) or run_failure(failure, dataset=name, where=where, what=what)
     raise LakeletError(
         "EVOLUTION_LIMIT",
         f"the flow was restarted {_MAX_RESTARTS} times because of new columns",
@@ -290,6 +293,11 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
         where=run.flow.flow.where,
         todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
     ) from failure
+
+
+def _report_interruption(run: FlowRun, text: str) -> None:
+    message = f"Flow '{run.name}' is started again: {text}."
+    run.environment.reporter.notice(message, text=text, dataset=str(run.dataset.name), flow=run.name)
 
 
 def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool) -> _Batches:

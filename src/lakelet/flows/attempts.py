@@ -15,10 +15,12 @@ from pyspark.sql import SparkSession
 from lakelet.autoloader.discovery.versions import is_change
 from lakelet.autoloader.state.offsets import is_offset
 from lakelet.autoloader.types.growth import texts_of
+from lakelet.base import sentences
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.file_sources import check_sources
 from lakelet.flows.positions import Checkpoint
+from lakelet.spark.errors.conditions import conditions, java_class
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -53,6 +55,20 @@ def changed_files(run: FlowRun, failure: BaseException, state: Checkpoint) -> bo
     return failures <= _STEADY_TRIES
 
 
+def interruption(failure: BaseException, *, in_batch: bool) -> str | None:
+    """What ended a query through no fault of its flow; None if the flow itself failed. A query that is started again goes on from there.
+
+    `in_batch`: the failure was raised while a micro-batch was written, where a Python process that ended ran user code.
+    """
+    if sentences.SLOW_WORKER.is_in(str(failure)):
+        return "a Python process did not connect to Spark in time"
+    if in_batch:
+        return None
+    if "CONCURRENT_STREAM_LOG_UPDATE" in conditions(failure):
+        return "another process, which does not own the storage any more, was still writing its checkpoint"
+    return "the Python process that plans its batches ended" if java_class(failure) == "java.io.EOFException" else None
+
+
 def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
     """The offsets of the file sources, in the order of their numbers, in the newest planned batch, if the table has it."""
     if not state.unfinished or not has_batch(run, spark, state.planned):
@@ -78,4 +94,4 @@ def _query_id(run: FlowRun) -> str | None:
     return None
 
 
-__all__ = ["changed_files", "has_batch", "prepare"]
+__all__ = ["changed_files", "has_batch", "interruption", "prepare"]

@@ -89,6 +89,10 @@ class FlowRun:
         own = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
         return f"{own}-{zlib.crc32(repr(sorted(above)).encode()):08x}" if above else own
 
+    def has_begun_again(self) -> bool:
+        """Whether the flow reads its sources again from the start since its table got its rows."""
+        return self.generation() != str(self.stored().epoch)
+
     def checkpoint(self) -> AnyPath:
         return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
 

@@ -29,7 +29,7 @@ from lakelet.spark.expectations.observed import reported
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
-from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, unfinished_batches
+from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, of_batches, unfinished_batches
 from lakelet.storage.delta.tables import TableLog, lock_of
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -88,7 +88,8 @@ def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
     if transaction.read_version < 0 or transaction.outdated(spec):
         return Replayed(0, 0, ())
     rows = transaction.rows()
-    waits = unfinished_batches(transaction, Transaction(spark, run.path()))
+    tried = _tried(run)
+    waits = [batch for batch in unfinished_batches(transaction, Transaction(spark, run.path())) if batch.app_id in tried]
     held = F.col(RELEASED).isNull()
     for batch in waits:
         held = held & ~F.coalesce(batch.condition(), F.lit(False))
@@ -114,6 +115,12 @@ def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
     released = _of(transaction.rows_of(files), release)
     _append(run, spark, released, release, decide)
     return Replayed(found.rows, found.kept, quality, bool(waits))
+
+
+def _tried(run: FlowRun) -> set[str]:
+    """The applications whose unfinished batches the flows of the dataset try again: not those from before a checkpoint was reset."""
+    flows = [FlowRun(run.environment, run.analyzed, flow) for flow in run.analyzed.flows]
+    return {of_batches(f"{flow.name}/{flow.generation()}{once}") for flow in flows for once in ("", "/once")}
 
 
 def _check_rules(run: FlowRun, rows: DataFrame, rules: Sequence[Expectation]) -> None:

@@ -51,6 +51,16 @@ class Graph:
             found.extend(self.stored_inputs(source.key) if self.by_key[source.key].kind is Kind.VIEW else [source.key])
         return tuple(dict.fromkeys(found))
 
+    def views_read(self, key: str) -> tuple[Node, ...]:
+        """The views that `key` reads, those that other views read too."""
+        found: dict[str, Node] = {}
+        for source in self.by_key[key].inputs:
+            node = self.by_key[source.key]
+            if node.kind is Kind.VIEW and node.name.key not in found:
+                found[node.name.key] = node
+                found.update((n.name.key, n) for n in self.views_read(node.name.key))
+        return tuple(found.values())
+
     def downstream(self, keys: Iterable[str]) -> set[str]:
         """`keys` and everything that reads them, directly or not."""
         return _closure(keys, self.readers)

@@ -12,7 +12,7 @@ from lakelet.analysis.sink_paths import sink_definition
 from lakelet.base.errors import Location
 from lakelet.base.redaction import shown_options
 from lakelet.config.properties import RESET_ALLOWED, reset_allowed
-from lakelet.language.model import Dataset, Kind
+from lakelet.language.model import Dataset, Expectation, Kind
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import Selection
 from lakelet.storage.eventlog.reporter import Reporter
@@ -29,7 +29,7 @@ def emit_definitions(reporter: Reporter, everything: Sequence[FlowTask], graph: 
         if task.target not in defined:
             defined.add(task.target)
             _emit_dataset(reporter, task.analyzed.dataset, task.kind, len(task.analyzed.flows), root)
-        _emit_flow(reporter, task.analyzed.dataset, task.flow, [str(i) for i in graph.by_key[task.target].inputs], root)
+        _emit_flow(reporter, task.analyzed.dataset, task.flow, graph, root)
         if task.analyzed.dataset.sink is None:
             _emit_columns(reporter, task.analyzed.dataset, task.flow, graph)
 
@@ -39,16 +39,22 @@ def _emit_dataset(reporter: Reporter, dataset: Dataset, kind: Kind, flows: int, 
     if dataset.sink is not None:
         reporter.emit(EventType.SINK_DEFINITION, f"Sink '{name}' defined.", sink_definition(dataset), dataset=name)
         return
-    rules = [{"name": r.name, "constraint": r.text, "action": r.action.value} for r in dataset.expectations]
+    rules = [_rule(r) for r in dataset.expectations]
     body = {"dataset_type": kind.name, "num_flows": flows, "expectations": rules, "source_code": source_code(dataset.where, root)}
     reporter.emit(EventType.DATASET_DEFINITION, f"Dataset '{name}' defined.", body, dataset=name)
 
 
-def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, inputs: Sequence[str], root: Path) -> None:
+def _rule(rule: Expectation) -> dict[str, str]:
+    return {"name": rule.name, "constraint": rule.text, "action": rule.action.value}
+
+
+def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph, root: Path) -> None:
     name, flow, kind = str(dataset.name), analyzed.flow, _flow_type(analyzed)
+    inputs = [str(i) for i in graph.by_key[dataset.name.key].inputs]
+    of_views = [{"dataset": str(view.name), **_rule(r)} for view in graph.views_read(dataset.name.key) for r in view.expectations]
     body = {
         "output_sink" if dataset.sink is not None else "output_dataset": name,
-        "input_datasets": list(inputs) or None,
+        "input_datasets": inputs or None,
         "flow_type": kind,
         "is_streaming": analyzed.streaming,
         "comment": flow.comment or dataset.comment or "",
@@ -58,6 +64,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, inp
         "schema": [{"name": f.name, "data_type": f.dataType.simpleString().upper()} for f in analyzed.schema.fields],
         "schema_json": analyzed.schema.json(),
         "source_code": source_code(flow.where, root),
+        **({"view_expectations": of_views} if of_views else {}),
     }
     told = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
     reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {told}.", body, dataset=name, flow=flow.name)

@@ -163,6 +163,38 @@ def test_columns_that_come_later_and_odd_names_come_into_the_quarantine_too(proj
     assert p.rows("people", "id", "a name; with more") == [(1, None), (5, "y")]
 
 
+WIDER = """
+    import dlt
+
+    @dlt.table({schema}table_properties={{"lakelet.quarantine": "true", "delta.enableTypeWidening": "true"}})
+    @dlt.expect_or_drop("even", "n % 2 = 0")
+    def numbers():
+        files = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id BIGINT, n BIGINT")
+        return files.load(spark.conf.get("landing")).selectExpr("id", "cast(n AS {type}) AS n")
+"""
+
+
+@pytest.mark.parametrize("schema", ["", 'schema="id BIGINT NOT NULL, n {type}", '])
+def test_types_that_become_wider_do_so_in_the_quarantine_and_its_rows_can_be_replayed(schema, project):
+    p = project(WIDER.format(schema=schema.format(type="INT"), type="INT"))
+    p.arrive("a.json", {"id": 1, "n": 2}, {"id": 2, "n": 3})
+    p.run()
+    wide = WIDER.format(schema=schema.format(type="BIGINT"), type="BIGINT")
+    p.write(wide)
+    p.arrive("b.json", {"id": 3, "n": 2**40}, {"id": 4, "n": 2**40 + 1})
+    p.run()
+    assert (by_spark(p, "numbers"), by_spark(p, "numbers_quarantine")) == ([(1, 2), (3, 2**40)], [(2, 3), (4, 2**40 + 1)])
+    p.write(wide.replace("n % 2 = 0", "n > 0"))
+    p.pipeline.replay("numbers")
+    assert by_spark(p, "numbers") == [(1, 2), (2, 3), (3, 2**40), (4, 2**40 + 1)]
+
+
+def by_spark(project: Any, name: str) -> list[tuple[int, int]]:
+    """Rows of a table with wider types, which delta-rs does not read."""
+    found = project.spark.read.format("delta").load(str(project.path(name))).select("id", "n").collect()
+    return sorted((row["id"], row["n"]) for row in found)
+
+
 def test_a_full_refresh_empties_the_quarantine_too_also_when_nothing_is_dropped_after_it(project):
     p = project(WORKED)
     p.arrive("a.json", *records())
@@ -174,6 +206,36 @@ def test_a_full_refresh_empties_the_quarantine_too_also_when_nothing_is_dropped_
     p.run(full_refresh=["people"])
     assert p.rows("people", "id") == [5]
     assert p.rows("people_quarantine") == []
+
+
+MAPS = """
+    import dlt
+
+    @dlt.table(table_properties={"lakelet.quarantine": "true"})
+    @dlt.expect_or_drop("small", "n < 10")
+    def rows():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
+        return reader.schema("n BIGINT, t TIMESTAMP, of MAP<STRING, BIGINT>").load(spark.conf.get("landing"))
+"""
+
+
+def test_rows_that_a_flow_reads_again_are_not_held_twice_and_those_that_do_not_come_again_stay(project):
+    p = project(MAPS)
+    p.arrive("a.json", {"n": 11, "of": {"a": 1}}, {"n": 11, "of": {"a": 1}}, {"n": 12, "t": "2026-01-01T00:00:00.000001Z"}, {"n": 1})
+    p.arrive("b.json", {"n": 20}, {"n": 2})
+    p.arrive("c.json", {"n": 30})
+    p.run()
+    assert held(p, "rows", "n") == [(n, ("small",)) for n in (11, 11, 12, 20, 30)]
+    (p.landing / "b.json").unlink()
+    p.arrive("d.json", {"n": 11, "of": {"a": 2}}, {"n": 12, "t": "2026-01-01T00:00:00.000002Z"})
+    p.write(MAPS.replace("n < 10", "n < 10 OR n = 30"))
+    p.run(reset_checkpoint=["rows"])
+    assert p.rows("rows", "n") == [1, 1, 2, 30]
+    assert held(p, "rows", "n") == [(n, ("small",)) for n in (11, 11, 11, 12, 12, 20)]
+    before = p.version("rows_quarantine")
+    p.arrive("e.json", {"n": 3})
+    p.run()
+    assert p.version("rows_quarantine") == before
 
 
 def test_several_append_and_once_flows_share_the_quarantine_of_their_table(project):
@@ -291,18 +353,30 @@ def test_a_stored_table_with_the_name_is_refused_and_data_that_brings_a_column_o
     assert p.rows("others", "id") == [1]
 
 
-def test_a_row_is_in_one_of_both_tables_though_the_query_gives_other_rows_each_time(project):
-    p = project("""
+KEPT_BY_SPARK = {
+    "a plain table": "",
+    "NOT NULL": 'schema="id BIGINT NOT NULL, luck DOUBLE", ',
+    "a length of text": 'schema="id VARCHAR(5), luck DOUBLE", ',
+    "column mapping": "'delta.columnMapping.mode': 'name', ",
+    "a CHECK": "'delta.constraints.all': 'luck < 2', ",
+}
+
+
+@pytest.mark.parametrize("how", KEPT_BY_SPARK)
+def test_a_row_is_in_one_of_both_tables_though_the_query_gives_other_rows_each_time(how, project):
+    schema, properties = (KEPT_BY_SPARK[how], "") if "schema" in KEPT_BY_SPARK[how] else ("", KEPT_BY_SPARK[how])
+    kind = "string" if "VARCHAR" in schema else "bigint"
+    p = project(f"""
         import dlt
         from pyspark.sql import functions as F
 
-        @dlt.table(table_properties={"lakelet.quarantine": "true"})
+        @dlt.table({schema}table_properties={{{properties}"lakelet.quarantine": "true"}})
         @dlt.expect_or_drop("lucky", "luck < 0.5")
         def drawn():
-            return spark.range(1000).withColumn("luck", F.rand())
+            return spark.range(1000).withColumn("luck", F.rand()).withColumn("id", F.col("id").cast("{kind}"))
     """)
     p.run()
-    kept, left = p.rows("drawn", "id"), [r[0] for r in held(p, "drawn", "id")]
+    kept, left = [int(n) for n in p.rows("drawn", "id")], [int(r[0]) for r in held(p, "drawn", "id")]
     assert sorted([*kept, *left]) == list(range(1000))
     assert not [row for row in p.table("drawn").to_pylist() if row["luck"] >= 0.5]
     details = DeltaTable(str(p.path("drawn_quarantine"))).metadata().description

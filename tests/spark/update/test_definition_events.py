@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from lakelet.base.names import TableName
+from lakelet.dashboard.page import Page
 from lakelet.inspection import inspector
 
 PYTHON = """
@@ -123,3 +124,50 @@ def test_the_event_log_has_the_name_that_the_pipeline_gives_it(project):
     )
     assert list(rows.rows) == [{"n": 1}]
     assert "orders_events" not in {table.name for table in inspector.list_tables(p.storage.root)}
+
+
+RULES_OF_VIEWS = """
+    import dlt
+
+    @dlt.view
+    @dlt.expect("low", "id < 5")
+    def first():
+        return spark.range(10)
+
+    @dlt.view
+    @dlt.expect_or_drop("even", "id % 2 = 0")
+    def second():
+        return dlt.read("first")
+
+    @dlt.table
+    @dlt.expect("high", "id > 5")
+    def numbers():
+        return dlt.read("second")
+
+    @dlt.table
+    def plain():
+        return dlt.read("numbers")
+"""
+
+
+def test_the_flows_that_read_a_view_say_what_its_rules_demand(project):
+    p = project(RULES_OF_VIEWS)
+    p.run()
+    flows = {e.origin.flow_name: e.body.get("view_expectations") for e in p.events if e.event_type == "flow_definition"}
+    assert flows == {
+        "main.default.numbers": [
+            {"dataset": "main.default.second", "name": "even", "constraint": "id % 2 = 0", "action": "drop"},
+            {"dataset": "main.default.first", "name": "low", "constraint": "id < 5", "action": "warn"},
+        ],
+        "main.default.plain": None,
+    }
+    rows = inspector.run_sql(p.storage.root, "SELECT * FROM expectation_metrics ORDER BY dataset", spark=p.spark).rows
+    assert [(r["dataset"], r["expectation"], r["constraint"], r["action"], r["passed_records"]) for r in rows] == [
+        ("main.default.first", "low", "id < 5", "warn", 5),
+        ("main.default.numbers", "high", "id > 5", "warn", 2),
+        ("main.default.second", "even", "id % 2 = 0", "drop", 5),
+    ]
+    page = Page(p.storage.root, p.folder)
+    assert page.changed()
+    found = {row["rule"]: (row["constraint"], row["action"]) for row in page.site().quality()["rows"]}
+    assert found["even"] == ("id % 2 = 0", "drop")

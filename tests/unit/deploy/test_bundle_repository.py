@@ -15,7 +15,7 @@ def state(target: str) -> Desired:
     return desired_state(ROOT, target, ADA, environ={}, cwd=ROOT, lookup=lambda kind, name: f"{kind}-1")
 
 
-@pytest.mark.parametrize("target", ["dev", "prod"])
+@pytest.mark.parametrize("target", ["dev", "staging", "prod"])
 def test_the_bundle_is_valid_for_every_target(target: str) -> None:
     desired = state(target)
     assert (desired.bundle, desired.target, desired.development) == ("lakelet", target, target == "dev")

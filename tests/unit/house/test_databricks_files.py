@@ -20,8 +20,22 @@ VERSIONS = {"counter": 2, "table": 1, "bar": 3, "line": 3, "combo": 1, "filter-m
 
 PORTABLE = frozenset(
     (
-        *("array_join", "cast", "coalesce", "count_if", "explode", "from_json", "get", "get_json_object", "max", "max_by", "min", "min_by"),
-        *("nullif", "row_number", "struct", "sum", "unix_micros"),
+        *(
+            "aggregate",
+            "array_join",
+            "cast",
+            "coalesce",
+            "count_if",
+            "explode",
+            "from_json",
+            "get",
+            "get_json_object",
+            "max",
+            "max_by",
+            "min",
+            "min_by",
+        ),
+        *("nullif", "row_number", "size", "struct", "sum", "unix_micros"),
     )
 )
 """Functions that Spark 4.2 and Databricks both document."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
+from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, presets_of, with_presets
 from lakelet.deploy.bundle.nodes import children, elements, plain, without
+from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults
@@ -45,7 +47,7 @@ def desired_state(
 
     Args:
         root: the folder that holds `databricks.yml`.
-        target: deployment target; None for `LAKELET_TARGET`, else the default one.
+        target: deployment target; None for `LAKELET_TARGET`, else that of `[tool.lakelet]`, else the default one.
         user: who deploys.
         environ: for `BUNDLE_VAR_<name>`.
         cwd: files in messages are named relative to it.
@@ -138,7 +140,10 @@ def _desired(
     check_bundle(read.tree, read.targets, problems)
     check_kinds(read.tree, problems)
     stage = _staged(read, user, _given(variables, environ), lookup, problems)
-    resources, _ = _resources(stage, problems)
+    resources, files = _resources(stage, problems)
+    remarks = check_coverage(files.pipelines, Project.of(read.root, stage.synced, cwd), files.of_jobs, problems)
+    pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
+    remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     problems.raise_all()
     return Desired(
         bundle=stage.tree.value["bundle"].value["name"].text,
@@ -147,6 +152,7 @@ def _desired(
         workspace=stage.workspace,
         resources=resources,
         files=hashed(stage.synced),
+        remarks=tuple(dict.fromkeys(remarks)),
     )
 
 
@@ -176,25 +182,34 @@ def _workspace(tree: Node) -> Workspace:
     return Workspace(text("host"), text("profile"), **folders)
 
 
-def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], dict[ResourceKey, PipelineSources]]:
+@dataclass
+class _LocalFiles:
+    """What resources take from this machine: each pipeline, and the tasks of jobs."""
+
+    pipelines: dict[ResourceKey, PipelineSources] = field(default_factory=dict)
+    of_jobs: list[Path] = field(default_factory=list)
+
+
+def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], _LocalFiles]:
     paths = WorkspacePaths(stage.synced.base, stage.workspace.file_path, problems)
     of_bundle = [plain(entry) for entry in elements(stage.tree.get("permissions")) if isinstance(entry.value, dict)]
     run_as = stage.tree.get("run_as")
     found: list[Resource] = []
-    sources: dict[ResourceKey, PipelineSources] = {}
+    files = _LocalFiles()
     for kind in ResourceKind:
         for name, node in children(stage.tree.get("resources", kind.value)).items():
             key = ResourceKey(kind, name)
             if kind is ResourceKind.PIPELINE:
-                node, sources[key] = paths.in_pipeline(node)
+                node, files.pipelines[key] = paths.in_pipeline(node)
             elif kind is ResourceKind.JOB:
-                node = paths.in_job(node)
+                node, run = paths.in_job(node)
+                files.of_jobs += run
             elif kind is ResourceKind.DASHBOARD:
                 node = _with_dashboard_file(node, problems)
             body = checked(node, RESOURCES[kind], str(key), problems)
             if isinstance(body, dict):
                 found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))
-    return tuple(found), sources
+    return tuple(found), files
 
 
 def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace) -> Resource:

@@ -12,7 +12,7 @@ from pathlib import Path
 from lakelet.base.errors import nearest_names
 from lakelet.config.bundle import Node
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
-from lakelet.deploy.bundle.nodes import changed, scalar
+from lakelet.deploy.bundle.nodes import changed, elements, scalar
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.problems import Problems
 
@@ -43,12 +43,13 @@ class PipelineSources:
 
     Attributes:
         files: the source files of its libraries.
-        root: folder of its `root_path`; None without one, or where it lies elsewhere in the workspace.
+        root: folder of its `root_path`; None without one, or where it lies elsewhere in the workspace (`root_elsewhere`).
         requirements: its dependencies as they are written, local ones as absolute local paths.
     """
 
     files: list[Path] = field(default_factory=list)
     root: Path | None = None
+    root_elsewhere: bool = False
     requirements: list[Node] = field(default_factory=list)
 
 
@@ -77,9 +78,10 @@ class WorkspacePaths:
             return node.text
         return posixpath.normpath(f"{self._file_path}/{local.relative_to(self._base).as_posix()}")
 
-    def in_job(self, job: Node) -> Node:
-        """The job with its paths in the workspace. Those of a job from a Git repository are paths there."""
-        return job if job.get("git_source") is not None else self._translated(job)
+    def in_job(self, job: Node) -> tuple[Node, list[Path]]:
+        """The job with its paths in the workspace, and the local files that it runs. Those of a Git repository are paths there."""
+        sources = PipelineSources()
+        return (job if job.get("git_source") is not None else self._translated(job, sources)), sources.files
 
     def in_pipeline(self, pipeline: Node) -> tuple[Node, PipelineSources]:
         """The pipeline with its paths in the workspace, and what it takes from this machine."""
@@ -87,13 +89,14 @@ class WorkspacePaths:
         root = pipeline.get("root_path")
         if root is not None:
             sources.root = self._local_of(root)
+            sources.root_elsewhere = sources.root is None
         dependencies = pipeline.get("environment", "dependencies")
-        sources.requirements = list(dependencies.value) if dependencies and isinstance(dependencies.value, list) else []
+        sources.requirements = [self._here(node) for node in elements(dependencies)]
         after = self._translated(pipeline, sources)
         return after, sources
 
-    def _translated(self, resource: Node, sources: PipelineSources | None = None) -> Node:
-        found = sources.files if sources else []
+    def _translated(self, resource: Node, sources: PipelineSources) -> Node:
+        found = sources.files
         steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Node], Node]]] = (
             (_FILES, lambda node: self._file(node, found)),
             (_NOTEBOOKS, lambda node: self._notebook(node, found)),
@@ -106,6 +109,13 @@ class WorkspacePaths:
             for keys in fields:
                 resource = changed(resource, keys, change)
         return resource
+
+    def _here(self, requirement: Node) -> Node:
+        """A line for pip with a folder of the deployment as the local one that it comes from."""
+        if self._file_path not in requirement.text:
+            return requirement
+        relative = os.path.relpath(self._base, requirement.file.parent)
+        return scalar(requirement.text.replace(self._file_path, f"./{relative}"), requirement)
 
     def _local_of(self, node: Node) -> Path | None:
         """The local path that a node means; None for one that is elsewhere in the workspace or in a repository."""

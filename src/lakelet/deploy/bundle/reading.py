@@ -20,6 +20,7 @@ from lakelet.config.bundle import (
     shown_path,
     with_overrides_file,
 )
+from lakelet.config.tool_settings import read_tool_settings
 from lakelet.deploy.bundle.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 
@@ -64,7 +65,7 @@ class ReadBundle:
 
 
 def read_bundle(root: Path, target: str | None, *, environ: Mapping[str, str], cwd: Path, problems: Problems) -> ReadBundle:
-    """Read the bundle in a folder for one target, the default one for None; without one `LAKELET_TARGET` counts.
+    """Read the bundle in a folder for one target, the `LAKELET_TARGET` or the default one for None.
 
     Mistakes that leave the rest readable go to `problems`. Raises CONFIG_INVALID for a folder without a bundle, for a bundle file that is
     not YAML, and for an unknown target.
@@ -75,7 +76,8 @@ def read_bundle(root: Path, target: str | None, *, environ: Mapping[str, str], c
         raise LakeletError("CONFIG_INVALID", f"{root} holds no bundle", todo=f"A bundle has a file {names}: lakelet init writes one.")
     tree, files = _merged(file, cwd, problems)
     choices = children(tree.get("targets") or tree.get("environments"))
-    chosen = choose_target(tree, choices, target or environ.get("LAKELET_TARGET") or None)
+    wanted = target or environ.get("LAKELET_TARGET") or read_tool_settings(root, cwd).target
+    chosen = choose_target(tree, choices, wanted)
     settings = choices[chosen] if chosen is not None else None
     if settings is not None:
         tree = _overlaid(tree, settings, problems)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from lakelet.base.errors import nearest_names
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.deploy.bundle.nodes import children, elements, plain, scalar
 from lakelet.deploy.bundle.problems import Problems
@@ -158,8 +158,10 @@ class References:
             what = f"the {kind} {name.text!r} is looked up in a workspace, and there is none here"
             self._problems.bad(definition, what, todo="Give the variable a value: --var or BUNDLE_VAR_….")
         else:
-            with self._problems.collected():
+            try:
                 return scalar(self._lookup(kind, name.text), definition)
+            except LakeletError as error:
+                self._problems.bad(definition, error.what, code=error.code, why=error.why, nearest=error.nearest, todo=error.todo)
         return None
 
     def _resource(self, rest: list[str], node: Node) -> Node | None:

@@ -28,6 +28,14 @@ def parameter(error: BaseException, name: str, *, condition: str = "") -> str | 
     return None
 
 
+def java_class(error: BaseException) -> str:
+    """Return the Java class at the end of the causes of an error of Spark's, such as `java.io.EOFException`; "" for any other error."""
+    thrown = getattr(error, "_origin", None)
+    while thrown is not None and (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return "" if thrown is None else str(thrown.getClass().getName())
+
+
 def _chain(error: BaseException | None) -> Iterator[PySparkException]:
     """The errors of Spark's among an error and what it was raised from, the outermost first."""
     seen: set[int] = set()
@@ -38,4 +46,4 @@ def _chain(error: BaseException | None) -> Iterator[PySparkException]:
         error = error.__cause__ or error.__context__
 
 
-__all__ = ["conditions", "parameter"]
+__all__ = ["conditions", "java_class", "parameter"]

@@ -14,7 +14,7 @@ from lakelet.base.names import split_name
 from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
 from lakelet.language.loader import data_source_hint
-from lakelet.spark.errors.conditions import conditions, parameter
+from lakelet.spark.errors.conditions import conditions, java_class, parameter
 from lakelet.storage.delta import schemas
 
 _ANSI = (
@@ -52,7 +52,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         )
         silent.__cause__ = problem
         return silent
-    code, why, todo = "FLOW_FAILED", essence(text) or type(problem).__name__, remedy(problem)
+    code, why, todo = "FLOW_FAILED", essence(text) or java_class(problem) or type(problem).__name__, remedy(problem)
     if missing := sentences.VALUE_MISSING.find(text):
         what = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
@@ -85,7 +85,7 @@ def essence(text: str) -> str:
         return _without_state(str(coded[-1]))
     lines = [line.strip() for line in text.splitlines()]
     lines_shown = [line for line in lines if line and not sentences.NOISE.is_in(line)]
-    return "\n".join(map(_without_state, lines_shown[:4]))
+    return "\n".join(filter(None, map(_without_state, lines_shown[:4])))
 
 
 def first_line(error: BaseException) -> str:

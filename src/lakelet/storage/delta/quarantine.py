@@ -6,6 +6,7 @@ replaced by the next attempt at the same batch, and is, also by nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -23,6 +24,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.held_again import Leaving, any_of
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.tables import TableLog, lock_of
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -48,7 +50,8 @@ _OF_BATCHES = "/quarantine"
 class Kept:
     """What a commit of a quarantine says about itself: the batch it belongs to, and what its rows carry.
 
-    `at`: microseconds since 1970. `view`: fingerprint and inputs that a materialized view's rows were computed from.
+    `at`: microseconds since 1970. `view`: fingerprint and inputs that a materialized view's rows were computed from. `since`: of a flow
+    that reads its sources again, when it first wrote into the quarantine after it began again, like `at`.
     """
 
     app_id: str
@@ -58,6 +61,7 @@ class Kept:
     flow: str
     rows: int
     view: Mapping[str, Any] | None = None
+    since: int | None = None
 
     @classmethod
     def of_commit(cls, user_metadata: Mapping[str, Any] | None) -> Kept | None:
@@ -81,6 +85,7 @@ class Quarantine:
         active: whether rows are kept. If not, it only loses what must not stay.
         behind: it may hold rows from before a reset.
         looks: every batch may have been tried before.
+        rereads: the flow has begun again while its dataset kept its rows, so what it held may come again (QU-15).
     """
 
     path: AnyPath
@@ -89,13 +94,15 @@ class Quarantine:
     active: bool
     behind: bool = False
     looks: bool = False
+    rereads: bool = False
 
     def keep(
         self,
         held: DataFrame | None,
         spec: TableSpec,
         metrics: BatchMetrics,
-        spark: SparkSession,
+        dataset: Transaction,
+        files: Sequence[Any],
         *,
         txn: Txn | None,
         replayed: bool,
@@ -103,18 +110,19 @@ class Quarantine:
     ) -> None:
         """Commit the rows that leave the batch which `metrics` counted: before the dataset's own commit, and in place of earlier attempts.
 
-        `held`: the rows with `HELD`, None for none. `spec`: of the dataset. `whole`: the rows are all of the quarantine.
+        `held`: the rows with `HELD`, None for none. `spec`: of the dataset; `files` are those that its transaction is to commit.
+        `whole`: the rows are all of the quarantine.
         Raises QUARANTINE_MISCOUNTED if there are not as many as were counted, QUARANTINE_COLUMN.
         """
         count = metrics.quarantined or 0
         again = replayed or self.looks
-        if not (count or again or whole or self.behind):
+        if not (count or again or whole or self.behind or self.rereads):
             return
         with lock_of(self.path).alone():
             exists = TableLog(self.path).version() >= 0
             if not exists and not (self.active and (count or metrics.view is not None)):
                 return
-            self._commit(held if count and self.active else None, spec, metrics, spark, txn=txn, again=again, whole=whole)
+            self._commit(held if count and self.active else None, spec, metrics, dataset, files, txn=txn, again=again, whole=whole)
 
     def create(self, spec: TableSpec, spark: SparkSession) -> None:
         """Make the table without rows unless it is there, and empty it where its dataset was reset."""
@@ -134,24 +142,30 @@ class Quarantine:
         held: DataFrame | None,
         spec: TableSpec,
         metrics: BatchMetrics,
-        spark: SparkSession,
+        dataset: Transaction,
+        kept_files: Sequence[Any],
         *,
         txn: Txn | None,
         again: bool,
         whole: bool,
     ) -> None:
-        transaction = Transaction(spark, self.path)
+        transaction = Transaction(dataset.spark, self.path)
         exists = transaction.read_version >= 0
         outdated = exists and transaction.outdated(spec)
         replaced = outdated or (exists and whole and self.active)
-        own = Txn(f"{txn.app_id}{_OF_BATCHES}", txn.version) if txn is not None else None
+        own = Txn(of_batches(txn.app_id), txn.version) if txn is not None else None
         earlier = self._earlier(transaction, own) if exists and own is not None and again and not replaced else None
         made = not exists and metrics.view is not None
-        if held is None and earlier is None and not made and (not replaced or self._has_nothing(transaction, metrics, outdated)):
-            return
         kept = _kept(own, metrics, 0 if held is None else metrics.quarantined or 0)
+        leaving = None
+        if self.rereads and own is not None and exists and not replaced:
+            kept = replace(kept, since=_begun(transaction, own, kept.at))
+            leaving = _leaving(transaction, dataset, kept, _columns_of(dataset.written_rows(kept_files), held))
+        nothing = held is None and earlier is None and leaving is None and not made
+        if nothing and (not replaced or self._has_nothing(transaction, metrics, outdated)):
+            return
         transaction, wanted = self._describe(transaction, spec, replaced=replaced)
-        removed, rest = (transaction.removals(), None) if replaced else self._removed(transaction, earlier)
+        removed, rest = (transaction.removals(), None) if replaced else self._removed(transaction, earlier, leaving)
         files: list[Any] = []
         if held is not None:
             files = transaction.write(schemas.aligned(_marked(held, kept), wanted.schema))
@@ -185,12 +199,20 @@ class Quarantine:
         todo = f"Replace the rows of both: lakelet run --full-refresh {self.dataset}"
         raise LakeletError("QUARANTINE_MISCOUNTED", what, dataset=self.dataset, where=self.where, todo=todo)
 
-    def _removed(self, transaction: Transaction, earlier: tuple[int, Kept] | None) -> tuple[list[Any], DataFrame | None]:
+    def _removed(
+        self, transaction: Transaction, earlier: tuple[int, Kept] | None, leaving: Leaving | None
+    ) -> tuple[list[Any], DataFrame | None]:
         """Removals of the files with the rows of an earlier attempt, and the other rows of these files where there are some.
 
-        Somebody may have changed rows since then, which puts them into other files.
+        Somebody may have changed rows since then, which puts them into other files. `leaving`: rows that come again go, too.
         """
-        if earlier is None or not earlier[1].rows:
+        tried = earlier is not None and earlier[1].rows > 0
+        if leaving is not None:
+            rows = transaction.rows()
+            if earlier is not None and tried:
+                rows = rows.where(~F.coalesce(earlier[1].condition(), F.lit(False)))
+            return transaction.removals(), leaving.without(rows)
+        if earlier is None or not tried:
             return [], None
         added = {action["add"]["path"] for action in TableLog(self.path).actions(earlier[0]) if "add" in action}
         own = [file for file in transaction.files() if file.path() in added]
@@ -228,11 +250,63 @@ class Quarantine:
         raise LakeletError("QUARANTINE_MISCOUNTED", what, dataset=self.dataset, where=self.where, why=why, todo="Run the update again.")
 
 
+def of_batches(app_id: str) -> str:
+    """The application of a quarantine's commits, of that of the batches in its dataset."""
+    return app_id + _OF_BATCHES
+
+
 def _kept(own: Txn | None, metrics: BatchMetrics, rows: int) -> Kept:
     now = datetime.now(timezone.utc)
     at = int(now.timestamp()) * 1_000_000 + now.microsecond
     view = asdict(metrics.view) if metrics.view is not None else None
     return Kept(own.app_id if own else "", own.version if own else 0, at, metrics.update_id, metrics.flow, rows, view)
+
+
+def _begun(transaction: Transaction, own: Txn, now: int) -> int | None:
+    """When the flow first wrote into the quarantine since it began again, in microseconds: `now` if it has not.
+
+    None where the log does not say so any more.
+    """
+    if own.app_id not in transaction.transactions():
+        return now
+    log = TableLog(transaction.path)
+    for number in range(log.version(), -1, -1):
+        commit = log.commit(number)
+        if commit is None:
+            return None
+        found = Kept.of_commit(commit.user_metadata)
+        if found is not None and found.app_id == own.app_id:
+            return found.since
+    return None
+
+
+def _leaving(transaction: Transaction, dataset: Transaction, kept: Kept, batch: DataFrame) -> Leaving | None:
+    """The rows of a quarantine that go because the flow of `kept` has begun again and reads them again; None if there are none."""
+    if kept.since is None or not _has_older(transaction, kept.since):
+        return None
+    held, rows = F.col(RELEASED).isNull(), transaction.rows()
+    dead = [
+        found.condition() & held
+        for found in unfinished_batches(transaction, dataset)
+        if found.app_id.startswith(f"{kept.flow}/") and found.app_id != kept.app_id
+    ]
+    earlier = (F.col(FLOW) == F.lit(kept.flow)) & held & (F.col(AT) < F.timestamp_micros(F.lit(kept.since)))
+    leaving = Leaving(any_of(dead), earlier, batch)
+    return leaving if leaving.some(rows) else None
+
+
+def _has_older(transaction: Transaction, since: int) -> bool:
+    """Whether a file of the table may have a row from before `since`, by its statistics, which know milliseconds."""
+    for file in transaction.files():
+        least = json.loads(json.loads(file.json())["add"].get("stats") or "{}").get("minValues", {}).get(AT)
+        if least is None or datetime.fromisoformat(least.replace("Z", "+00:00")).timestamp() * 1000 < since // 1000:
+            return True
+    return False
+
+
+def _columns_of(rows: DataFrame, held: DataFrame | None) -> DataFrame:
+    """All rows of a batch with the columns of its dataset: those that stay, and those that are held."""
+    return rows if held is None else rows.unionByName(held.drop(HELD))
 
 
 def check_columns(schema: T.StructType, *, dataset: str, where: Location) -> None:
@@ -270,7 +344,10 @@ def _marked(held: DataFrame, kept: Kept) -> DataFrame:
 
 
 def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[Kept]:
-    """The batches whose rows a quarantine has and whose commit its dataset has not: the next attempt at them decides about their rows."""
+    """The batches whose rows a quarantine has and whose commit its dataset has not.
+
+    The next attempt at one decides about its rows, unless its flow has begun again, or is gone: then there is none.
+    """
     waiting = {
         Txn(app_id, version)
         for app_id, version in transaction.transactions().items()
@@ -311,5 +388,6 @@ __all__ = [
     "Quarantine",
     "check_columns",
     "newest_view",
+    "of_batches",
     "unfinished_batches",
 ]

@@ -259,13 +259,14 @@ class HoldsRows(Protocol):
         held: DataFrame | None,
         spec: TableSpec,
         metrics: BatchMetrics,
-        spark: SparkSession,
+        dataset: Transaction,
+        files: Sequence[Any],
         *,
         txn: Txn | None,
         replayed: bool,
         whole: bool,
     ) -> None:
-        """Commit what leaves the batch, if anything. `spec`: of the table, as the batch leaves it."""
+        """Commit what leaves the batch, if anything. `spec`: of the table, as the batch leaves it; its transaction is to commit `files`."""
 
 
 Measure = Callable[[], BatchMetrics]
@@ -370,7 +371,7 @@ def _append(
         metrics = measure()
         if quarantine is not None:
             leaving = held() if metrics.quarantined else None
-            quarantine.keep(leaving, spec, metrics, transaction.spark, txn=txn, replayed=replayed, whole=whole)
+            quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
     version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), txn=txn, replace=truncate)
@@ -419,7 +420,7 @@ def overwrite(
             metrics = measure()
             if quarantine is not None:
                 leaving = held() if metrics.quarantined else None
-                quarantine.keep(leaving, spec, metrics, spark, txn=None, replayed=False, whole=True)
+                quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
         kept = metrics.user_metadata()
         added = growth.lacks(transaction, files) if keeps else None
         if added is None:

@@ -28,16 +28,24 @@ declared AS (
     origin.update_id AS update_id,
     origin.dataset_name AS dataset,
     explode(from_json(
-      get_json_object(details, '$.dataset_definition.expectations'),
-      'ARRAY<STRUCT<name: STRING, `constraint`: STRING, action: STRING>>'
+      coalesce(
+        get_json_object(details, '$.dataset_definition.expectations'),
+        get_json_object(details, '$.flow_definition.view_expectations')
+      ),
+      'ARRAY<STRUCT<dataset: STRING, name: STRING, `constraint`: STRING, action: STRING>>'
     )) AS rule
   FROM event_log_raw
-  WHERE event_type = 'dataset_definition'
+  WHERE event_type IN ('dataset_definition', 'flow_definition')
 ),
 rules AS (
-  SELECT update_id, dataset, rule.name AS expectation, max(rule.`constraint`) AS `constraint`, max(rule.action) AS action
+  SELECT
+    update_id,
+    coalesce(rule.dataset, dataset) AS dataset,
+    rule.name AS expectation,
+    max(rule.`constraint`) AS `constraint`,
+    max(rule.action) AS action
   FROM declared
-  GROUP BY update_id, dataset, rule.name
+  GROUP BY update_id, coalesce(rule.dataset, dataset), rule.name
 )
 SELECT
   m.update_id,

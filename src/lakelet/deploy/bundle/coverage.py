@@ -1,0 +1,212 @@
+"""Whether everything that a pipeline uses here is uploaded, and is found by Databricks as it is found here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.config.bundle import shown_path
+from lakelet.config.spark_pipeline_file import Remark
+from lakelet.deploy.bundle import packages
+from lakelet.deploy.bundle.imports import Import, Located, Parsed, forget, located, parsed
+from lakelet.deploy.bundle.notebooks import is_notebook
+from lakelet.deploy.bundle.paths import PipelineSources
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.bundle.uploads import Synced
+from lakelet.deploy.desired import ResourceKey
+
+CODE = "FILE_NOT_COVERED"
+_DATA = (".yml", ".yaml", ".sql", ".json", ".csv", ".txt", ".toml")
+_DECLARES = {
+    ".py": re.compile(r"^\s*(@(dlt|dp|sdp)\.|import\s+dlt\b|from\s+dlt\b|from\s+pyspark\s+import\s+.*\bpipelines\b)", re.MULTILINE),
+    ".sql": re.compile(r"\bCREATE\s+(OR\s+\w+\s+)?((STREAMING|LIVE)\s+(LIVE\s+)?TABLE|MATERIALIZED\s+VIEW|FLOW)\b", re.IGNORECASE),
+}
+_APART = frozenset(
+    ("test", "tests", "example", "examples", "docs", "doc", "explorations", "scratch", "benchmarks", "templates", "fixtures", "conformance")
+)
+"""Folders whose code is not meant to run in the pipelines of the bundle."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where a bundle lies and what of it is uploaded. `cwd`: files in messages are named relative to it."""
+
+    root: Path
+    base: Path
+    uploaded: frozenset[Path]
+    cwd: Path
+
+    @classmethod
+    def of(cls, root: Path, synced: Synced, cwd: Path) -> Project:
+        return cls(root, synced.base, frozenset(synced.files), cwd)
+
+    def shown(self, file: Path) -> str:
+        return shown_path(file, self.cwd)
+
+    def below(self, file: Path) -> str:
+        """The file as bundle files name it."""
+        return file.relative_to(self.root).as_posix() if file.is_relative_to(self.root) else str(file)
+
+    def todo(self, file: Path) -> str:
+        """How to have a file uploaded."""
+        if not file.is_relative_to(self.base):
+            return f"Put its folder into sync.paths, or move it below {self.root}."
+        return f"Add it to the bundle: sync: {{include: [{self.below(file)}]}}; or take it out of sync.exclude and .gitignore."
+
+
+def check_coverage(
+    pipelines: Mapping[ResourceKey, PipelineSources], project: Project, used_by_jobs: Iterable[Path], problems: Problems
+) -> list[Remark]:
+    """Note each file that a pipeline needs and that is not uploaded or not found by Databricks; return what deserves a look.
+
+    Args:
+        pipelines: what each takes from this machine.
+        used_by_jobs: files that tasks of jobs run.
+    """
+    forget()
+    remarks: list[Remark] = []
+    covered = set(used_by_jobs)
+    for key, sources in pipelines.items():
+        walk = _Walk(key, sources, project, problems, remarks)
+        walk.run()
+        covered |= walk.seen
+    if pipelines:
+        for file in sorted(project.uploaded - covered):
+            if _declares(file, project):
+                what = f"{project.shown(file)} declares datasets, and no pipeline of the bundle has it in its libraries"
+                todo = f"Cover it: libraries: [{{file: {{path: {project.below(file)}}}}}] or a glob; or leave it out: sync.exclude."
+                problems.add(LakeletError(CODE, what, where=Location(project.shown(file), 1), todo=todo))
+    return remarks
+
+
+def _declares(file: Path, project: Project) -> bool:
+    """Whether a file declares datasets and lies where one would expect it to run."""
+    pattern = _DECLARES.get(file.suffix)
+    if pattern is None or file.name.startswith("test_") or file.name.endswith("_test.py") or file.name == "conftest.py":
+        return False
+    if _APART & set(file.relative_to(project.base).parts[:-1]):
+        return False
+    text = file.read_text(encoding="utf-8", errors="replace")
+    return pattern.search(text) is not None and not (file.suffix == ".py" and "@" not in text)
+
+
+@dataclass
+class _Walk:
+    """The files of one pipeline, from its sources along their imports."""
+
+    key: ResourceKey
+    sources: PipelineSources
+    project: Project
+    problems: Problems
+    remarks: list[Remark]
+    seen: set[Path] = field(default_factory=set)
+    _unreachable: list[LakeletError] = field(default_factory=list)
+    _told: set[str] = field(default_factory=set)
+    _moves_path: bool = False
+
+    def run(self) -> None:
+        self._installed = packages.installed_by(self.sources.requirements)
+        projects = packages.projects_of(self.sources.requirements)
+        self._hosted = [*([self.sources.root] if self.sources.root else []), *projects, *(one / "src" for one in projects)]
+        for file in self.sources.files:
+            self._upload(file, None, f"a source of {self.key}")
+        waiting = list(self.sources.files)
+        while waiting:
+            file = waiting.pop()
+            if file not in self.seen:
+                self.seen.add(file)
+                waiting += self._needs(file)
+        unsure = self._moves_path or self.sources.root_elsewhere
+        for error in self._unreachable:
+            if unsure:
+                self.remarks.append((f"only here, unless sys.path is extended there too: {error.what}", error.where or Location("", 0)))
+            else:
+                self.problems.add(error)
+
+    def _needs(self, file: Path) -> Iterator[Path]:
+        """The local files that a file needs, each noted if it is not uploaded."""
+        found = parsed(file)
+        self._moves_path = self._moves_path or found.changes_path
+        for name, line in found.notebooks:
+            yield from self._notebook(file, name, line)
+        for one in found.imports:
+            place = located(one, file, self._local_roots(file))
+            if place is not None and all(part.is_relative_to(self.project.base) for part in place.files):
+                yield from self._module(file, one, place)
+            elif place is not None:
+                self._outside(file, one, place)
+            elif not one.level:
+                self._package(file, one)
+        if found.uses_file and file not in self.sources.files:
+            self._data_beside(file, found)
+
+    def _local_roots(self, file: Path) -> list[Path]:
+        """Folders in which a local run finds modules, nearest to the hosted ones first."""
+        root = self.project.root
+        above = [folder for folder in file.parents if folder.is_relative_to(root)]
+        beside = [folder.parent for folder in file.parents if folder.name == "transformations"]
+        of_sources = [source.parent for source in self.sources.files]
+        return list(dict.fromkeys([*self._hosted, root, root / "src", *above, *beside, *of_sources]))
+
+    def _where(self, file: Path, line: int) -> Location:
+        return Location(self.project.shown(file), line)
+
+    def _upload(self, file: Path, where: Location | None, how: str) -> None:
+        if file not in self.project.uploaded:
+            what = f"{self.project.shown(file)} is not uploaded, and is {how}"
+            self.problems.add(LakeletError(CODE, what, where=where or self._where(file, 1), todo=self.project.todo(file)))
+
+    def _module(self, file: Path, one: Import, place: Located) -> Iterator[Path]:
+        where = self._where(file, one.line)
+        for needed in place.files:
+            if not one.optional:
+                self._upload(needed, where, f"imported by {self.project.shown(file)}")
+            yield needed
+        if one.level or one.optional or place.root in self._hosted:
+            return
+        if place.root == file.parent:
+            if not is_notebook(file) and one.top not in self._told:
+                self._told.add(one.top)
+                text = f"{one} is imported from the file's own folder, which Databricks does not promise; root_path: is on its import path"
+                self.remarks.append((text, where))
+            return
+        what = f"{self.project.shown(file)} imports {one}, which Databricks does not find: {self._searched()}"
+        todo = f"Add it to the pipeline: root_path: {self.project.below(place.root)} (relative to its YAML file)"
+        self._unreachable.append(LakeletError(CODE, what, where=where, todo=todo))
+
+    def _searched(self) -> str:
+        if self.sources.root is None:
+            return f"{self.key} has no root_path"
+        return f"the root_path of {self.key} is {self.project.shown(self.sources.root)}"
+
+    def _outside(self, file: Path, one: Import, place: Located) -> None:
+        first = next(part for part in place.files if not part.is_relative_to(self.project.base))
+        what = f"{self.project.shown(file)} imports {one} from {first}, which lies outside of what is deployed"
+        self.problems.add(LakeletError(CODE, what, where=self._where(file, one.line), todo=self.project.todo(first)))
+
+    def _package(self, file: Path, one: Import) -> None:
+        """An import of somebody else's package, which the runtime or the environment should have."""
+        if packages.is_provided(one.top) or packages.is_installed(one.top, self._installed) or one.optional or one.top in self._told:
+            return
+        self._told.add(one.top)
+        name = packages.distribution_of(one.top)
+        text = f"{one.top} is imported, and environment.dependencies of {self.key} do not name it; add: - {name}"
+        self.remarks.append((text, self._where(file, one.line)))
+
+    def _notebook(self, file: Path, name: str, line: int) -> Iterator[Path]:
+        base = (file.parent / name) if not name.startswith("/") else Path(name)
+        choices = [base, *(base.with_name(base.name + suffix) for suffix in (".py", ".ipynb", ".sql"))]
+        hit = next((choice.resolve() for choice in choices if choice.is_file()), None)
+        if hit is not None:
+            self._upload(hit, self._where(file, line), f"run by {self.project.shown(file)}")
+            yield hit
+
+    def _data_beside(self, file: Path, found: Parsed) -> None:
+        """A module that reads files beside itself, as a folder of rules does, needs them there, too."""
+        line = next((one.line for one in found.imports), 1)
+        for beside in sorted(file.parent.iterdir()):
+            if beside.suffix in _DATA and beside.is_file():
+                self._upload(beside, self._where(file, line), f"beside {self.project.shown(file)}, which looks for files in its folder")
