@@ -253,6 +253,42 @@ def test_events_hold_the_numbers_of_expectations(workspace: Workspace, client: C
     assert {"dataset_definition", "flow_definition", "planning_information"} < set(kinds)
 
 
+def test_numbers_of_a_materialized_view_come_with_its_end(workspace: Workspace, client: Client) -> None:
+    workspace.script("*", [flow("v", rows=3, expectations={"ok": (3, 0)}, type="MATERIALIZED_VIEW")])
+    api = client()
+    key = _pipeline(api)
+    api.pipelines.start_update(key)
+    workspace.finish(key)
+    told = [each for each in workspace.events[key] if each["event_type"] == "flow_progress"]
+    progress = [
+        (each["level"], each["details"]["flow_progress"]["status"], "data_quality" in each["details"]["flow_progress"]) for each in told
+    ]
+    assert progress == [("INFO", "STARTING", False), ("INFO", "RUNNING", False), ("INFO", "COMPLETED", True)]
+
+
+def test_events_of_level_metrics_may_be_in_the_table_only(workspace: Workspace, client: Client) -> None:
+    workspace.metrics_over_rest = False
+    api = client()
+    key = _pipeline(api)
+    api.pipelines.start_update(key)
+    workspace.finish(key)
+    assert {each["level"] for each in _events(api, key)} == {"INFO"}
+    levels = api.statement_execution.execute_statement(f"SELECT DISTINCT level FROM event_log('{key}') ORDER BY 1", workspace.warehouse_id)
+    assert levels.result is not None
+    assert levels.result.data_array == [["INFO"], ["METRICS"]]
+
+
+def test_a_failed_update_may_be_followed_by_another_one(workspace: Workspace, client: Client) -> None:
+    workspace.script("sales", [failing_flow("a", "no such file")], retry=[flow("a", rows=1)])
+    api = client()
+    key = _pipeline(api)
+    api.pipelines.start_update(key)
+    workspace.finish(key)
+    updates = api.pipelines.list_updates(key).updates or []
+    told = [(update.cause and update.cause.value, update.state and update.state.value) for update in updates]
+    assert told == [("RETRY_ON_FAILURE", "COMPLETED"), ("API_CALL", "FAILED")]
+
+
 def test_events_are_the_newest_first_in_pages(workspace: Workspace, client: Client) -> None:
     api = client()
     key = _pipeline(api)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import logging
 import time
 import urllib.request
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError
 
 import pytest
+from databricks.sdk import WorkspaceClient
+from databricks.sdk.core import Config
 from databricks.sdk.errors import InternalError, NotFound, NotImplemented, PermissionDenied, Unauthenticated
 from databricks.sdk.service.workspace import ImportFormat
 
 from tests.workspace_double import Workspace
 
-if TYPE_CHECKING:
-    from databricks.sdk import WorkspaceClient
-
-Client = Callable[..., "WorkspaceClient"]
+Client = Callable[..., WorkspaceClient]
 HOME = "/Users/dev.user@example.com"
 
 
@@ -51,6 +51,29 @@ def test_a_token_expires_between_two_requests(workspace: Workspace, client: Clie
     workspace.expire_token()
     with pytest.raises(Unauthenticated, match="Access token has expired"):
         api.current_user.me()
+
+
+def test_a_service_principal_signs_in_by_oauth(workspace: Workspace) -> None:
+    client_id, secret = workspace.add_service_principal("deployer")
+    api = WorkspaceClient(config=Config(host=workspace.url, client_id=client_id, client_secret=secret))
+    assert api.current_user.me().user_name == client_id
+    with pytest.raises(ValueError, match="Client authentication failed"):
+        WorkspaceClient(config=Config(host=workspace.url, client_id=client_id, client_secret="wrong")).current_user.me()
+    assert secret not in repr(workspace.requests)
+
+
+def test_a_token_of_ci_is_exchanged_where_its_issuer_is_trusted(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    client_id, _ = workspace.add_service_principal("deployer")
+    claims = base64.urlsafe_b64encode(json.dumps({"iss": "https://ci.example.com", "sub": "repo:x"}).encode()).decode().rstrip("=")
+    monkeypatch.setenv("DATABRICKS_OIDC_TOKEN", f"e30.{claims}.c2ln")
+    monkeypatch.setenv("DATABRICKS_HOST", workspace.url)
+    monkeypatch.setenv("DATABRICKS_CLIENT_ID", client_id)
+    monkeypatch.setenv("DATABRICKS_AUTH_TYPE", "env-oidc")
+    with pytest.raises(ValueError, match="No federation policy matches"):
+        WorkspaceClient().current_user.me()
+    workspace.oauth.issuers[client_id] = "https://ci.example.com"
+    assert WorkspaceClient().current_user.me().user_name == client_id
+    assert claims not in repr(workspace.requests)
 
 
 def test_a_user_without_rights_is_denied_what_others_own(workspace: Workspace, client: Client) -> None:

@@ -53,7 +53,7 @@ class Identity:
 
     def _config(self, call: Call) -> Answer:
         """ecosystem 1.1: asked for without credentials when a client is made; the fields that the SDK uses."""
-        return Answer({"workspace_id": WORKSPACE_ID, "cloud": "AWS"})
+        return Answer({"workspace_id": WORKSPACE_ID, "cloud": "AWS", "oidc_endpoint": f"{self._workspace.url}/oidc"})
 
     def _me(self, call: Call) -> Answer:
         """ecosystem 1.2, `current_user.me`."""

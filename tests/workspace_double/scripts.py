@@ -52,7 +52,7 @@ def dataset(name: str, type: str = "STREAMING_TABLE", *, inputs: Sequence[str] =
 
     Args:
         type: `STREAMING_TABLE`, `MATERIALIZED_VIEW` or `VIEW`.
-        inputs: the datasets that its flow reads.
+        inputs: the datasets that its flow reads; told as objects with a `name`, as public readers of this REST answer expect them.
         flow: the flow's name, the dataset's own one by default.
         fields: further fields of `dataset_definition`: `schema`, `expectations`, `comment` …
     """
@@ -78,8 +78,12 @@ def flow(
     expectations: Mapping[str, tuple[int, int]] | None = None,
     dataset: str | None = None,
     metrics: Mapping[str, int] | None = None,
+    type: str = "STREAMING_TABLE",
 ) -> Item:
     """A flow that completes (ecosystem 4: `flow_progress`).
+
+    The numbers of a streaming table are in an event of level METRICS after each micro-batch, those of a materialized view in the event of
+    its end, of level INFO: public queries of event logs read expectations from `COMPLETED` events with this schema.
 
     Args:
         rows: `num_output_rows`.
@@ -87,20 +91,27 @@ def flow(
         expectations: name to (passed, failed) records.
         dataset: the dataset of its expectations, the flow's own name by default.
         metrics: further metrics: `num_upserted_rows`, `backlog_bytes` …
+        type: `STREAMING_TABLE` or `MATERIALIZED_VIEW`.
     """
     target = dataset or name
-    told: dict[str, Any] = {"status": "RUNNING", "metrics": {"num_output_rows": rows, **(metrics or {})}}
+    told: dict[str, Any] = {
+        "status": "COMPLETED" if type == "MATERIALIZED_VIEW" else "RUNNING",
+        "metrics": {"num_output_rows": rows, **(metrics or {})},
+    }
     if expectations or dropped is not None:
         rules = [
             {"name": rule, "dataset": target, "passed_records": p, "failed_records": f} for rule, (p, f) in (expectations or {}).items()
         ]
         lost = sum(failed for _, failed in (expectations or {}).values()) if dropped is None else dropped
         told["data_quality"] = {"dropped_records": lost, "expectations": rules}
-    running = Event("flow_progress", f"Flow '{name}' is RUNNING.", {"flow_progress": {"status": "RUNNING"}}, dataset=target, flow=name)
-    # ecosystem 1.3: the level METRICS is that of numbers
-    measured = Event("flow_progress", f"Flow '{name}' is RUNNING.", {"flow_progress": told}, "METRICS", target, name)
-    completed = Event("flow_progress", f"Flow '{name}' has COMPLETED.", {"flow_progress": {"status": "COMPLETED"}}, "INFO", target, name)
-    return Item("flow", (_status(name, target, "STARTING"), running, measured, completed), target)
+    events = [_status(name, target, "STARTING"), _status(name, target, "RUNNING")]
+    if type == "MATERIALIZED_VIEW":
+        events.append(Event("flow_progress", f"Flow '{name}' has COMPLETED.", {"flow_progress": told}, "INFO", target, name))
+    else:
+        measured = f"Completed a streaming update of '{target}'."
+        events.append(Event("flow_progress", measured, {"flow_progress": told}, "METRICS", target, name))
+        events.append(_status(name, target, "COMPLETED"))
+    return Item("flow", tuple(events), target)
 
 
 def failing_flow(name: str, message: str, *, error_class: str = "org.apache.spark.sql.streaming.StreamingQueryException") -> Item:
@@ -118,14 +129,15 @@ def event(
 
 
 def _status(name: str, target: str, status: str) -> Event:
-    return Event("flow_progress", f"Flow '{name}' is {status}.", {"flow_progress": {"status": status}}, "INFO", target, name)
+    verb = "has" if status == "COMPLETED" else "is"
+    return Event("flow_progress", f"Flow '{name}' {verb} {status}.", {"flow_progress": {"status": status}}, "INFO", target, name)
 
 
 DEFAULT = (
     dataset("events"),
     dataset("events_by_day", "MATERIALIZED_VIEW", inputs=["events"]),
     flow("events", rows=10, expectations={"valid_id": (9, 1)}),
-    flow("events_by_day", rows=3),
+    flow("events_by_day", rows=3, type="MATERIALIZED_VIEW"),
 )
 
 

@@ -78,8 +78,8 @@ class Handler(BaseHTTPRequestHandler):
             user = _NOBODY if route.open else workspace.identity.user(self.headers.get("Authorization"))
             record.user, record.reads = user.name, route.reads
             body, multipart = parsed(raw, self.headers.get("Content-Type") or "")
-            record.body = shown(raw, body)
-            call = Call(record.method, record.path, record.query, lists, raw, body, user, params, multipart)
+            record.body = None if route.open else shown(raw, body)  # requests for tokens hold credentials
+            call = Call(record.method, record.path, record.query, lists, raw, body, user, params, multipart, dict(self.headers.items()))
             with workspace.lock:
                 record.acted = True
                 answer = route.handler(call)

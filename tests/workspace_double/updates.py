@@ -39,12 +39,13 @@ class Update:
 
 
 class Updates:
-    """`scripts`: what updates do, by id or name of their pipeline; `*` for all others."""
+    """`scripts`: what updates do, by id or name of their pipeline; `*` for all others. `retries`: what the one after a failed one does."""
 
     def __init__(self, workspace: Workspace, pipelines: Pipelines) -> None:
         self._workspace = workspace
         self._pipelines = pipelines
         self.scripts: dict[str, Sequence[Item]] = {"*": DEFAULT}
+        self.retries: dict[str, Sequence[Item] | None] = {}
         one, add = "/api/2.0/pipelines/{id}", workspace.routes.add
         add("POST", f"{one}/updates", self._start)
         add("GET", f"{one}/updates", self._list)
@@ -99,12 +100,20 @@ class Updates:
             self._tell(pipeline, update, _progress(update))
         for event in () if final else stage.events:
             self._tell(pipeline, update, event)
+        key = self._key(pipeline)
+        if stage.state == "FAILED" and (script := self.retries.pop(key, None)) is not None:
+            self.scripts[key] = script
+            owner = User(pipeline.creator, "")
+            self.start(pipeline, update.body, "RETRY_ON_FAILURE", owner)
+
+    def _key(self, pipeline: Pipeline) -> str:
+        return next((key for key in (pipeline.id, pipeline.name) if key in self.scripts), "*")
 
     def _tell(self, pipeline: Pipeline, update: Update, event: Event) -> None:
         self._workspace.event_store.add(pipeline.id, pipeline.name, event, update.id)
 
     def _stages(self, pipeline: Pipeline, body: Mapping[str, Any]) -> list[Stage]:
-        script = self.scripts.get(pipeline.id) or self.scripts.get(pipeline.name) or self.scripts["*"]
+        script = self.scripts[self._key(pipeline)]
         selection = [*(body.get("refresh_selection") or []), *(body.get("full_refresh_selection") or [])]
         absent = self._absent(pipeline) if self._workspace.check_sources else []
         if absent:

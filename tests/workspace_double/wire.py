@@ -65,6 +65,7 @@ class Call:
         raw: the body's bytes.
         body: the body as an object: of JSON, or the fields of a multipart form with the file's bytes in `content`.
         user: who asks.
+        headers: as they came.
     """
 
     method: str
@@ -76,6 +77,7 @@ class Call:
     user: User
     params: Mapping[str, str] = field(default_factory=dict)
     multipart: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def text(self, key: str) -> str:
         """A text that must be in the body or in the query."""

@@ -14,6 +14,7 @@ from tests.workspace_double.events import Events
 from tests.workspace_double.faults import Fault, Faults
 from tests.workspace_double.identity import Identity
 from tests.workspace_double.jobs import Job, Jobs, Run
+from tests.workspace_double.oauth import OAuth
 from tests.workspace_double.objects import Objects
 from tests.workspace_double.permissions import Permissions
 from tests.workspace_double.pipelines import Pipeline, Pipelines
@@ -43,6 +44,7 @@ class Workspace:
         events_per_page: events on a page without `max_results`.
         warehouse_id: of a running SQL warehouse called `Shared warehouse`; `warehouses` all of them, by id.
         rows_per_chunk: rows in each chunk of a result; looks_per_statement: how many looks a statement takes until it is done.
+        metrics_over_rest: whether the REST answer holds events of level METRICS; False: only SQL's `event_log(...)` does.
         late_dashboards: the first GET of a new dashboard is 404 (ecosystem 1.6: eventual consistency).
         check_sources: an update fails if a source of its pipeline matches no file of the workspace.
         crashes: tracebacks of handlers that crashed: an error of the double itself.
@@ -59,8 +61,9 @@ class Workspace:
         self.stages_per_poll = 1
         self.events_per_page, self.rows_per_chunk, self.looks_per_statement = 250, 10_000, 0
         self.late_dashboards = self.check_sources = False
+        self.metrics_over_rest = True
         self.identity, self.permissions = Identity(self, user_name), Permissions(self)
-        self.token = self.identity.main
+        self.token, self.oauth = self.identity.main, OAuth(self)
         self.objects, self.volume_files = Objects(self), VolumeFiles(self)
         self.event_store, self.pipeline_routes, self.job_routes = Events(self), Pipelines(self), Jobs(self)
         self.dashboard_routes, self.catalog, self.warehouse_routes = Dashboards(self), Catalog(self), Warehouses(self)
@@ -197,9 +200,20 @@ class Workspace:
             self.requests.append(request)
         return self._faults.take(request.method, request.path)
 
-    def script(self, pipeline: str, items: Sequence[Item]) -> None:
-        """What updates of a pipeline do from now on. `pipeline`: its id or name, `*` for all that have no script."""
-        self.pipeline_routes.updates.scripts[pipeline] = tuple(items)
+    def script(self, pipeline: str, items: Sequence[Item], *, retry: Sequence[Item] | None = None) -> None:
+        """What updates of a pipeline do from now on.
+
+        Args:
+            pipeline: its id or name, `*` for all that have no script.
+            retry: after an update that failed the workspace starts another one by itself (cause RETRY_ON_FAILURE), which does this.
+        """
+        updates = self.pipeline_routes.updates
+        updates.scripts[pipeline] = tuple(items)
+        updates.retries[pipeline] = None if retry is None else tuple(retry)
+
+    def add_service_principal(self, name: str, *, admin: bool = True) -> tuple[str, str]:
+        """A service principal with its client id and secret, for OAuth (`/oidc/v1/token`)."""
+        return self.oauth.add(name, admin=admin)
 
     def advance(self, pipeline: str, stages: int = 1) -> None:
         """Let the active update of a pipeline, by id or name, go on by some stages."""
