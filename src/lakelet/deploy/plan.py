@@ -13,10 +13,17 @@ from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind
-from lakelet.deploy.settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_of
-from lakelet.deploy.state import Deployed, Intent, State
+from lakelet.deploy.settings import PERMISSIONS, Path, as_found, fields, masked, path_text, resolved, shown, tree_from, tree_of
+from lakelet.deploy.state import Deployed, State
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
+_FIXED = {
+    ResourceKind.SCHEMA: ("catalog_name", "name", "storage_root"),
+    ResourceKind.VOLUME: ("catalog_name", "schema_name", "name", "volume_type", "storage_location"),
+    ResourceKind.DASHBOARD: ("parent_path",),
+}
+"""Settings that a resource has for life."""
+
 HOLDING_DATA = frozenset({ResourceKind.SCHEMA, ResourceKind.VOLUME})
 """Deleted only when they are named: what they hold goes with them."""
 
@@ -125,9 +132,11 @@ def plan(
         with_data: keys of resources that may be deleted with what they hold.
 
     Raises:
-        LakeletError: DEPLOY_PREVENTED for a deletion that the last deployment forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
+        LakeletError: CONFIG_INVALID for a setting that cannot be changed, DEPLOY_PREVENTED for a deletion that the last deployment
+            forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
     """
-    named = _named(with_data, state)
+    state = settled(state, remote)
+    named = named_resources(with_data, state)
     wanted = {resource.key: resource for resource in desired.resources}
     ids = {key: id for key, id in state.ids.items() if key in remote}
     changes: list[Change] = []
@@ -139,6 +148,7 @@ def plan(
             changes += _created(resource, state, ids)
             continue
         update, lines = _compared(resource, state, remote[key], ids, force)
+        _refuse_moves(resource, lines)
         updates[key] = update
         changes += lines
     deletes = _deletes(state, wanted, remote, named, changes)
@@ -165,7 +175,8 @@ def _text(value: Any) -> str:
     return "nothing" if value is None else repr(value)
 
 
-def _named(with_data: Iterable[str], state: State) -> frozenset[ResourceKey]:
+def named_resources(with_data: Iterable[str], state: State) -> frozenset[ResourceKey]:
+    """The deployed resources that `--with-data` names. Raises DEPLOY_UNKNOWN for another name, or one of several."""
     found = set()
     for text in with_data:
         matching = [key for key in state.resources if text in (str(key), key.name)]
@@ -204,6 +215,14 @@ def _created(resource: Resource, state: State, ids: Mapping[ResourceKey, str]) -
     return lines
 
 
+def _refuse_moves(resource: Resource, lines: Iterable[Change]) -> None:
+    for line in lines:
+        if line.action is Action.CHANGE and line.field in _FIXED.get(resource.key.kind, ()):
+            what = f"{resource.key}: {line.field} cannot be changed from {line.before!r} to {line.after!r}"
+            todo = "Give the new one another key in the bundle; the old one is then taken out."
+            raise LakeletError("CONFIG_INVALID", what, where=resource.where, todo=todo)
+
+
 @dataclass(frozen=True)
 class _Field:
     """The values of one field, each MISSING where there is none. `aim`: what is wanted, in the form of what is found."""
@@ -222,7 +241,7 @@ def _compared(
     salt, key = state.deployment_id, resource.key
     wanted = masked(resolved(tree_of(resource), ids), salt)
     now = fields(as_found(masked(observed.tree, salt)))
-    rows = _rows(wanted, now, state.resources[key], state.pending.resources.get(key) if state.pending else None)
+    rows = _rows(wanted, now, state.resources[key])
     lines: list[Change] = []
     kept: list[Path] = []
     writes: set[bool] = set()
@@ -245,26 +264,40 @@ def _compared(
     return Update(False in writes, True in writes, publish, tuple(kept)), lines
 
 
-def _rows(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: Deployed, intent: Intent | None) -> dict[Path, _Field]:
-    """Every field with its values. Where a deployment died, a field is as it was before or as that deployment wanted it."""
-    wanted, aim = fields(tree), fields(as_found(tree))
-    declared, found = fields(_as_sent(deployed.settings, deployed.references)), fields(deployed.found)
-    meant = _as_sent(intent.settings, intent.references) if intent else {}
-    said, expected = fields(meant), fields(as_found(meant))
-    rows = {}
-    for path in {**wanted, **declared, **found, **now, **said}:
-        row = _Field(*(values.get(path, MISSING) for values in (wanted, aim, declared, found, now)))
-        if intent and (intent.create or row.now != row.found):
-            if intent.create and path[0] == PERMISSIONS and row.now != expected.get(path, MISSING):
-                row = replace(row, declared=MISSING, found=row.now)  # a resource is made first and granted afterwards
-            else:
-                row = replace(row, declared=said.get(path, MISSING), found=expected.get(path, row.now))
-        rows[path] = row
-    return rows
+def _rows(tree: Mapping[str, Any], now: Mapping[Path, Any], deployed: Deployed) -> dict[Path, _Field]:
+    """Every field with its values."""
+    found = (fields(tree), fields(as_found(tree)), fields(_as_sent(deployed)), fields(deployed.found), now)
+    return {path: _Field(*(values.get(path, MISSING) for values in found)) for path in dict.fromkeys(path for one in found for path in one)}
 
 
-def _as_sent(settings: Mapping[str, Any], references: Mapping[str, str]) -> dict[str, Any]:
-    return resolved(settings, {ResourceKey.parse(text): id for text, id in references.items()})
+def _as_sent(deployed: Deployed) -> dict[str, Any]:
+    return resolved(deployed.settings, {ResourceKey.parse(text): id for text, id in deployed.references.items()})
+
+
+def settled(state: State, remote: Mapping[ResourceKey, Observed]) -> State:
+    """The state after a deployment that died, as if it had ended there: what it was about to make counts where the workspace has it.
+
+    A field of the workspace is as it was before, or it is as it was meant, or somebody has changed it since.
+    """
+    for key, intent in (state.pending.resources if state.pending else {}).items():
+        if key not in remote or key not in state.resources:
+            continue
+        deployed = state.resources[key]
+        now = fields(as_found(masked(remote[key].tree, state.deployment_id)))
+        rows = _rows(resolved(intent.settings, state.ids), now, deployed)
+        declared, found = {}, {}
+        for path, row in rows.items():
+            meant, before = (row.wanted, row.aim if row.aim is not MISSING else row.now), (row.declared, row.found)
+            made = row.now != row.found
+            if intent.create and path[0] == PERMISSIONS and row.now != row.aim:  # granted after it is made
+                meant = before = (MISSING, row.now)
+            declared[path], found[path] = meant if made or intent.create else before
+        state = state.with_resource(replace(deployed, settings=_present(declared), references={}, found=_present(found)))
+    return state
+
+
+def _present(values: Mapping[Path, Any]) -> dict[str, Any]:
+    return tree_from({path: value for path, value in values.items() if value is not MISSING})
 
 
 def _decided(row: _Field, force: bool) -> tuple[Action | None, Any]:

@@ -10,7 +10,6 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from itertools import pairwise
 from typing import Any
 
 from lakelet.base.errors import LakeletError
@@ -21,8 +20,8 @@ Tree = Mapping[str, Any]
 Path = tuple[str, ...]
 
 PERMISSIONS, DASHBOARD_TEXT = "permissions", "serialized_dashboard"
-_IDENTITIES = ("task_key", "job_cluster_key", "environment_key")
-"""Keys that name the items of a list, whatever their order."""
+_IDENTITIES = {"tasks": "task_key", "job_clusters": "job_cluster_key", "environments": "environment_key"}
+"""Lists whose items have a name of their own, whatever their order, and the key of that name."""
 _REFERENCE = re.compile(r"\$\{resources\.(\w+)\.([^.}]+)\.id\}")
 _SECRET_REFERENCE = re.compile(r"\{\{secrets/[^}]+\}\}")
 _SECRET_VALUE = re.compile(
@@ -69,7 +68,7 @@ def fields(tree: Tree) -> dict[Path, Any]:
 
 
 def _collect(value: Any, path: Path, found: dict[Path, Any]) -> None:
-    named = _named_items(value)
+    named = _named_items(value, path[-1] if path else "")
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
             _collect(item, (*path, key), found)
@@ -80,15 +79,21 @@ def _collect(value: Any, path: Path, found: dict[Path, Any]) -> None:
         found[path] = value
 
 
-def _named_items(value: Any) -> dict[str, Any]:
+def _named_items(value: Any, list_name: str) -> dict[str, Any]:
     """The items of a list by their names; nothing for a list without names, or with a name that occurs twice."""
-    if not isinstance(value, (list, tuple)) or not value or not all(isinstance(item, Mapping) for item in value):
+    key = _IDENTITIES.get(list_name)
+    if key is None or not isinstance(value, (list, tuple)) or not all(isinstance(item, Mapping) and key in item for item in value):
         return {}
-    for key in _IDENTITIES:
-        names = [str(item[key]) for item in value if key in item]
-        if len(names) == len(value) == len(set(names)):
-            return dict(zip(names, value, strict=True))
-    return {}
+    named = {str(item[key]): item for item in value}
+    return named if len(named) == len(value) else {}
+
+
+def tree_from(leaves: Mapping[Path, Any]) -> dict[str, Any]:
+    """The tree that has these fields."""
+    tree: dict[str, Any] = {}
+    for path, value in leaves.items():
+        _put(tree, path, value)
+    return tree
 
 
 def path_text(path: Path) -> str:
@@ -99,46 +104,56 @@ def path_text(path: Path) -> str:
 def with_field(tree: Tree, path: Path, value: Any) -> dict[str, Any]:
     """A copy of the tree with another value at the path."""
     copy: dict[str, Any] = json.loads(json.dumps(tree))
-    node: Any = copy
-    for part, following in pairwise(path):
-        node = _child(node, part, make=not following.startswith("["))
-    if isinstance(node, list):
-        _child(node, path[-1], make=True)
-    else:
-        node[path[-1]] = value
+    _put(copy, path, value)
     return copy
+
+
+def _put(tree: dict[str, Any], path: Path, value: Any) -> None:
+    node: Any = tree
+    for index, part in enumerate(path[:-1]):
+        if isinstance(node, list):
+            node = _item(node, path[index - 1], part[1:-1])
+            continue
+        into_list = path[index + 1].startswith("[") and part in _IDENTITIES
+        if not isinstance(node.get(part), list if into_list else dict):
+            node[part] = [] if into_list else {}
+        node = node[part]
+    node[path[-1]] = value
+
+
+def _item(items: list[Any], list_name: str, name: str) -> Any:
+    """The item of a list with this name; a new one where there is none."""
+    key = _IDENTITIES[list_name]
+    for item in items:
+        if str(item.get(key)) == name:
+            return item
+    items.append({key: name})
+    return items[-1]
 
 
 def without_field(tree: Tree, path: Path) -> dict[str, Any]:
     """A copy of the tree without what is at the path, and without branches that this leaves empty."""
+    leaves = fields(tree)
+    if path not in leaves:
+        return json.loads(json.dumps(tree))  # type: ignore[no-any-return]
     copy: dict[str, Any] = json.loads(json.dumps(tree))
-    nodes: list[Any] = [copy]
-    for part in path[:-1]:
-        named = _named_items(nodes[-1])
-        child = named.get(part[1:-1]) if named else nodes[-1].get(part) if isinstance(nodes[-1], dict) else None
-        if child is None:
-            return copy
-        nodes.append(child)
-    for part, node in zip(reversed(path), reversed(nodes), strict=True):
-        if isinstance(node, dict):
-            node.pop(part, None)
-            if node:
-                break
-        else:
-            node[:] = [item for item in node if item]
+    _cut(copy, path)
     return copy
 
 
-def _child(node: Any, part: str, *, make: bool) -> Any:
+def _cut(node: Any, path: Path, list_name: str = "") -> None:
+    """Take the field out of a tree that has it."""
     if isinstance(node, list):
-        found = _named_items(node).get(part[1:-1])
-        if found is None:
-            found = {_IDENTITIES[0]: part[1:-1]}
-            node.append(found)
-        return found
-    if not isinstance(node.get(part), (dict, list)):
-        node[part] = {} if make else []
-    return node[part]
+        item = _item(node, list_name, path[0][1:-1])
+        _cut(item, path[1:])
+        if not item:
+            node.remove(item)
+        return
+    if len(path) > 1:
+        _cut(node[path[0]], path[1:], path[0])
+        if node[path[0]]:
+            return
+    del node[path[0]]
 
 
 def mapped(value: Any, change: Callable[[str, str], Any], key: str = "") -> Any:
@@ -206,9 +221,9 @@ def _digest(text: str, salt: str) -> str:
     return hmac.new(salt.encode(), text.encode(), hashlib.sha256).hexdigest()[:16]
 
 
-def is_masked(value: Any) -> bool:
-    """Whether a value stands for a secret that is not known."""
-    return isinstance(value, str) and bool(_MASK.fullmatch(value))
+def has_mask(value: Any) -> bool:
+    """Whether a secret that is not known is in a value."""
+    return bool(_MASK.search(json.dumps(value)))
 
 
 def as_found(tree: Tree) -> dict[str, Any]:

@@ -57,7 +57,6 @@ class Intent:
     """What is about to be made of one resource: found by the next deployment where this one died. `create`: it has no id yet."""
 
     settings: Mapping[str, Any]
-    references: Mapping[str, str]
     create: bool
 
 

@@ -155,7 +155,7 @@ def test_changed_files_are_uploaded_and_files_that_are_gone_are_removed():
 
 
 def pending(resource, *, create=False, files=()):
-    intent = Intent(tree_of(resource), {}, create)
+    intent = Intent(tree_of(resource), create)
     return Pending("deploy", "ann", "", {resource.key: intent}, {path: DeployedFile(sha, 1, path, "x") for path, sha in files})
 
 

@@ -1,0 +1,333 @@
+"""Resources in the workspace: the requests that read, make, change and delete one, by its kind.
+
+Requests go through the SDK's own client as JSON: a setting that this version of the SDK does not know is sent and read all the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from lakelet.base.errors import LakeletError
+from lakelet.deploy.desired import ResourceKind, Workspace
+from lakelet.deploy.plan import Observed
+from lakelet.deploy.state import state_file
+from lakelet.deploy.workspace_files import make_folder
+
+if TYPE_CHECKING:
+    from lakelet.deploy.client import Client
+
+Settings = Mapping[str, Any]
+_DASHBOARD_QUERY = ("dataset_catalog", "dataset_schema")
+_PUBLISHED = ("embed_credentials",)
+
+
+@dataclass(frozen=True)
+class Birth:
+    """What is known of a creation that nobody saw succeed. `since`: milliseconds since 1970 of its begin; `user`: who did it."""
+
+    user: str
+    since: int
+
+
+class Api(ABC):
+    """The requests about resources of one kind."""
+
+    object_type: str | None = None
+    """The type of its objects among permissions; None where it has none."""
+
+    def __init__(self, client: Client, workspace: Workspace) -> None:
+        self.client = client
+        self.marker = {"kind": "BUNDLE", "metadata_file_path": state_file(workspace)}
+        self.workspace = workspace
+
+    @abstractmethod
+    def read(self, id: str) -> Observed | None:
+        """The resource as it is, without permissions; None where there is none."""
+
+    @abstractmethod
+    def create(self, settings: Settings) -> str:
+        """Make it, at most once, and return its id. Raises Unanswered where nobody knows whether it was made."""
+
+    @abstractmethod
+    def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
+        """The id of the resource that an earlier attempt made; None if it made none. `claimed`: ids of others."""
+
+    @abstractmethod
+    def update(self, id: str, settings: Settings, observed: Observed) -> None:
+        """Replace its settings. Raises WORKSPACE_CONFLICT where they are not those of `observed` any more, if the workspace can tell."""
+
+    @abstractmethod
+    def delete(self, id: str, *, data: bool) -> None:
+        """Delete it, `data` with what it holds."""
+
+    def full_name(self, settings: Settings) -> str | None:
+        """The name that is its id, too; None for a kind whose ids the workspace makes."""
+        return None
+
+    def ask(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
+        """The answer to a request that may be repeated."""
+        return _do(self.client.sdk, method, path, query, body)
+
+    def ask_once(self, method: str, path: str, *, query: Settings | None = None, body: Settings | None = None) -> dict[str, Any]:
+        """The answer to a request that takes effect at most once."""
+        return self.client.once(lambda sdk: _do(sdk, method, path, query, body))
+
+    def found(self, path: str, query: Settings | None = None) -> dict[str, Any] | None:
+        """The answer to a GET; None where there is nothing."""
+        try:
+            return self.ask("GET", path, query=query)
+        except LakeletError as error:
+            if is_missing(error):
+                return None
+            raise
+
+    def pages(self, path: str, key: str, query: Settings) -> Iterator[dict[str, Any]]:
+        """The items of a list, page after page."""
+        token: str | None = None
+        while True:
+            answer = self.ask("GET", path, query={**query, **({"page_token": token} if token else {})})
+            yield from answer.get(key, [])
+            token = answer.get("next_page_token")
+            if not token:
+                return
+
+
+def is_missing(error: LakeletError) -> bool:
+    """Whether an error says that what was asked for is not there."""
+    return error.code == "WORKSPACE_NOT_FOUND" or (error.code == "WORKSPACE_REFUSED" and "does not exist" in (error.why or ""))
+
+
+def _do(sdk: Any, method: str, path: str, query: Settings | None, body: Settings | None) -> dict[str, Any]:
+    headers = {"Accept": "application/json"}
+    if sdk.config.workspace_id:
+        headers["X-Databricks-Workspace-Id"] = str(sdk.config.workspace_id)
+    answer = sdk.api_client.do(method, path, query=dict(query) if query else None, headers=headers, body=body)
+    return answer if isinstance(answer, dict) else {}
+
+
+class Pipelines(Api):
+    """Pipelines: recognised by the mark of their deployment."""
+
+    object_type = "pipelines"
+    _path = "/api/2.0/pipelines"
+
+    def read(self, id: str) -> Observed | None:
+        answer = self.found(f"{self._path}/{id}")
+        if answer is None or answer.get("state") == "DELETED":
+            return None
+        tree = {key: value for key, value in answer.get("spec", {}).items() if key != "id"}
+        tree.update({key: answer[key] for key in ("run_as", "parameters") if answer.get(key)})
+        return Observed(id, tree, str(answer.get("last_modified", "")))
+
+    def create(self, settings: Settings) -> str:
+        return str(self.ask_once("POST", self._path, body={**settings, "deployment": self.marker})["pipeline_id"])
+
+    def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
+        name = settings["name"]
+        query = {} if "'" in name else {"filter": f"name LIKE '{name}'"}
+        for status in self.pages(self._path, "statuses", {**query, "max_results": 100}):
+            id = str(status["pipeline_id"])
+            if status.get("name") != name or id in claimed:
+                continue
+            full = self.found(f"{self._path}/{id}") or {}
+            if full.get("spec", {}).get("deployment", {}).get("metadata_file_path") == self.marker["metadata_file_path"]:
+                return id
+        return None
+
+    def update(self, id: str, settings: Settings, observed: Observed) -> None:
+        guard = {"expected_last_modified": int(observed.version)} if observed.version else {}
+        try:
+            self.ask_once("PUT", f"{self._path}/{id}", body={**settings, "id": id, "deployment": self.marker, **guard})
+        except LakeletError as error:
+            if error.code != "WORKSPACE_UNANSWERED":
+                raise
+            now = self.read(id)
+            if now is None or now.version == observed.version:
+                self.ask("PUT", f"{self._path}/{id}", body={**settings, "id": id, "deployment": self.marker, **guard})
+
+    def delete(self, id: str, *, data: bool) -> None:
+        self.ask("DELETE", f"{self._path}/{id}", query={"cascade": data})
+
+
+class Jobs(Api):
+    """Jobs: recognised by the mark of their deployment; several may have one name."""
+
+    object_type = "jobs"
+    _path = "/api/2.2/jobs"
+    _LISTS = ("tasks", "job_clusters", "environments", "parameters")
+
+    def read(self, id: str) -> Observed | None:
+        answer = self.found(f"{self._path}/get", {"job_id": id})
+        if answer is None:
+            return None
+        tree = dict(answer.get("settings", {}))
+        while answer and answer.get("next_page_token"):
+            answer = self.ask("GET", f"{self._path}/get", query={"job_id": id, "page_token": answer["next_page_token"]})
+            for key in self._LISTS:
+                if more := answer.get("settings", {}).get(key):
+                    tree[key] = [*tree.get(key, []), *more]
+        return Observed(id, tree)
+
+    def create(self, settings: Settings) -> str:
+        return str(self.ask_once("POST", f"{self._path}/create", body=self._body(settings))["job_id"])
+
+    def _body(self, settings: Settings) -> dict[str, Any]:
+        return {"edit_mode": "UI_LOCKED", "format": "MULTI_TASK", **settings, "deployment": self.marker}
+
+    def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
+        for job in self.pages(f"{self._path}/list", "jobs", {"name": settings["name"], "limit": 100}):
+            id = str(job["job_id"])
+            full = None if id in claimed else self.read(id)
+            if full and full.tree.get("deployment", {}).get("metadata_file_path") == self.marker["metadata_file_path"]:
+                return id
+        return None
+
+    def update(self, id: str, settings: Settings, observed: Observed) -> None:
+        now = self.read(id)
+        if now is None or now.tree != {key: value for key, value in observed.tree.items() if key != "permissions"}:
+            raise LakeletError("WORKSPACE_CONFLICT", f"job {id} was changed by somebody else")
+        self.ask("POST", f"{self._path}/reset", body={"job_id": int(id), "new_settings": self._body(settings)})
+
+    def delete(self, id: str, *, data: bool) -> None:
+        self.ask("POST", f"{self._path}/delete", body={"job_id": int(id)})
+
+
+class Dashboards(Api):
+    """Dashboards: recognised by their path."""
+
+    object_type = "dashboards"
+    _path = "/api/2.0/lakeview/dashboards"
+    _READ = ("display_name", "warehouse_id", "parent_path", "serialized_dashboard")
+
+    def read(self, id: str) -> Observed | None:
+        answer = self.found(f"{self._path}/{id}")
+        if answer is None or answer.get("lifecycle_state") == "TRASHED":
+            return None
+        published = self.found(f"{self._path}/{id}/published")
+        return Observed(id, {key: answer[key] for key in self._READ if key in answer}, str(answer.get("etag", "")), published is not None)
+
+    def create(self, settings: Settings) -> str:
+        body = self._body(settings)
+        make_folder(self.client, body["parent_path"])
+        return str(self.ask_once("POST", self._path, query=self._query(settings), body=body)["dashboard_id"])
+
+    def _query(self, settings: Settings) -> dict[str, Any]:
+        return {key: settings[key] for key in _DASHBOARD_QUERY if settings.get(key)}
+
+    def _body(self, settings: Settings) -> dict[str, Any]:
+        own = {key: value for key, value in settings.items() if key not in (*_DASHBOARD_QUERY, *_PUBLISHED)}
+        return {"parent_path": self.workspace.resource_path, **own}
+
+    def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
+        wanted = _plain(f"{self._body(settings)['parent_path']}/{settings['display_name']}.lvdash.json")
+        for dashboard in self.pages(self._path, "dashboards", {"page_size": 100}):
+            id = str(dashboard["dashboard_id"])
+            if id in claimed or dashboard.get("display_name") != settings["display_name"]:
+                continue
+            full = self.found(f"{self._path}/{id}") or {}
+            if _plain(full.get("path", "")) == wanted:
+                return id
+        return None
+
+    def update(self, id: str, settings: Settings, observed: Observed) -> None:
+        body = {key: value for key, value in self._body(settings).items() if key != "parent_path"}
+        guard = {"etag": observed.version} if observed.version else {}
+        try:
+            self.ask_once("PATCH", f"{self._path}/{id}", query=self._query(settings), body={**body, **guard})
+        except LakeletError as error:
+            if error.code != "WORKSPACE_UNANSWERED":
+                raise
+            now = self.read(id)
+            if now is None or now.version == observed.version:
+                self.ask("PATCH", f"{self._path}/{id}", query=self._query(settings), body={**body, **guard})
+
+    def publish(self, id: str, settings: Settings) -> None:
+        """Show the dashboard to its readers as it is now."""
+        body = {"embed_credentials": bool(settings.get("embed_credentials", False))}
+        if settings.get("warehouse_id"):
+            body["warehouse_id"] = settings["warehouse_id"]
+        self.ask("POST", f"{self._path}/{id}/published", body=body)
+
+    def delete(self, id: str, *, data: bool) -> None:
+        self.ask("DELETE", f"{self._path}/{id}")
+
+
+class Securables(Api):
+    """Schemas and volumes of Unity Catalog: their full name is their id."""
+
+    kind: ResourceKind
+    _NAMES: tuple[str, ...]
+    _READ: tuple[str, ...]
+    _CHANGED: tuple[str, ...]
+
+    @property
+    def _path(self) -> str:
+        return f"/api/2.1/unity-catalog/{self.kind}"
+
+    def full_name(self, settings: Settings) -> str:
+        """The name with its catalog and schema."""
+        return ".".join(str(settings[part]) for part in self._NAMES)
+
+    def read(self, id: str) -> Observed | None:
+        answer = self.found(f"{self._path}/{quote(id)}")
+        return None if answer is None else Observed(id, {key: answer[key] for key in self._READ if answer.get(key) is not None})
+
+    def create(self, settings: Settings) -> str:
+        self.ask_once("POST", self._path, body=settings)
+        return self.full_name(settings)
+
+    def find(self, settings: Settings, claimed: Collection[str], birth: Birth) -> str | None:
+        """It was not there when the creation began: so one that the same user made since is that one."""
+        full = self.full_name(settings)
+        answer = self.found(f"{self._path}/{quote(full)}")
+        mine = answer is not None and answer.get("created_by") == birth.user and int(answer.get("created_at", 0)) >= birth.since
+        return full if mine else None
+
+    def update(self, id: str, settings: Settings, observed: Observed) -> None:
+        body = {
+            key: settings.get(key, {} if key == "properties" else "")
+            for key in self._CHANGED
+            if settings.get(key) != observed.tree.get(key)
+        }
+        if body:
+            self.ask("PATCH", f"{self._path}/{quote(id)}", body=body)
+
+    def delete(self, id: str, *, data: bool) -> None:
+        self.ask("DELETE", f"{self._path}/{quote(id)}", query={"force": True} if self.kind is ResourceKind.SCHEMA else None)
+
+
+class Schemas(Securables):
+    kind = ResourceKind.SCHEMA
+    _NAMES = ("catalog_name", "name")
+    _READ = ("name", "catalog_name", "comment", "properties", "storage_root")
+    _CHANGED = ("comment", "properties")
+
+
+class Volumes(Securables):
+    kind = ResourceKind.VOLUME
+    _NAMES = ("catalog_name", "schema_name", "name")
+    _READ = ("name", "catalog_name", "schema_name", "comment", "volume_type")
+    _CHANGED = ("comment",)
+
+
+APIS: Mapping[ResourceKind, type[Api]] = {
+    ResourceKind.PIPELINE: Pipelines,
+    ResourceKind.JOB: Jobs,
+    ResourceKind.DASHBOARD: Dashboards,
+    ResourceKind.SCHEMA: Schemas,
+    ResourceKind.VOLUME: Volumes,
+}
+
+
+def apis(client: Client, workspace: Workspace) -> dict[ResourceKind, Api]:
+    """The requests for each kind of resource."""
+    return {kind: api(client, workspace) for kind, api in APIS.items()}
+
+
+def _plain(path: str) -> str:
+    """A path as the workspace gives it: without `/Workspace` before it."""
+    return path.removeprefix("/Workspace")
