@@ -14,7 +14,7 @@ from urllib.error import HTTPError
 import pytest
 from databricks.sdk import WorkspaceClient
 from databricks.sdk.core import Config
-from databricks.sdk.errors import InternalError, NotFound, NotImplemented, PermissionDenied, Unauthenticated
+from databricks.sdk.errors import InternalError, NotFound, NotImplemented, PermissionDenied, ResourceAlreadyExists, Unauthenticated
 from databricks.sdk.service.workspace import ImportFormat
 
 from tests.workspace_double import Workspace
@@ -162,6 +162,49 @@ def test_a_fault_can_skip_requests_and_end(workspace: Workspace, client: Client)
         except NotFound:
             results.append("-")
     assert (results, fault.hits) == (["a", "-", "-", "d"], 2)
+
+
+def _folders_under_chaos(workspace: Workspace, seed: int) -> list[str]:
+    """What becomes of thirty requests where half of all go wrong."""
+    workspace.chaos(seed, rate=0.5, kinds=("before", "after", "500"))
+    first = len(workspace.requests)
+    for number in range(30):
+        try:
+            _raw(workspace, "POST", "/api/2.0/workspace/mkdirs", {"path": f"/Shared/{seed}/{number}"})
+        except OSError:
+            continue
+    workspace.heal()
+    return [f"{request.status} {request.acted}" for request in workspace.requests[first:]]
+
+
+def test_what_goes_wrong_by_chance_is_the_same_for_the_same_seed(workspace: Workspace) -> None:
+    first, again, other = (_folders_under_chaos(workspace, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    assert set(first) == {"200 True", "None True", "None False", "500 False"}
+
+
+def test_somebody_else_acts_just_before_a_request(workspace: Workspace, client: Client) -> None:
+    def take_the_lock() -> None:
+        workspace.files[f"{HOME}/deploy.lock"] = "somebody else's"
+
+    workspace.when("POST", "*/import", take_the_lock)
+    with pytest.raises(ResourceAlreadyExists):
+        client().workspace.upload(f"{HOME}/deploy.lock", b"mine", format=ImportFormat.AUTO)
+    assert workspace.files[f"{HOME}/deploy.lock"] == b"somebody else's"
+
+
+def test_the_state_of_a_workspace_can_be_compared(workspace: Workspace, client: Client) -> None:
+    api = client()
+    key = api.pipelines.create(name="sales", catalog="main", schema="s").pipeline_id or ""
+    workspace.files["/Shared/a.py"] = "1"
+    before = workspace.state()
+    api.pipelines.start_update(key)
+    workspace.finish(key)
+    assert workspace.state() == before
+    api.pipelines.update(key, name="sales", catalog="main", schema="t")
+    changed = workspace.state()
+    assert [part for part in before if before[part] != changed[part]] == ["pipelines"]
+    assert list(workspace.state(below="/Shared")["files"]) == ["/Shared", "/Shared/a.py"]
 
 
 def test_a_slow_request_is_only_slow(workspace: Workspace, client: Client) -> None:

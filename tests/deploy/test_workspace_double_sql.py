@@ -94,6 +94,21 @@ def test_every_value_is_a_string_or_null(ask: Callable[..., StatementResponse]) 
         ("SELECT get_json_object('{\"a\": {\"b\": 5}}', '$.a.b') AS b", [["5"]]),
         ("SELECT date_trunc('MONTH', seen) AS m FROM orders LIMIT 1", [["2026-08-01T00:00:00.000Z"]]),
         ("SELECT greatest(id, NULL, 2) FROM orders ORDER BY 1 DESC LIMIT 1", [["3"]]),
+        (
+            "SELECT concat_ws('|', id, amount, ok, weight, seen, NULL) FROM orders WHERE id = 1",
+            [["1|1.50|true|0.5|2026-08-01 12:00:00.005"]],
+        ),
+        (
+            "SELECT CAST(ok AS STRING) || 'x', 1e10, 1e-4, upper('ä'), 'A' LIKE 'a' FROM orders LIMIT 1",
+            [["truex", "1.0E10", "1.0E-4", "Ä", "false"]],
+        ),
+        ("SELECT id FROM orders WHERE id = '2' AND seen > '2026-07-01'", [["2"]]),
+        (
+            "SELECT ceil(1.2), -7 % 3, pmod(-7, 3), substring('abc', -2, 1), round(weight) FROM orders WHERE id = 1",
+            [["2", "-1", "2", "b", "1.0"]],
+        ),
+        ("SELECT avg(amount), sum(amount) FROM orders", [["1.875000", "3.75"]]),
+        ("SELECT year(day), date_add(day, 31), crc32('abc') FROM orders WHERE id = 1", [["2026", "2026-09-01", "891568578"]]),
         ("SELECT id FROM orders WHERE amount IS NULL OR weight <=> 0.5 ORDER BY id", [["1"], ["3"]]),
     ],
 )
@@ -132,6 +147,14 @@ def test_errors_of_sql_are_answers_with_the_state_failed(ask: Callable[..., Stat
 def test_sql_that_is_not_modelled_is_501(ask: Callable[..., StatementResponse], text: str) -> None:
     with pytest.raises(NotImplemented, match="the workspace double does not know"):
         ask(text)
+
+
+def test_values_that_sqlite_cannot_hold_are_501(workspace: Workspace, ask: Callable[..., StatementResponse]) -> None:
+    workspace.tables["main.s.long"] = [{"d": Decimal("12345678901234567.89")}]
+    workspace.tables["main.s.nan"] = [{"x": float("nan")}]
+    for name in ("long", "nan"):
+        with pytest.raises(NotImplemented):
+            ask(f"SELECT * FROM main.s.{name}")
 
 
 def test_parameters_are_bound_by_name_and_type(ask: Callable[..., StatementResponse]) -> None:

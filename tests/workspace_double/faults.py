@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -55,8 +57,28 @@ class Fault:
 
 
 @dataclass
+class Hook:
+    """Something that happens when a request arrives, or when the server has acted on it."""
+
+    method: str
+    path: str
+    action: Callable[[], None]
+    after: bool
+    times: int
+
+    def matches(self, method: str, path: str) -> bool:
+        return self.times > 0 and fnmatchcase(method, self.method) and fnmatchcase(path, self.path)
+
+
+@dataclass
 class Faults:
+    """Rules and hooks; `chance` and `rate`: what goes wrong by chance besides, of the kinds of `chaos`."""
+
     rules: list[Fault] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(0))
+    rate: float = 0.0
+    kinds: tuple[str, ...] = ()
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, method: str, path: str) -> Fault | None:
@@ -69,4 +91,21 @@ class Faults:
                 if rule.seen > rule.skip:
                     rule.hits += 1
                     return rule
+            if self.rate and not path.startswith("/.well-known/") and self.chance.random() < self.rate:
+                return _by_chance(self.chance.choice(self.kinds), method, path)
         return None
+
+    def happen(self, method: str, path: str, *, after: bool) -> None:
+        """Do what hooks are there for."""
+        for hook in self.hooks:
+            with self._lock:
+                due = hook.after == after and hook.matches(method, path)
+                hook.times -= due
+            if due:
+                hook.action()
+
+
+def _by_chance(kind: str, method: str, path: str) -> Fault:
+    drop: Literal["before", "after"] | None = "before" if kind == "before" else "after" if kind == "after" else None
+    status = int(kind) if kind.isdigit() else None
+    return Fault(method, path, 1, 0, status, None, None, 0 if status in (429, 503) else None, drop, 0, False)

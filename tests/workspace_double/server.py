@@ -80,10 +80,12 @@ class Handler(BaseHTTPRequestHandler):
             body, multipart = parsed(raw, self.headers.get("Content-Type") or "")
             record.body = None if route.open else shown(raw, body)  # requests for tokens hold credentials
             call = Call(record.method, record.path, record.query, lists, raw, body, user, params, multipart, dict(self.headers.items()))
+            workspace.happen(record, after=False)
             with workspace.lock:
                 record.acted = True
                 answer = route.handler(call)
                 record.succeeded = True
+            workspace.happen(record, after=True)
             return answer
         except ApiError as error:
             return _error(error)

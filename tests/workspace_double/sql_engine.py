@@ -1,7 +1,7 @@
 """SELECT statements of Databricks SQL, answered by SQLite.
 
 sqlglot reads the statement, resolves its columns, says their types and writes it for SQLite. What either of them cannot do is answered
-with 501: the double never guesses. Known to differ: decimals are binary numbers on the way, so more than 15 digits are not kept.
+with 501: the double never guesses. Decimals are binary numbers on the way, so those of more than 15 digits are refused, as are NaN values.
 """
 
 from __future__ import annotations
@@ -17,12 +17,20 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from tests.workspace_double.sql_values import Functions, SqlError, shown, stored, type_of
+from tests.workspace_double.sql_rewrite import DIALECT, check, rewrite, type_of
+from tests.workspace_double.sql_values import Functions, SqlError, shown, stored, type_by_values
 from tests.workspace_double.tables import Column, columns_of, rows_of
 from tests.workspace_double.wire import unmodelled
 
 __all__ = ["Query", "Result", "SqlError", "run"]
-_DIALECT = "databricks"
+_VERBS = """
+ALTER ANALYZE CACHE CALL CLEAR COMMENT COPY CREATE DECLARE DELETE DROP EXECUTE EXPLAIN GRANT INSERT LIST MERGE MSCK OPTIMIZE PUT REFRESH
+REMOVE REPAIR RESET REVOKE SET SHOW SYNC TRUNCATE UNDROP UPDATE USE VACUUM
+"""
+_STATEMENTS = frozenset(_VERBS.split())
+_DESCRIPTIONS = [
+    [verb, kind] for verb in ("DESCRIBE", "DESC") for kind in ("DETAIL", "HISTORY", "EXTENDED", "FORMATTED", "SCHEMA", "CATALOG")
+]
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,13 @@ def run(query: Query) -> Result:
     for full in used:
         catalog, schema, name = full.split(".")
         nested.setdefault(catalog, {}).setdefault(schema, {})[name] = {c.name: c.type for c in columns_of(query.tables[full])}
-    known = MappingSchema(nested, dialect=_DIALECT)
+    known = MappingSchema(nested, dialect=DIALECT)
     try:
-        resolved = annotate_types(qualify(tree.copy(), schema=known, dialect=_DIALECT, quote_identifiers=True), known, dialect=_DIALECT)
+        resolved = annotate_types(qualify(tree.copy(), schema=known, dialect=DIALECT, quote_identifiers=True), known, dialect=DIALECT)
     except OptimizeError as error:
         raise SqlError(f"[UNRESOLVED_COLUMN.WITHOUT_SUGGESTION] {error} SQLSTATE: 42703") from None
     assert isinstance(resolved, exp.Query)
-    types = [_type(each) for each in resolved.selects]
+    types = [type_of(each) for each in resolved.selects]
     if tree.is_star:
         cases = {c.name.lower(): c.name for full in used for c in columns_of(query.tables[full])}
         names = [cases.get(each.alias_or_name.lower(), each.alias_or_name) for each in resolved.selects]
@@ -70,8 +78,11 @@ def run(query: Query) -> Result:
 
 
 def _parsed(query: Query) -> exp.Expression:
+    first = query.text.strip().partition(" ")[0].upper()
+    if first in _STATEMENTS or query.text.upper().split()[:2] in _DESCRIPTIONS:
+        raise unmodelled(f"the SQL statement {first}")
     try:
-        trees = parse(query.text, read=_DIALECT)
+        trees = parse(query.text, read=DIALECT)
     except (ParseError, TokenError) as error:
         raise SqlError(f"[PARSE_SYNTAX_ERROR] Syntax error. {str(error).splitlines()[0]} SQLSTATE: 42601") from None
     if len(trees) != 1 or trees[0] is None:
@@ -87,7 +98,7 @@ def _parsed(query: Query) -> exp.Expression:
         literal = exp.null() if value is None else exp.Literal.string(value)
         if type in ("INT", "BIGINT", "SMALLINT", "TINYINT") and isinstance(node.parent, exp.Limit | exp.Offset):
             return exp.Literal.number(int(value or 0))
-        return exp.cast(literal, type, dialect=_DIALECT)
+        return exp.cast(literal, type, dialect=DIALECT)
 
     return trees[0].transform(bound)
 
@@ -130,7 +141,7 @@ def _function(call: exp.Anonymous, query: Query) -> str:
     if isinstance(argument, exp.Cast):
         argument = argument.this
     if name == "identifier" and isinstance(argument, exp.Literal):
-        return _find(exp.to_table(argument.name, dialect=_DIALECT), query)
+        return _find(exp.to_table(argument.name, dialect=DIALECT), query)
     if name != "event_log" or argument is None:
         raise unmodelled(f"the table function {call.name}")
     if isinstance(argument, exp.Literal):
@@ -147,13 +158,7 @@ def _label(column: Any) -> str:
     name = str(column.alias_or_name)
     if name and name != "*":
         return name
-    return str(column.sql(_DIALECT)).lower().replace("count(*)", "count(1)")
-
-
-def _type(column: Any) -> str:
-    if isinstance(column.unalias(), exp.TimestampTrunc):
-        return "TIMESTAMP"
-    return str(column.type.sql(_DIALECT)) if column.type else "UNKNOWN"
+    return str(column.sql(DIALECT)).lower().replace("count(*)", "count(1)")
 
 
 def _described(tree: exp.Describe, query: Query) -> Result:
@@ -168,10 +173,8 @@ def _executed(tree: exp.Query, used: Sequence[str], query: Query, names: Sequenc
     try:
         for full in used:
             _load(connection, full, query.tables[full])
-        for node in reversed(list(tree.dfs())):  # what is within before what is around it
-            if (new := _for_sqlite(node)) is not node:
-                node.replace(new)
-        rows = connection.execute(tree.sql("sqlite")).fetchall()
+        check(tree)
+        rows = connection.execute(rewrite(tree)).fetchall()
     except sqlite3.Error as error:
         if functions.error:
             raise functions.error from None
@@ -180,10 +183,7 @@ def _executed(tree: exp.Query, used: Sequence[str], query: Query, names: Sequenc
         connection.close()
     for place, type in enumerate(types):
         if type in ("UNKNOWN", "NULL"):
-            types[place] = type_of([row[place] for row in rows])
-        elif type == "TIMESTAMPTZ":
-            types[place] = "TIMESTAMP"
-        types[place] = types[place].replace(", ", ",") if types[place].startswith("DECIMAL") else types[place]
+            types[place] = type_by_values([row[place] for row in rows])
     columns = [Column(name, type) for name, type in zip(names, types, strict=True)]
     return Result(columns, [[shown(value, type) for value, type in zip(row, types, strict=True)] for row in rows])
 
@@ -193,31 +193,5 @@ def _load(connection: sqlite3.Connection, full: str, table: Any) -> None:
     names = ", ".join('"' + column.name.replace('"', '""') + '"' for column in columns)
     connection.execute(f'CREATE TABLE "{full}" ({names})')
     rows = [[stored(value) for value in row] for row in rows_of(table)]
+    connection.execute("PRAGMA case_sensitive_like = ON")
     connection.executemany(f'INSERT INTO "{full}" VALUES ({", ".join("?" * len(columns))})', rows)
-
-
-def _for_sqlite(node: Any) -> Any:
-    """A part of a statement as SQLite can do it with the meaning that Databricks gives it."""
-    if isinstance(node, exp.Table) and node.db:
-        return exp.Table(this=exp.to_identifier(f"{node.catalog}.{node.db}.{node.name}", quoted=True), alias=node.args.get("alias"))
-    if isinstance(node, exp.Cast):  # TryCast is one too
-        name = "_try_cast" if isinstance(node, exp.TryCast) else "_cast"
-        return exp.Anonymous(this=name, expressions=[node.this, exp.Literal.string(node.to.sql(_DIALECT).replace(", ", ","))])
-    if isinstance(node, exp.Div):
-        return exp.Anonymous(this="_divide", expressions=[node.this, node.expression])
-    if isinstance(node, exp.Dot):
-        return exp.Anonymous(this="_json", expressions=[node.this, exp.Literal.string(f"$.{node.expression.name}")])
-    if isinstance(node, exp.JSONExtract | exp.JSONExtractScalar):
-        keys = [part for part in node.expression.expressions if not isinstance(part, exp.JSONPathRoot)]
-        path = "".join(f"[{part.this}]" if isinstance(part, exp.JSONPathSubscript) else f"['{part.this}']" for part in keys)
-        return exp.Anonymous(this="_json", expressions=[node.this, exp.Literal.string(path)])
-    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
-        unit = node.args["unit"].name
-        return exp.Anonymous(this="_trunc", expressions=[exp.Literal.string(unit), node.this])
-    if isinstance(node, exp.Bracket):
-        return exp.Anonymous(this="_json", expressions=[node.this, exp.Literal.string(f"[{node.expressions[0].name}]")])
-    if isinstance(node, exp.Greatest | exp.Least):
-        return exp.Anonymous(this=f"_{node.key}", expressions=[node.this, *node.expressions])
-    if isinstance(node, exp.RegexpLike):
-        return exp.Anonymous(this="regexp", expressions=[node.expression, node.this])
-    return node

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -11,7 +13,7 @@ from tests.workspace_double.catalog import Catalog
 from tests.workspace_double.clock import Clock
 from tests.workspace_double.dashboards import Dashboard, Dashboards
 from tests.workspace_double.events import Events
-from tests.workspace_double.faults import Fault, Faults
+from tests.workspace_double.faults import Fault, Faults, Hook
 from tests.workspace_double.identity import Identity
 from tests.workspace_double.jobs import Job, Jobs, Run
 from tests.workspace_double.oauth import OAuth
@@ -21,7 +23,7 @@ from tests.workspace_double.pipelines import Pipeline, Pipelines
 from tests.workspace_double.routes import Routes
 from tests.workspace_double.scripts import Item
 from tests.workspace_double.server import Server, start
-from tests.workspace_double.tree import Files
+from tests.workspace_double.tree import Files, absolute
 from tests.workspace_double.volume_files import VolumeFiles
 from tests.workspace_double.warehouses import Warehouses
 from tests.workspace_double.wire import Request
@@ -190,9 +192,56 @@ class Workspace:
         self._faults.rules.append(fault)
         return fault
 
+    def chaos(self, seed: int, *, rate: float = 0.2, kinds: Sequence[str] = ("before", "after", "429", "503")) -> None:
+        """Let requests go wrong by chance, the same way for the same seed and the same requests.
+
+        Args:
+            rate: how many of all requests, between 0 and 1.
+            kinds: `before` and `after`: the connection is dropped before or after the server acted; else a status.
+        """
+        self._faults.chance, self._faults.rate, self._faults.kinds = random.Random(seed), rate, tuple(kinds)
+
     def heal(self) -> None:
-        """Forget all faults."""
+        """Forget all faults, and what goes wrong by chance."""
         self._faults.rules.clear()
+        self._faults.rate = 0.0
+
+    def when(self, method: str, path: str, action: Callable[[], None], *, after: bool = False, times: int = 1) -> None:
+        """Do something just before the server acts on a request, or just after: what somebody else does at that very moment.
+
+        Args:
+            method, path: which requests; `*` stands for anything.
+            action: it may use this object and clients of it.
+        """
+        self._faults.hooks.append(Hook(method, path, action, after, times))
+
+    def happen(self, request: Request, *, after: bool) -> None:
+        """Do what `when` asked for (for the server)."""
+        self._faults.happen(request.method, request.path, after=after)
+
+    def state(self, *, below: str = "/") -> dict[str, Any]:
+        """Everything that deployments can change, as values to compare: files, resources and the grants on them.
+
+        Times, etags and updates are left out. `below`: only files and folders below this path.
+        """
+        nodes = self.objects.tree.below(absolute(below))
+        with self.lock:
+            return copy.deepcopy(
+                {
+                    "files": {node.path: (node.type.value, node.content) for node in nodes},
+                    "pipelines": {key: (each.spec, each.run_as, each.parameters) for key, each in self.pipelines.items()},
+                    "jobs": {key: each.settings for key, each in self.jobs.items()},
+                    "dashboards": {
+                        key: (each.path, each.serialized, each.warehouse_id, each.published, each.trashed)
+                        for key, each in self.dashboards.items()
+                    },
+                    "schemas": {name: (each.get("comment"), each.get("properties")) for name, each in self.schemas.items()},
+                    "volumes": {name: (each["volume_type"], each.get("comment")) for name, each in self.volumes.items()},
+                    "grants": {key: set(grants) for key, grants in self.permissions.grants.items()},
+                    "volume_contents": self.volume_contents,
+                    "tables": sorted(self.tables),
+                }
+            )
 
     def begin(self, request: Request) -> Fault | None:
         """Note a request (for the server), and say what goes wrong with it."""
