@@ -13,6 +13,7 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
+from lakelet.deploy.bundle.collisions import refuse_shared_names
 from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, presets_of, with_presets
@@ -20,10 +21,10 @@ from lakelet.deploy.bundle.nodes import children, elements, plain, without
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults
+from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target
 from lakelet.deploy.bundle.references import Lookup, References
 from lakelet.deploy.bundle.resource_forms import RESOURCES
-from lakelet.deploy.bundle.uploads import Synced, hashed, synced_files
+from lakelet.deploy.bundle.uploads import hashed, synced_files
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, User, Workspace
 
 _BEFORE = ("bundle", "var", "variables", "workspace")
@@ -123,7 +124,6 @@ class _Stage:
     read: ReadBundle
     tree: Node
     workspace: Workspace
-    synced: Synced
 
 
 def _desired(
@@ -139,9 +139,13 @@ def _desired(
     read = read_bundle(root, target, environ=environ, cwd=cwd, problems=problems)
     check_bundle(read.tree, read.targets, problems)
     check_kinds(read.tree, problems)
-    stage = _staged(read, user, _given(variables, environ), lookup, problems)
-    resources, files = _resources(stage, problems)
-    remarks = check_coverage(files.pipelines, Project.of(read.root, stage.synced, cwd), files.of_jobs, problems)
+    given = _given(variables, environ)
+    stage = _staged(read, user, given, lookup, problems)
+    if read.mode == DEVELOPMENT:
+        _refuse_what_others_have(stage, user, given, problems)
+    synced = synced_files(read.root, stage.tree.get("sync"), problems)
+    resources, files = _resources(stage, synced.base, problems)
+    remarks = check_coverage(files.pipelines, Project.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
     problems.raise_all()
@@ -151,7 +155,7 @@ def _desired(
         development=read.mode == DEVELOPMENT,
         workspace=stage.workspace,
         resources=resources,
-        files=hashed(stage.synced),
+        files=hashed(synced),
         remarks=tuple(dict.fromkeys(remarks)),
     )
 
@@ -170,7 +174,18 @@ def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Look
     resources = tree.get("resources")
     if resources is not None:
         tree = Node({**sections, "resources": references.over(tree).filled(resources, ("resources",))}, tree.where, tree.file)
-    return _Stage(read, tree, _workspace(tree), synced_files(read.root, tree.get("sync"), problems))
+    return _Stage(read, tree, _workspace(tree))
+
+
+def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str], problems: Problems) -> None:
+    """Note each name of a development deployment that another target of the bundle has, too."""
+    for name, settings in stage.read.targets.items():
+        mode = settings.get("mode")
+        if name != stage.read.target and not (mode and mode.value == DEVELOPMENT):
+            ignored = Problems()  # those of the other target are told when it is deployed
+            read = with_other_target(stage.read, name, ignored)
+            other = _staged(read, user, given, lambda kind, text: f"{kind} {text}", ignored)
+            refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)
 
 
 def _workspace(tree: Node) -> Workspace:
@@ -190,8 +205,8 @@ class _LocalFiles:
     of_jobs: list[Path] = field(default_factory=list)
 
 
-def _resources(stage: _Stage, problems: Problems) -> tuple[tuple[Resource, ...], _LocalFiles]:
-    paths = WorkspacePaths(stage.synced.base, stage.workspace.file_path, problems)
+def _resources(stage: _Stage, base: Path, problems: Problems) -> tuple[tuple[Resource, ...], _LocalFiles]:
+    paths = WorkspacePaths(base, stage.workspace.file_path, problems)
     of_bundle = [plain(entry) for entry in elements(stage.tree.get("permissions")) if isinstance(entry.value, dict)]
     run_as = stage.tree.get("run_as")
     found: list[Resource] = []

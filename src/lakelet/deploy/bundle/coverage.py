@@ -73,7 +73,7 @@ def check_coverage(
         walk = _Walk(key, sources, project, problems, remarks)
         walk.run()
         covered |= walk.seen
-    if pipelines:
+    if pipelines and not problems:  # with libraries that are wrong, everything else would be uncovered
         for file in sorted(project.uploaded - covered):
             if _declares(file, project):
                 what = f"{project.shown(file)} declares datasets, and no pipeline of the bundle has it in its libraries"

@@ -47,7 +47,8 @@ class ReadBundle:
         target: name of the deployment target; None for a bundle without targets.
         settings: what is written for the target; None without one.
         targets: all targets by name.
-        files: the files that were read.
+        base: the files merged, without a target.
+        cwd: files in messages are named relative to it.
     """
 
     root: Path
@@ -55,7 +56,8 @@ class ReadBundle:
     target: str | None
     settings: Node | None
     targets: Mapping[str, Node]
-    files: tuple[Path, ...]
+    base: Node
+    cwd: Path
 
     @property
     def mode(self) -> str | None:
@@ -74,19 +76,27 @@ def read_bundle(root: Path, target: str | None, *, environ: Mapping[str, str], c
     if file is None:
         names = ", ".join(BUNDLE_FILES[:2])
         raise LakeletError("CONFIG_INVALID", f"{root} holds no bundle", todo=f"A bundle has a file {names}: lakelet init writes one.")
-    tree, files = _merged(file, cwd, problems)
-    choices = children(tree.get("targets") or tree.get("environments"))
+    base = _merged(file, cwd, problems)
+    choices = children(base.get("targets") or base.get("environments"))
     wanted = target or environ.get("LAKELET_TARGET") or read_tool_settings(root, cwd).target
-    chosen = choose_target(tree, choices, wanted)
-    settings = choices[chosen] if chosen is not None else None
-    if settings is not None:
-        tree = _overlaid(tree, settings, problems)
+    return _for_target(root, base, choose_target(base, choices, wanted), cwd, problems)
+
+
+def with_other_target(read: ReadBundle, target: str, problems: Problems) -> ReadBundle:
+    """The same bundle for another of its targets."""
+    return _for_target(read.root, read.base, target, read.cwd, problems)
+
+
+def _for_target(root: Path, base: Node, target: str | None, cwd: Path, problems: Problems) -> ReadBundle:
+    choices = children(base.get("targets") or base.get("environments"))
+    settings = choices[target] if target is not None else None
+    tree = _overlaid(base, settings, problems) if settings is not None else base
     with problems.collected():
-        tree = with_overrides_file(tree, root, chosen, cwd)
-    return ReadBundle(root, _merged_by_key(tree), chosen, settings, choices, files)
+        tree = with_overrides_file(tree, root, target, cwd)
+    return ReadBundle(root, _merged_by_key(tree), target, settings, choices, base, cwd)
 
 
-def _merged(file: Path, cwd: Path, problems: Problems) -> tuple[Node, tuple[Path, ...]]:
+def _merged(file: Path, cwd: Path, problems: Problems) -> Node:
     tree = read_yaml(file, shown=shown_path(file, cwd))
     _check_top(tree, problems)
     included: Sequence[Path] = ()
@@ -98,7 +108,7 @@ def _merged(file: Path, cwd: Path, problems: Problems) -> tuple[Node, tuple[Path
             _check_top(more, problems)
             _refuse_repeated(tree, more, problems)
             tree = merge(tree, more)
-    return tree, (file, *included)
+    return tree
 
 
 def _check_top(tree: Node, problems: Problems) -> None:
