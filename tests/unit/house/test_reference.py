@@ -9,6 +9,7 @@ import typer
 
 from lakelet.base.errors import CODES, ExitCode
 from lakelet.cli.main import app
+from lakelet.transforms.errors import CODES as OF_TRANSFORMS
 from tests.paths import ROOT
 
 DOCS = ROOT / "docs"
@@ -26,6 +27,12 @@ do. The exit code of the process follows from it; when several errors are report
 `lakelet.base.errors.CODES` (`LAKELET_UPDATE_GOLDEN=1 pytest tests/unit/house/test_reference.py`).
 """
 
+LIBRARY = """\
+## Of the library `lakelet.transforms`
+
+Raised as `TransformError`, a ValueError, where a transform is made or applied; in a pipeline the dataset whose function does so fails.
+"""
+
 
 def error_codes_page() -> str:
     parts = [INTRODUCTION]
@@ -36,6 +43,8 @@ def error_codes_page() -> str:
                 [f"## Exit code {int(exit_code)}: {heading[0].lower()}{heading[1:]}", "", "| code | raised when |", "|---|---|", *rows, ""]
             )
         )
+    rows = [f"| `{code}` | {meaning} |" for code, meaning in OF_TRANSFORMS.items()]
+    parts.append("\n".join([LIBRARY, "| code | raised when |", "|---|---|", *rows, ""]))
     return "\n".join(parts)
 
 

@@ -1,0 +1,208 @@
+"""Transforms on streams: the same rows as in batch, or an error with a code; and in a pipeline."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from lakelet.transforms import (
+    TransformError,
+    add_current_timestamp,
+    add_partition_columns,
+    add_source_file,
+    add_watermark,
+    alter_types,
+    deduplicate,
+    deduplicate_micro_batch,
+    drop,
+    drop_duplicates,
+    explode,
+    filter_rows,
+    flatten,
+    join,
+    keyed_hash,
+    mask,
+    mask_card,
+    mask_email,
+    mask_iban,
+    mask_phone,
+    null_out,
+    parse_json,
+    relationalize,
+    rename,
+    replace_in_names,
+    replace_in_values,
+    select,
+    tokenize,
+    union,
+    with_columns,
+)
+from tests.spark.conftest import Project
+
+KEY = "a key of 22 characters"
+SCHEMA = "id INT, at TIMESTAMP, amount STRING, who STRUCT<mail: STRING, phone: STRING>, tags ARRAY<STRING>, body STRING"
+RECORDS = [
+    {
+        "id": n % 20,
+        "at": f"2026-03-01T10:{n % 20:02}:00Z",
+        "amount": "12.5" if n % 3 else "much",
+        "who": {"mail": f"m{n % 20}@example.com", "phone": "+49 30 9018200"} if n % 5 else None,
+        "tags": ["x", "y"][: n % 3],
+        "body": '{"a b": 1}' if n % 2 else "{",
+    }
+    for n in range(30)
+]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("records")
+    for part in (0, 1):
+        (folder / f"{part}.json").write_text("".join(json.dumps(r) + "\n" for r in RECORDS[part * 15 : part * 15 + 15]))
+    return folder
+
+
+def everything(frame: DataFrame, small: DataFrame) -> DataFrame:
+    """All transforms that a stream can take, one after the other."""
+    for step in (
+        add_source_file(path=None),
+        add_watermark("AT", "1 hour"),
+        drop_duplicates("id", "at", within_watermark=True),
+        filter_rows("id <> 3"),
+        alter_types({"amount": "DECIMAL(10, 2)"}),
+        parse_json("body", "`a b` INT"),
+        flatten(),
+        replace_in_names(),
+        explode("tags", position="tag_at"),
+        with_columns({"twice": "id * 2", "iban": F.lit("DE89370400440532013000"), "card": F.lit("4111111111111111")}),
+        replace_in_values("body", {"{": "["}),
+        keyed_hash("who_mail", key=KEY),
+        mask_phone("who_phone"),
+        mask_iban("iban"),
+        mask_card("card"),
+        add_partition_columns("at", ["date", "hour"]),
+        join(small, "id", how="inner"),
+        tokenize("name", key=KEY, length=8),
+        null_out("label"),
+        rename({"card": "paid.with"}),
+        drop("twice"),
+    ):
+        frame = frame.transform(step)
+    return frame
+
+
+@pytest.mark.long
+def test_a_stream_gives_the_rows_that_a_batch_gives(spark: Any, files: Path, tmp_path: Path) -> None:
+    small = spark.createDataFrame([(n, f"n{n}", "l") for n in range(20)], "id INT, name STRING, label STRING")
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(files))
+    batch = everything(spark.read.schema(SCHEMA).json(str(files)), small)
+    streamed = everything(stream, small)
+    assert streamed.schema.simpleString() == batch.schema.simpleString()
+    writer = streamed.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    writer.start(str(tmp_path / "rows")).awaitTermination()
+    order = ["id", "tag_at"]
+    got = spark.read.schema(batch.schema).parquet(str(tmp_path / "rows")).drop("_file_name").orderBy(order).collect()
+    expected = batch.drop("_file_name").orderBy(order).collect()
+    assert got == expected
+    assert len({row.id for row in got}) == 19
+    united = stream.transform(union(stream.transform(select("id", "body")))).transform(add_current_timestamp())
+    made = relationalize("r", keys=["id", "at"])(united.transform(mask("body")).transform(mask_email("body")))
+    assert [(name, table.isStreaming) for name, table in made.items()] == [("r", True), ("r_tags", True)]
+
+
+def test_what_a_stream_cannot_do_is_refused_with_what_to_do(spark: Any, files: Path) -> None:
+    stream = spark.readStream.schema(SCHEMA).json(str(files))
+    batch = spark.read.schema(SCHEMA).json(str(files))
+    refused = [
+        (deduplicate("id", "at"), stream, "foreachBatch"),
+        (deduplicate_micro_batch("id", "at"), stream, "foreach_batch_sink"),
+        (union(batch), stream, "streams and batches"),
+        (union(stream), batch, "streams and batches"),
+        (relationalize(), stream, "keys"),
+        *((join(batch, "id", how=how), stream, "never known") for how in ("right", "full")),
+        *((join(stream, "id", how=how), batch, "never known") for how in ("left", "full", "left_semi", "left_anti")),
+    ]
+    for step, frame, text in refused:
+        with pytest.raises(TransformError, match=text) as caught:
+            step(frame)
+        assert caught.value.code == "TRANSFORM_STREAMING"
+    assert stream.transform(join(batch, "id")).isStreaming
+    assert batch.transform(join(stream, "id", how="right")).isStreaming
+
+
+PIPELINE = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    from lakelet.transforms import *
+
+    LANDING = spark.conf.get("landing")
+
+
+    @dlt.table
+    def raw():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
+        return reader.schema("id INT, n STRING, who STRUCT<mail STRING>").load(LANDING).transform(add_source_file(path=None))
+
+
+    @dlt.table
+    def typed():
+        return (
+            dlt.read_stream("raw")
+            .transform(flatten())
+            .transform(alter_types({"n": "INT"}))
+            .transform(tokenize("who_mail", key="a key of 22 characters"))
+        )
+
+
+    @dlt.table
+    def latest():
+        return dlt.read("typed").transform(deduplicate("id", F.desc("n"))).transform(select("id", "n", "who_mail", "_file_name"))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, spark: Any) -> Project:
+    return Project(tmp_path, spark)
+
+
+@pytest.mark.long
+def test_a_pipeline_applies_transforms_to_streams_and_batches(project: Project) -> None:
+    project.write(PIPELINE)
+    project.arrive("a.json", {"id": 1, "n": "5", "who": {"mail": "a@b.de"}}, {"id": 1, "n": "7", "who": {"mail": "a@b.de"}})
+    project.run()
+    project.arrive("b.json", {"id": 2, "n": "five"}, {"id": 1, "n": "6", "who": {"mail": "a@b.de"}})
+    project.run()
+    found = project.rows("latest")
+    assert [(row[0], row[1], row[3]) for row in found] == [(1, 7, "a.json"), (2, None, "b.json")]
+    assert found[0][2].startswith("tok_")
+    assert len(set(project.rows("typed", "who_mail"))) == 2
+    assert [dict(kept) for kept in project.rows("typed", "_misfits") if kept] == [{"n": "five"}]
+    project.run()
+    assert project.rows("latest") == found
+
+
+@pytest.mark.long
+def test_the_error_of_a_transform_fails_its_dataset_with_its_text(project: Project) -> None:
+    project.write("""
+        import dlt
+        from lakelet.transforms import deduplicate
+
+        @dlt.table
+        def rows():
+            stream = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema("id INT")
+            return stream.load(spark.conf.get("landing")).transform(deduplicate("id", "id"))
+
+        @dlt.table
+        def others():
+            return spark.range(1)
+    """)
+    project.arrive("a.json", {"id": 1})
+    project.run(expect="FAILED")
+    assert "[TRANSFORM_STREAMING] deduplicate cannot be applied to a stream" in str(project.result.errors[0])
+    assert project.rows("others") == [0]
