@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from databricks.sdk.errors import BadRequest, NotFound, PermissionDenied, ResourceConflict, ResourceDoesNotExist
+from databricks.sdk.service.catalog import PermissionsChange, Privilege
 from databricks.sdk.service.dashboards import Dashboard, LifecycleState
 from databricks.sdk.service.iam import AccessControlRequest, PermissionLevel
 from databricks.sdk.service.jobs import CronSchedule, JobSettings, PipelineTask, RunLifeCycleState, RunResultState, Task
@@ -274,3 +275,18 @@ def test_a_grant_on_a_folder_counts_below_it(workspace: Workspace, client: Clien
     other.workspace.mkdirs(f"{HOME}/team/deep")
     with pytest.raises(PermissionDenied):
         other.workspace.get_status(f"{HOME}/app/a.py")
+
+
+def test_privileges_of_a_schema_are_added_and_removed(workspace: Workspace, client: Client) -> None:
+    api = client()
+    api.schemas.create("raw", "main")
+    both = PermissionsChange(principal="analysts", add=[Privilege.USE_SCHEMA, Privilege.SELECT])
+    api.grants.update("schema", "main.raw", changes=[both])
+    api.grants.update("schema", "main.raw", changes=[PermissionsChange(principal="analysts", remove=[Privilege.SELECT])])
+    found = api.grants.get("schema", "main.raw").privilege_assignments or []
+    assert [(each.principal, each.privileges) for each in found] == [("analysts", [Privilege.USE_SCHEMA])]
+    assert workspace.privileges == {("schema", "main.raw"): {"analysts": {"USE_SCHEMA"}}}
+    with pytest.raises(BadRequest, match="READ_FILES is not applicable"):
+        api.grants.update("schema", "main.raw", changes=[PermissionsChange(principal="a", add=[Privilege.READ_FILES])])
+    with pytest.raises(NotFound, match=r"Schema 'main\.none' does not exist"):
+        api.grants.get("schema", "main.none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -179,6 +180,27 @@ def test_a_second_update_is_a_conflict_while_one_is_active(workspace: Workspace,
     api.pipelines.start_update(key, full_refresh=True)
     updates = api.pipelines.list_updates(key).updates or []
     assert [each.full_refresh for each in updates] == [True, False]
+
+
+@pytest.mark.parametrize("what", ["create", "start"])
+def test_of_many_at_once_exactly_one_succeeds(workspace: Workspace, client: Client, what: str) -> None:
+    key = "" if what == "create" else _pipeline(client())
+    clients = [client() for _ in range(4)]
+
+    def ask(number: int) -> bool:
+        api = clients[number % 4]
+        try:
+            if what == "create":
+                _pipeline(api)
+            else:
+                api.pipelines.start_update(key)
+        except ResourceConflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(12) as pool:
+        assert sum(pool.map(ask, range(24))) == 1
+    assert [pipeline.name for pipeline in workspace.pipelines.values()] == ["sales"]
 
 
 def test_only_the_clock_of_the_test_moves_an_update_when_polls_do_not(workspace: Workspace, client: Client) -> None:

@@ -130,6 +130,7 @@ class Catalog:
         for name in tables:
             del self._workspace.tables[name]
         del self.schemas[found["full_name"]]
+        self._workspace.privileges.pop(("schema", found["full_name"]), None)
         return Answer()
 
     def _delete_volume(self, call: Call) -> Answer:
@@ -140,6 +141,7 @@ class Catalog:
     def _drop_volume(self, full: str) -> None:
         """The files of a managed volume go with it."""
         kind = self.volumes.pop(full)["volume_type"]
+        self._workspace.privileges.pop(("volume", full), None)
         prefix = "/Volumes/" + full.replace(".", "/") + "/"
         stored = self._workspace.volume_files.stored
         for path in [path for path in stored if kind == "MANAGED" and path.startswith(prefix)]:

@@ -17,7 +17,8 @@ class Identity:
     """Tokens of users. `wrong_status`: what a token that nobody has is answered with.
 
     401 is what the SDK calls `Unauthenticated` (ecosystem 1.4); older workspaces answered 403 with the number 403 as `error_code`
-    ("Invalid access token.", public issue databricks-sdk-go #917), which `wrong_status = 403` gives.
+    ("Invalid access token.", public issue databricks-sdk-go #917; for one that expired, databricks-vscode #583): `wrong_status = 403`.
+    The texts for 401 are not documented.
     """
 
     def __init__(self, workspace: Workspace, user_name: str) -> None:
@@ -46,6 +47,8 @@ class Identity:
         if scheme != "Bearer" or not token:
             raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or was of an unsupported type for this API.")
         if token in self._expired:
+            if self.wrong_status == 403:
+                raise ApiError(403, 403, "Token is expiring within 30 seconds. (token expired)")
             raise ApiError(401, "UNAUTHENTICATED", "Access token has expired.")
         if token not in self._tokens:
             raise ApiError(self.wrong_status, 403 if self.wrong_status == 403 else "UNAUTHENTICATED", "Invalid access token.")

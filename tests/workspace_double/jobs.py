@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tests.workspace_double import job_settings
-from tests.workspace_double.permissions import Grant, visible
+from tests.workspace_double.permissions import visible
 from tests.workspace_double.updates import Update
 from tests.workspace_double.wire import Answer, Call, User, invalid, page, unmodelled
 
@@ -73,16 +73,15 @@ class Jobs:
 
     def _create(self, call: Call) -> Answer:
         job_settings.check(call.body)
+        granted = self._workspace.permissions.read(call.body.get("access_control_list") or [], "jobs")
         key = next(self._ids)
         made = Job(key, call.user.name, job_settings.stored(call.body), self._workspace.clock.now())
         self.stored[key] = made
         self._workspace.permissions.created("jobs", str(key), call.user)
-        for entry in call.body.get("access_control_list") or []:
-            kind = next(name for name in ("user_name", "group_name", "service_principal_name") if name in entry)
-            grants = self._workspace.permissions.grants["jobs", str(key)]
-            if entry["permission_level"] == "IS_OWNER":
-                grants.clear()
-            grants.append(Grant(kind, entry[kind], entry["permission_level"]))
+        own = self._workspace.permissions.grants["jobs", str(key)]
+        if any(grant.level == "IS_OWNER" for grant in granted):
+            own.clear()
+        own += granted
         return Answer({"job_id": key})
 
     def _get(self, call: Call) -> Answer:

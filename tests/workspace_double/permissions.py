@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,11 @@ class Permissions:
 
     def _read(self, call: Call, kind: str) -> list[Grant]:
         call.only({"access_control_list"}, "SetObjectPermissions")
-        return [self._grant(entry, kind) for entry in call.body.get("access_control_list") or []]
+        return self.read(call.body.get("access_control_list") or [], kind)
+
+    def read(self, entries: Sequence[Mapping[str, Any]], kind: str) -> list[Grant]:
+        """An access control list as grants. Raises ApiError for what no object of this kind can have."""
+        return [self._grant(entry, kind) for entry in entries]
 
     def _grant(self, entry: Mapping[str, Any], kind: str) -> Grant:
         named = [key for key in _KINDS if entry.get(key)]

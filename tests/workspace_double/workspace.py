@@ -14,6 +14,7 @@ from tests.workspace_double.clock import Clock
 from tests.workspace_double.dashboards import Dashboard, Dashboards
 from tests.workspace_double.events import Events
 from tests.workspace_double.faults import Fault, Faults, Hook
+from tests.workspace_double.grants import Grants
 from tests.workspace_double.identity import Identity
 from tests.workspace_double.jobs import Job, Jobs, Run
 from tests.workspace_double.oauth import OAuth
@@ -40,6 +41,7 @@ class Workspace:
         pipelines, dashboards, jobs, runs, schemas, volumes: what is there, by id or full name.
         volume_contents: files of volumes by path.
         events: events of each pipeline by its id, as the REST answer holds them.
+        privileges: those of Unity Catalog by kind (`schema`, `volume` …) and full name, principal to privileges.
         catalogs: names of the catalogs; a test adds its own.
         tables: tables by full name: Arrow tables or lists of objects; SQL reads them. `table_owners`: table to pipeline id.
         stages_per_poll: how many stages an update goes on when somebody looks at it. 0: only `advance` moves it.
@@ -70,7 +72,7 @@ class Workspace:
         self.event_store, self.pipeline_routes, self.job_routes = Events(self), Pipelines(self), Jobs(self)
         self.dashboard_routes, self.catalog, self.warehouse_routes = Dashboards(self), Catalog(self), Warehouses(self)
         self.warehouse_id = self.warehouse_routes.add("Shared warehouse")
-        self.files = Files(self.objects.tree)
+        self.catalog_grants, self.files = Grants(self), Files(self.objects.tree)
         self.objects.make_folder(f"/Users/{user_name}", self.identity.user(f"Bearer {self.token}"))
         self._server: Server | None = None
         self._thread: threading.Thread | None = None
@@ -120,6 +122,10 @@ class Workspace:
     @property
     def volumes(self) -> dict[str, dict[str, Any]]:
         return self.catalog.volumes
+
+    @property
+    def privileges(self) -> dict[tuple[str, str], dict[str, set[str]]]:
+        return self.catalog_grants.privileges
 
     @property
     def volume_contents(self) -> dict[str, bytes]:
@@ -238,6 +244,7 @@ class Workspace:
                     "schemas": {name: (each.get("comment"), each.get("properties")) for name, each in self.schemas.items()},
                     "volumes": {name: (each["volume_type"], each.get("comment")) for name, each in self.volumes.items()},
                     "grants": {key: set(grants) for key, grants in self.permissions.grants.items()},
+                    "privileges": {key: held for key, held in self.catalog_grants.privileges.items() if held},
                     "volume_contents": self.volume_contents,
                     "tables": sorted(self.tables),
                 }
