@@ -191,6 +191,12 @@ def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else function(value)
 
 
+def _unix_micros(text: Any) -> int:
+    """Documentation page "unix_micros function": microseconds since 1970 of a TIMESTAMP, which is UTC here."""
+    moment = datetime.fromisoformat(str(text)).replace(tzinfo=timezone.utc)
+    return (moment - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(microseconds=1)
+
+
 def _hashed(name: str) -> Callable[[Any], Any]:
     return lambda value: (
         None if value is None else hashlib.new(name, value if isinstance(value, bytes) else str(value).encode()).hexdigest()

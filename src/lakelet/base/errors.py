@@ -348,6 +348,7 @@ CODES: dict[str, CodeInfo] = {
     "WORKSPACE_REFUSED": CodeInfo(_F, "the workspace refused a request, or failed at it"),
     "WORKSPACE_UNANSWERED": CodeInfo(_F, "a request that may take effect once only got no answer: the workspace may have acted"),
     "REMOTE_FAILED": CodeInfo(_F, "a flow or an update failed on Databricks; the text is Databricks' own"),
+    "REMOTE_QUERY_FAILED": CodeInfo(_F, "a SQL warehouse of the workspace refused a query, or took too long"),
     "NOT_DEPLOYED": CodeInfo(_I, "a command for a deployed pipeline was given, and the target has none, or none of that name"),
     "WORKSPACE_UNREACHABLE": CodeInfo(_E, "nothing answers at the address of the workspace"),
     "WORKSPACE_CREDENTIALS": CodeInfo(_E, "no workspace is named, or its credentials are missing, wrong, expired or not safe to send"),

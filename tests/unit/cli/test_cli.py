@@ -275,7 +275,7 @@ def test_help_and_version():
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
         *("run", "validate", "plan", "graph", "show", "sql", "events", "report", "dashboard", "schema", "init", "doctor"),
-        *("status", "stop", "quarantine", "sample", "rules"),
+        *("status", "stop", "diff", "quarantine", "sample", "rules"),
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0

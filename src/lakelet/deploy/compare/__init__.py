@@ -1,0 +1,6 @@
+"""Local and hosted tables side by side: schema, rows, counts of expectations, keys that differ."""
+
+from lakelet.deploy.compare.datasets import Asked, compare
+from lakelet.deploy.compare.values import Comparison, DatasetDifference
+
+__all__ = ["Asked", "Comparison", "DatasetDifference", "compare"]

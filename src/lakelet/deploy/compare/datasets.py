@@ -1,0 +1,262 @@
+"""The comparison itself: local tables by delta-rs, hosted ones by SQL, expectations by the events of both sides. No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import split_name
+from lakelet.cdc.identity import made_with
+from lakelet.deploy.compare.rows import Keyed, Row, differences
+from lakelet.deploy.compare.statements import Warehouse, find_warehouse
+from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, quoted, selected, type_text
+from lakelet.deploy.compare.values import Comparison, DatasetDifference, RowComparison, Sides
+from lakelet.deploy.events import json_of, update_of
+from lakelet.deploy.watching import events, updates
+from lakelet.files.paths import AnyPath
+from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
+from lakelet.language.model import Kind
+from lakelet.storage.root import Storage
+
+if TYPE_CHECKING:
+    from lakelet.deploy.targets import RemotePipeline, Target
+
+SHOWN_KEYS = 20
+"""Differing keys that are told of one dataset."""
+_STORED = ("STREAMING_TABLE", "MATERIALIZED_VIEW", "TABLE")
+Counts = Mapping[tuple[str, str], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be compared.
+
+    Attributes:
+        names: datasets, with or without catalog and schema; none means all.
+        key: columns that identify a row; none means the keys of change tables, else all columns.
+        rows: at most so many rows of each dataset are compared; 0 compares no rows.
+        warehouse: ID or name; None takes the only one.
+    """
+
+    names: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    rows: int = 10_000
+    warehouse: str | None = None
+
+
+class _NeedsSpark(Exception):
+    """A local table can be read by Spark only."""
+
+
+def compare(storage: AnyPath, target: Target, pipeline: RemotePipeline, asked: Asked, *, notice: Callable[[str], None]) -> Comparison:
+    """Compare the datasets of a storage with those of a deployed pipeline.
+
+    Raises UNKNOWN_TABLE for a name that neither side has, USAGE for a missing warehouse or a key that is no column.
+    """
+    local = {one.name: one for one in list_tables(storage) if one.active and one.kind is not Kind.SINK and not one.quarantine_of}
+    rows = _last_update(target, pipeline)
+    hosted = _hosted_names(rows, pipeline)
+    pairs = _chosen(_pairs(local, hosted), asked.names)
+    rules = _counts(read_events(storage)), _counts(rows)
+    warehouse = find_warehouse(target.client, asked.warehouse) if any(ours and theirs for ours, theirs in pairs) else None
+    found = []
+    for ours, theirs in pairs:
+        if ours is None or theirs is None or warehouse is None:
+            found.append(DatasetDifference(ours or theirs or "", theirs, only="local" if ours else "hosted"))
+            continue
+        notice(f"Comparing {ours} with {theirs}")
+        found.append(_Pair(storage, local[ours], theirs, warehouse, asked).compared(rules))
+    return Comparison(target.name, pipeline.key, tuple(found))
+
+
+class _Pair:
+    """One dataset that both sides have."""
+
+    def __init__(self, storage: AnyPath, table: TableInfo, hosted: str, warehouse: Warehouse, asked: Asked) -> None:
+        self._storage, self._table, self._hosted = storage, table, hosted
+        self._warehouse, self._asked = warehouse, asked
+        self._from = ".".join(quoted(part) for part in split_name(hosted))
+
+    def compared(self, rules: tuple[Counts, Counts]) -> DatasetDifference:
+        notes: list[str] = []
+        try:
+            return self._all(rules, notes)
+        except LakeletError as refused:
+            if refused.code != "REMOTE_QUERY_FAILED":
+                raise
+            gone = "TABLE_OR_VIEW_NOT_FOUND" in refused.what
+            failed = None if gone else refused.what
+            return DatasetDifference(self._table.name, self._hosted, "local" if gone else None, failed, notes=tuple(notes))
+
+    def _all(self, rules: tuple[Counts, Counts], notes: list[str]) -> DatasetDifference:
+        head = self._warehouse.ask(f"SELECT * FROM {self._from} LIMIT 0", limit=1)
+        theirs = {name: type_text(kind) for name, kind in zip(head.names, head.types, strict=True)}
+        ours = {column["name"]: type_text(column["type"]) for column in self._table.columns}
+        number = self._warehouse.ask(f"SELECT count(*) AS n FROM {self._from}", limit=1).rows[0][0]
+        sides = Sides(self._table.rows or 0, int(number or 0))
+        broken, judged = self._rules(*rules)
+        if not judged:
+            notes.append("expectations: the last update of one side reported no counts")
+        compared = self._rows(ours, theirs, sides, notes) if self._asked.rows else None
+        columns = _columns(ours, theirs)
+        return DatasetDifference(self._table.name, self._hosted, None, None, columns, sides, broken, judged, compared, tuple(notes))
+
+    def _rules(self, here: Counts, there: Counts) -> tuple[Mapping[str, Sides], int]:
+        """The expectations with other counts, and how many were compared: none unless both sides reported some."""
+        ours, theirs = ({rule: n for (dataset, rule), n in side.items() if dataset == _last(self._table.name)} for side in (here, there))
+        if not ours or not theirs:
+            return {}, 0
+        names = sorted(ours.keys() | theirs.keys())
+        return {name: Sides(ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}, len(names)
+
+    def _rows(self, ours: Mapping[str, str], theirs: Mapping[str, str], sides: Sides, notes: list[str]) -> RowComparison | None:
+        by_lower = {name.lower(): name for name in theirs}
+        both = [(name, by_lower[name.lower()]) for name in ours if name.lower() in by_lower]
+        shared = [(a, b) for a, b in both if ours[a] == theirs[b] and comparable(ours[a])]
+        left_out = tuple(dict.fromkeys(n for n in (*ours, *theirs) if n.lower() not in {a.lower() for a, _ in shared}))
+        names = [a for a, _ in shared]
+        key = self._key(names, notes)
+        if not names:
+            notes.append("rows: no column can be compared")
+            return None
+        most = self._asked.rows
+        complete = max(sides.local, sides.hosted) <= most
+        order = ", ".join(quoted(b) for a, b in shared if a in key and not ours[a].startswith(("map", "struct", "array")))
+        query = f"SELECT {', '.join(f'{selected(b, theirs[b])} AS c{i}' for i, (_, b) in enumerate(shared))} FROM {self._from}"
+        answer = self._warehouse.ask(query if complete or not order else f"{query} ORDER BY {order} LIMIT {most}", limit=most)
+        positions = [names.index(name) for name in key]
+        there = Keyed(positions).add(_texts(answer.rows, [hosted_text(theirs[b]) for _, b in shared]))
+        try:
+            here = Keyed(positions).add(self._local_rows(names, ours, None if complete else there))
+        except _NeedsSpark:
+            notes.append("rows: the local table has a feature that only Spark reads")
+            return None
+        found = differences(here, there, names, key, complete=complete)
+        return RowComparison(key, there.number, complete, len(found), tuple(found[:SHOWN_KEYS]), left_out)
+
+    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: Keyed | None) -> Iterable[Row]:
+        """The local rows as texts; of a sample only those whose key is in it."""
+
+        def refuse(text: str) -> None:
+            raise _NeedsSpark
+
+        convert = [local_text(types[name]) for name in names]
+        for found in read_rows(self._storage, self._table.name, note=refuse).rows:
+            row = _text_row([found[name] for name in names], convert)
+            if wanted is None or wanted.key_of(row) in wanted.rows:
+                yield row
+
+    def _key(self, names: Sequence[str], notes: list[str]) -> tuple[str, ...]:
+        """The columns that identify a row, of those that are compared."""
+        by_lower = {name.lower(): name for name in names}
+        if self._asked.key:
+            absent = [name for name in self._asked.key if name.lower() not in by_lower]
+            if not absent:
+                return tuple(by_lower[name.lower()] for name in self._asked.key)
+            if self._asked.names:
+                what = f"{self._table.name} has no column {absent[0]} that both sides have with one type"
+                raise LakeletError("USAGE", what, nearest=nearest_names(absent[0], names), todo=f"Its columns: {', '.join(names)}")
+            notes.append(f"rows: compared by other columns, because there is no column {absent[0]}")
+        made = made_with(Storage(self._storage), self._table.name.lower())
+        keys = list(json.loads(made)[0]) if made else []
+        if keys and "__start_at" in by_lower:
+            keys.append("__start_at")
+        return tuple(by_lower[name] for name in keys) if keys and all(name in by_lower for name in keys) else tuple(names)
+
+
+# --- which datasets -------------------------------------------------------------------------------------------------------------------
+
+
+def _last_update(target: Target, pipeline: RemotePipeline) -> list[Mapping[str, Any]]:
+    """The events of the last update that has ended, as JSON values."""
+    newest = next((one for one in updates(target.client, pipeline.id) if one.has_ended), None)
+    if newest is None:
+        todo = f"Run it first: lakelet run --remote -t {target.name}"
+        raise LakeletError("USAGE", f"{pipeline.name} has no finished update that could be compared", todo=todo)
+    rows = events(target.client, pipeline.id, since=newest.created)
+    return [json_of(row) for row in rows if update_of(row) == newest.id]
+
+
+def _hosted_names(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -> list[str]:
+    """Full names of the stored datasets that an update defined."""
+    place = (pipeline.settings.get("catalog") or "main", pipeline.settings.get("schema") or pipeline.settings.get("target") or "default")
+    found: dict[str, None] = {}
+    for row in rows:
+        kind = row["details"].get("dataset_definition", {}).get("dataset_type")
+        name = row["origin"].get("dataset_name")
+        if name and row["event_type"] == "dataset_definition" and kind in _STORED:
+            parts = split_name(str(name))
+            found[".".join((*place[: 3 - len(parts)], *parts) if len(parts) < 3 else parts)] = None
+    return list(found)
+
+
+def _pairs(local: Iterable[str], hosted: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    """Local and hosted names of the same datasets: the same full name, else the same schema and name, else the only one of that name."""
+    left = list(hosted)
+    found: list[tuple[str | None, str | None]] = []
+    for name in local:
+        match = None
+        for parts in (3, 2, 1):
+            same = [one for one in left if _last(one, parts) == _last(name, parts)]
+            if len(same) == 1:
+                match = same[0]
+                left.remove(match)
+                break
+        found.append((name, match))
+    return [*found, *((None, one) for one in left)]
+
+
+def _chosen(pairs: Sequence[tuple[str | None, str | None]], names: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    if not names:
+        return list(pairs)
+    found: list[tuple[str | None, str | None]] = []
+    for name in names:
+        parts = len(split_name(name))
+        same = [pair for pair in pairs if any(one and _last(one, parts) == _last(name, parts) for one in pair)]
+        if not same:
+            known = [one for pair in pairs for one in pair if one]
+            raise LakeletError("UNKNOWN_TABLE", f"neither side has a dataset {name}", nearest=nearest_names(name, known))
+        found.extend(pair for pair in same if pair not in found)
+    return found
+
+
+def _last(name: str, parts: int = 1) -> str:
+    return ".".join(split_name(name)[-parts:]).lower()
+
+
+# --- facts of one side ----------------------------------------------------------------------------------------------------------------
+
+
+def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
+    """(passed, failed) by dataset and expectation, added up over the events of an update."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in rows:
+        body = row["details"].get("flow_progress") or {}
+        for rule in (body.get("data_quality") or {}).get("expectations") or ():
+            dataset = rule.get("dataset") or row["origin"].get("dataset_name") or "?"
+            key = (_last(str(dataset)), str(rule.get("name")))
+            passed, failed = found.get(key, (0, 0))
+            found[key] = (passed + int(rule.get("passed_records") or 0), failed + int(rule.get("failed_records") or 0))
+    return found
+
+
+def _columns(ours: Mapping[str, str], theirs: Mapping[str, str]) -> Mapping[str, Sides]:
+    """The columns that only one side has or that have another type; names are compared without case."""
+    here, there = ({name.lower(): (name, kind) for name, kind in side.items()} for side in (ours, theirs))
+    found: dict[str, Sides] = {}
+    for lower in [*here, *(name for name in there if name not in here)]:
+        local, hosted = here.get(lower), there.get(lower)
+        if (local and local[1]) != (hosted and hosted[1]):
+            found[(local or hosted or ("", ""))[0]] = Sides(local and local[1], hosted and hosted[1])
+    return found
+
+
+def _texts(rows: Iterable[Sequence[str | None]], convert: Sequence[Callable[[str], str]]) -> Iterable[Row]:
+    return (_text_row(row, convert) for row in rows)
+
+
+def _text_row(values: Sequence[Any], convert: Sequence[Callable[[Any], str]]) -> Row:
+    return tuple(None if value is None else one(value) for value, one in zip(values, convert, strict=True))
