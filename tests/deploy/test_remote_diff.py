@@ -33,6 +33,7 @@ def orders(**changed: Any) -> pa.Table:
         "amount": pa.array([Decimal("1.50"), Decimal("2.25"), None], pa.decimal128(10, 2)),
         "seen": pa.array([NOON, NOON, None], pa.timestamp("us", tz="UTC")),
         "weight": pa.array([0.1, 1.0, None], pa.float64()),
+        "raw": pa.array([b"\x00\xff", b"", None], pa.binary()),
         "place": pa.array([{"city": "Bern"}, None, {"city": "Basel"}], pa.struct([("city", pa.string())])),
     }
     return pa.table({**columns, **changed})

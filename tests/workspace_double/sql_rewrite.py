@@ -14,7 +14,7 @@ _KNOWN = """
 Abs And AnyValue Avg Case Cast Ceil Coalesce Concat ConcatWs Count CountIf CurrentDate CurrentTimestamp DateDiff DateTrunc Day DenseRank
 Exists FirstValue Floor Greatest GroupConcat Hex If JSONExtract JSONExtractScalar Lag LastValue Lead Least Length LogicalAnd LogicalOr
 Lower MD5 Max Min Month Nullif Or Rank RegexpLike Replace Round RowNumber SHA SHA2 StrPosition Substring Sum TimestampTrunc Trim TryCast
-TsOrDsAdd TsOrDsToDate Upper Xor Year
+TsOrDsAdd TsOrDsToDate UnixMicros Upper Xor Year
 """
 _CLASSES = frozenset(_KNOWN.split())
 _BY_NAME = {"pmod": "_pmod", "crc32": "_crc32", "isnull": "_isnull", "isnotnull": "_isnotnull"}
@@ -134,7 +134,7 @@ def _function(node: Any) -> Any:
         return _call(f"_{node.key}", node.this, *node.expressions)
     if isinstance(node, exp.RegexpLike):
         return _call("_regexp", node.expression, node.this)
-    if isinstance(node, exp.Upper | exp.Lower | exp.Year | exp.Month | exp.Day | exp.CurrentTimestamp | exp.Hex):
+    if isinstance(node, exp.Upper | exp.Lower | exp.Year | exp.Month | exp.Day | exp.CurrentTimestamp | exp.Hex | exp.UnixMicros):
         return _call(f"_{node.key}", *([node.this] if node.this else []))
     if isinstance(node, exp.MD5 | exp.SHA):
         return _call(f"_{node.key}", _text(node.this))

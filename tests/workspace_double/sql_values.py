@@ -191,6 +191,13 @@ def _nullable(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else function(value)
 
 
+def _hex(value: Any) -> str:
+    """Documentation page "hex function": of a number, or of the bytes of text and binary values."""
+    if isinstance(value, int):
+        return f"{value:X}"
+    return (value if isinstance(value, bytes) else str(value).encode()).hex().upper()
+
+
 def _unix_micros(text: Any) -> int:
     """Documentation page "unix_micros function": microseconds since 1970 of a TIMESTAMP, which is UTC here."""
     moment = datetime.fromisoformat(str(text)).replace(tzinfo=timezone.utc)
@@ -228,11 +235,12 @@ class Functions:
             "_trunc": (2, _trunc),
             "_greatest": (-1, _extreme(max)),
             "_least": (-1, _extreme(min)),
+            "_unixmicros": (1, _nullable(_unix_micros)),
             "_md5": (1, _hashed("md5")),
             "_sha": (1, _hashed("sha1")),
             "_sha2": (2, _sha2),
             "_crc32": (1, _nullable(lambda value: zlib.crc32(value if isinstance(value, bytes) else str(value).encode()))),
-            "_hex": (1, _nullable(lambda value: f"{value:X}" if isinstance(value, int) else str(value).encode().hex().upper())),
+            "_hex": (1, _nullable(_hex)),
             "_concat": (-1, lambda *parts: None if None in parts else "".join(parts)),
             "_concat_ws": (-1, lambda mark, *parts: mark.join(part for part in parts if part is not None)),
             "_regexp": (2, lambda pattern, value: None if value is None else int(bool(re.search(pattern, value)))),
