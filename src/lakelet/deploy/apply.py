@@ -89,7 +89,7 @@ def carry_out(deployment: Deployment) -> State:
     trees = _trees(deployment)
     state = _announced(deployment)
     files = state.pending.files if state.pending else {}
-    _upload(deployment, files)
+    _upload(deployment, files, state.pending.superseded if state.pending else ())
     deployment.lock.check()
     state = _made(deployment, trees, state)
     state = _deleted(deployment, state)
@@ -139,17 +139,27 @@ def _announced(deployment: Deployment) -> State:
         if key in touched or (state.pending and key in state.pending.resources)
     }
     unsure = state.pending.files if state.pending else {}
-    files = {**{path: file for path, file in unsure.items() if path in deployment.plan.removals}, **files}
+    removals = set(deployment.plan.removals)
+    files = {**{path: file for path, file in {**state.files, **unsure}.items() if path in removals}, **files}
     since = datetime.now(timezone.utc).isoformat(timespec="seconds")
     state = replace(
         state.without_resources(*deployment.plan.creates, *deployment.plan.gone),
         bundle=desired.bundle,
         target=desired.target,
-        pending=Pending(deployment.operation, deployment.user.user_name, since, intents, files),
+        files={path: file for path, file in state.files.items() if path not in removals},
+        pending=Pending(deployment.operation, deployment.user.user_name, since, intents, files, _superseded(state, files)),
     )
     save(deployment.client, workspace, state)
     reached("deploy.announced")
     return state
+
+
+def _superseded(state: State, files: Mapping[str, DeployedFile]) -> tuple[str, ...]:
+    """Where files lay that are uploaded to another path: a notebook that becomes a file, or the other way round."""
+    pending = state.pending
+    earlier = [state.files, pending.files if pending else {}]
+    old = {known[path].remote for known in earlier for path in files if path in known} | set(pending.superseded if pending else ())
+    return tuple(sorted(old - {file.remote for file in {**state.files, **files}.values()}))
 
 
 def _writes(update: Update) -> bool:
@@ -187,8 +197,9 @@ def _remote(deployment: Deployment, file: SourceFile) -> str:
     return stem if dot and is_notebook else path
 
 
-def _upload(deployment: Deployment, files: Mapping[str, DeployedFile]) -> None:
-    """Upload in parallel; files that change from a notebook to a file or back are removed first."""
+def _upload(deployment: Deployment, files: Mapping[str, DeployedFile], superseded: tuple[str, ...]) -> None:
+    """Upload in parallel, after what lies in the way of it was removed."""
+    in_parallel(lambda path: delete_path(deployment.client, path), superseded)
     wanted = {file.path: file for file in deployment.desired.files}
     uploads = {path: file for path, file in files.items() if path in wanted}
     if not uploads:
@@ -196,10 +207,6 @@ def _upload(deployment: Deployment, files: Mapping[str, DeployedFile]) -> None:
     folders = {file.remote.rpartition("/")[0] for file in uploads.values()}
     deepest = sorted(folder for folder in folders if not any(other.startswith(f"{folder}/") for other in folders))
     in_parallel(lambda folder: make_folder(deployment.client, folder), deepest)
-    old = deployment.state.files
-    for path, file in uploads.items():
-        if path in old and old[path].remote != file.remote:
-            delete_path(deployment.client, old[path].remote)
     done = [0]
 
     def upload(path: str) -> None:
@@ -332,10 +339,9 @@ def delete_resource(api: Api, deployed: Deployed, *, data: bool) -> None:
 
 
 def _remove_files(deployment: Deployment, files: Mapping[str, DeployedFile]) -> None:
-    known = {**files, **deployment.state.files}
-    kept = {file.remote for path, file in files.items() if path not in deployment.plan.removals}
-    kept |= {file.remote for path, file in deployment.state.files.items() if path not in deployment.plan.removals}
-    gone = sorted({known[path].remote for path in deployment.plan.removals} - kept)
+    removals = set(deployment.plan.removals)
+    known = [(path, file.remote) for earlier in (files, deployment.state.files) for path, file in earlier.items()]
+    gone = sorted({remote for path, remote in known if path in removals} - {remote for path, remote in known if path not in removals})
 
     def remove(remote: str) -> None:
         delete_path(deployment.client, remote)

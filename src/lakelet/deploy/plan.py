@@ -285,9 +285,11 @@ def settled(state: State, remote: Mapping[ResourceKey, Observed]) -> State:
         deployed = state.resources[key]
         now = fields(as_found(masked(remote[key].tree, state.deployment_id)))
         rows = _rows(resolved(intent.settings, state.ids), now, deployed)
+        if not intent.create and not any(row.now != row.found for row in rows.values() if row.wanted != row.declared):
+            continue  # nothing of it was written: whatever differs was changed by others
         declared, found = {}, {}
         for path, row in rows.items():
-            meant, before = (row.wanted, row.aim if row.aim is not MISSING else row.now), (row.declared, row.found)
+            meant, before = (row.wanted, row.now if MISSING in (row.aim, row.now) else row.aim), (row.declared, row.found)
             made = row.now != row.found
             if intent.create and path[0] == PERMISSIONS and row.now != row.aim:  # granted after it is made
                 meant = before = (MISSING, row.now)

@@ -201,7 +201,7 @@ class Dashboards(Api):
 
     object_type = "dashboards"
     _path = "/api/2.0/lakeview/dashboards"
-    _READ = ("display_name", "warehouse_id", "parent_path", "serialized_dashboard")
+    _READ = ("display_name", "warehouse_id", "serialized_dashboard")
 
     def read(self, id: str) -> Observed | None:
         answer = self.found(f"{self._path}/{id}")

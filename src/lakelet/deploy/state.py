@@ -62,13 +62,20 @@ class Intent:
 
 @dataclass(frozen=True)
 class Pending:
-    """A deployment that has begun and not ended."""
+    """A deployment that has begun and not ended.
+
+    Attributes:
+        operation, user, since: the command, who gave it, and when (ISO 8601, UTC).
+        resources, files: what is about to be written; files that are about to be removed, too.
+        superseded: paths in the workspace that are about to be removed because their file gets another one.
+    """
 
     operation: str
     user: str
     since: str
     resources: Mapping[ResourceKey, Intent]
     files: Mapping[str, DeployedFile]
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -170,6 +177,7 @@ def text_of(state: State) -> str:
             **{name: getattr(pending, name) for name in ("operation", "user", "since")},
             "resources": {str(key): vars(intent) for key, intent in sorted(pending.resources.items())},
             "files": {path: vars(file) for path, file in sorted(pending.files.items())},
+            "superseded": list(pending.superseded),
         }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
@@ -190,5 +198,6 @@ def state_of(document: Mapping[str, Any]) -> State:
             **{name: pending[name] for name in ("operation", "user", "since")},
             resources={ResourceKey.parse(text): Intent(**one) for text, one in pending["resources"].items()},
             files={path: DeployedFile(**one) for path, one in pending["files"].items()},
+            superseded=tuple(pending["superseded"]),
         ),
     )
