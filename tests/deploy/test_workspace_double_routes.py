@@ -7,7 +7,8 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
-from databricks.sdk.errors import BadRequest, DatabricksError, NotFound, NotImplemented
+from databricks.sdk.errors import BadRequest, NotFound, NotImplemented
+from databricks.sdk.errors.base import DatabricksError
 from databricks.sdk.service.catalog import VolumeType
 from databricks.sdk.service.dashboards import CronSchedule, Dashboard, Schedule
 from databricks.sdk.service.jobs import PipelineTask, RunLifeCycleState, Task

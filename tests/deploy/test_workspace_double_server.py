@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import signal
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Callable
@@ -17,6 +20,7 @@ from databricks.sdk.core import Config
 from databricks.sdk.errors import InternalError, NotFound, NotImplemented, PermissionDenied, ResourceAlreadyExists, Unauthenticated
 from databricks.sdk.service.workspace import ImportFormat
 
+from tests.paths import ROOT
 from tests.workspace_double import Workspace
 
 Client = Callable[..., WorkspaceClient]
@@ -238,6 +242,20 @@ def test_a_refused_write_is_none(workspace: Workspace, client: Client) -> None:
     with pytest.raises(NotFound):
         client().workspace.upload(f"{HOME}/none/a.py", b"1", format=ImportFormat.AUTO)
     assert workspace.writes == []
+
+
+def test_it_runs_in_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "tests.workspace_double", "--user", "ann@example.com"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip().removeprefix("export ").split("=", 1) for _ in range(2)]
+        found = dict(lines)
+        api = WorkspaceClient(host=found["DATABRICKS_HOST"], token=found["DATABRICKS_TOKEN"])
+        assert api.current_user.me().user_name == "ann@example.com"
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 0
 
 
 def test_a_body_that_is_not_json_is_400(workspace: Workspace) -> None:

@@ -1,15 +1,20 @@
 """A Databricks workspace on loopback: the test double for the service behind `databricks-sdk`.
 
-Built from public documentation and `ecosystem.md` (sections 1.1 to 1.6 and 4), which docstrings name as `ecosystem 1.2`, by somebody who
-had not seen the code that it tests. It answers 501 for every route and every value that it does not know. What the documentation leaves
-open is said at the place where it is chosen.
+Built from public documentation and the project's specification by somebody who had not seen the code that it tests. Docstrings say where a
+behaviour comes from: `ecosystem 1.2` is a section of that specification (kept outside of this repository), other titles are pages of the
+public documentation or public issues. Where they leave something open, the docstring says so. Whatever it does not know is answered with
+501, never with a pretended success, and a handler that crashes fails the test.
 
     from tests.workspace_double import Workspace, flow
 
     with Workspace() as w:
         w.script("*", [flow("main.sales.orders", rows=10, expectations={"valid_id": (9, 1)})])
-        w.fail("POST", "/api/2.0/pipelines", drop="after")
+        w.fail("POST", "/api/2.0/pipelines", drop="after")       # or w.chaos(seed), or w.when(..., action)
         client = WorkspaceClient(host=w.url, token=w.token)
+        ...
+        assert [str(request) for request in w.writes] == [...]   # w.requests: all of them; w.state(): everything to compare
+
+`python -m tests.workspace_double` runs one to try commands by hand.
 """
 
 from tests.workspace_double.scripts import dataset, event, failing_flow, flow
