@@ -105,6 +105,7 @@ class _Walk:
     seen: set[Path] = field(default_factory=set)
     _unreachable: list[LakeletError] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
+    _roots: dict[Path, list[Path]] = field(default_factory=dict)
     _moves_path: bool = False
 
     def run(self) -> None:
@@ -145,6 +146,11 @@ class _Walk:
 
     def _local_roots(self, file: Path) -> list[Path]:
         """Folders in which a local run finds modules, nearest to the hosted ones first."""
+        if file.parent not in self._roots:
+            self._roots[file.parent] = self._roots_of(file)
+        return self._roots[file.parent]
+
+    def _roots_of(self, file: Path) -> list[Path]:
         root = self.project.root
         above = [folder for folder in file.parents if folder.is_relative_to(root)]
         beside = [folder.parent for folder in file.parents if folder.name == "transformations"]

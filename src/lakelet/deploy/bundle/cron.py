@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -57,11 +58,16 @@ def _number(text: str, low: int, high: int, names: tuple[str, ...]) -> bool:
     return text in names or (text.isdigit() and low <= int(text) <= high)
 
 
-def wrong_time_zone(text: str) -> str | None:
-    """What is wrong with the name of a time zone, None for a good one."""
+@lru_cache(maxsize=1)
+def _time_zones() -> frozenset[str]:
     from zoneinfo import available_timezones
 
-    zones = available_timezones()
+    return frozenset(available_timezones())
+
+
+def wrong_time_zone(text: str) -> str | None:
+    """What is wrong with the name of a time zone, None for a good one."""
+    zones = _time_zones()
     if not zones or text in zones or re.fullmatch(r"(UTC|GMT)?[+-]\d{1,2}(:\d{2})?", text) or re.fullmatch(r"[A-Z]{3}", text):
         return None
     return "is no time zone; for example: Europe/Berlin, UTC"
