@@ -39,7 +39,10 @@ def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 SCHEMA = st.fixed_dictionaries({"name": NAMES, "catalog_name": CATALOGS})
 VOLUME = st.fixed_dictionaries({"name": NAMES, "catalog_name": CATALOGS, "schema_name": NAMES})
-PIPELINE = st.fixed_dictionaries({"catalog": CATALOGS, "schema": NAMES}, optional={"name": NAMES, "continuous": st.booleans()})
+LIBRARIES = [{"file": {"path": "a.sql"}}]
+PIPELINE = st.fixed_dictionaries(
+    {"catalog": CATALOGS, "schema": NAMES, "libraries": st.just(LIBRARIES)}, optional={"name": NAMES, "continuous": st.booleans()}
+)
 JOB = some(name=NAMES, trigger=st.just({"periodic": {"interval": 1, "unit": "DAYS"}}))
 DASHBOARD = st.fixed_dictionaries({"serialized_dashboard": st.just("{}")}, optional={"display_name": NAMES, "parent_path": FOLDERS})
 RESOURCES = some(schemas=few(SCHEMA), volumes=few(VOLUME, 1), pipelines=few(PIPELINE), jobs=few(JOB), dashboards=few(DASHBOARD, 1))
@@ -69,7 +72,7 @@ def state(bundle: dict[str, Any], target: str, user: User) -> Desired | None:
     """What a deployment should leave; None for a bundle that is refused."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return Folder(Path(folder)).bundle(json.dumps(bundle)).state(target, user)
+            return Folder(Path(folder)).put({"a.sql": "SELECT 1"}).bundle(json.dumps(bundle)).state(target, user)
         except DefinitionErrors:
             return None
 
@@ -181,7 +184,7 @@ def test_filling_in_references_loses_no_key(configuration: dict[str, Any], tags:
     bundle = {
         "bundle": {"name": "shop"},
         "variables": {"a": {"default": "1"}, "b": {"default": "${var.a}2"}},
-        "resources": {"jobs": {"j": {"tags": tags}}, "pipelines": {"p": {"configuration": configuration}}},
+        "resources": {"jobs": {"j": {"tags": tags}}, "pipelines": {"p": {"configuration": configuration, "libraries": LIBRARIES}}},
     }
     desired = state(bundle, "", ADA)
     assert desired is not None

@@ -241,3 +241,27 @@ def test_a_bundle_without_targets_is_the_target_default(shop: Folder) -> None:
     desired = shop.state()
     assert (desired.target, desired.development) == ("default", False)
     assert desired.workspace.root_path == "/Workspace/Users/ada.l@example.com/.bundle/shop/default"
+
+
+def test_the_branch_of_a_production_target_is_the_one_that_is_deployed(shop: Folder) -> None:
+    commit = "0123456789" * 4
+    shop.put({".git/HEAD": "ref: refs/heads/feature\n", ".git/packed-refs": f"{commit} refs/heads/feature\n"})
+    shop.bundle(SHOP.replace("    variables: {catalog: prod}\n", "    variables: {catalog: prod}\n    git: {branch: main}\n"))
+    assert [one.split(": ", 1)[1] for one in shop.mistakes("prod")] == [
+        "the target is deployed from the branch main, and feature is checked out"
+    ]
+    shop.put({".git/HEAD": "ref: refs/heads/main\n"})
+    assert shop.state("prod").target == "prod"
+
+
+def test_branch_and_commit_are_known_to_references(shop: Folder) -> None:
+    commit = "0123456789" * 4
+    shop.put({".git/HEAD": "ref: refs/heads/feature\n", ".git/refs/heads/feature": commit})
+    shop.put(
+        {
+            "resources/all.yml": RESOURCES.replace(
+                "    orders:\n", "    orders:\n      tags: {at: '${bundle.git.branch} ${bundle.git.commit}'}\n"
+            )
+        }
+    )
+    assert shop.resource("pipelines.orders").settings["tags"]["at"] == f"feature {commit}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lakelet.deploy.bundle import workspace_of
 from tests.unit.deploy.bundles import SOURCE, Folder
@@ -27,6 +28,8 @@ resources:
         - task_key: go
           pipeline_task: {{pipeline_id: x}}
 """
+
+TAGS = dict.fromkeys(map(str, range(26)), "x")
 
 
 @pytest.fixture
@@ -85,6 +88,7 @@ def test_all_mistakes_of_several_files_come_together(folder: Folder) -> None:
         'CONFIG_INVALID resources/jobs.yml, line 5: max_concurrent_runs must be a whole number, not "many"',
         "CONFIG_INVALID resources/jobs.yml, line 7: the bundle declares no resource pipelines.order → pipelines.orders",
         "CONFIG_INVALID resources/jobs.yml, line 7: a task needs 'task_key'",
+        "CONFIG_INVALID resources/orders.yml, line 3: pipelines.orders has no libraries: nothing says which files it runs",
         "CONFIG_INVALID resources/orders.yml, line 4: the variable 'catalogue' is not declared → catalog",
         "CONFIG_INVALID resources/orders.yml, line 5: channel cannot be 'STABLE'",
         "CONFIG_INVALID resources/orders.yml, line 6: a pipeline has no key 'libary' → libraries",
@@ -162,6 +166,48 @@ def test_the_shape_of_a_schedule(folder: Folder, cron: str, wrong: str | None) -
         assert folder.resource("jobs.nightly").settings["schedule"]["quartz_cron_expression"] == cron
     else:
         assert folder.mistakes() == [f"CONFIG_INVALID databricks.yml, line 5: quartz_cron_expression {cron!r} {wrong}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("libraries: [{glob: {include: '*.py'}}, {file: {path: a.py}}]", "has a glob beside a file or notebook, which the service refuses"),
+        ("libraries: []", "has no libraries: nothing says which files it runs"),
+        ("libraries: [{file: {path: a.py}}], serverless: true, clusters: [{num_workers: 1}]", "is serverless and has clusters"),
+        (
+            f"libraries: [{{file: {{path: a.py}}}}], tags: {dict.fromkeys(map(str, range(26)), 'x')}",
+            "has 26 tags, and the service takes 25",
+        ),
+    ],
+)
+def test_settings_of_a_pipeline_that_do_not_go_together(folder: Folder, text: str, expected: str) -> None:
+    folder.bundle(f"bundle: {{name: shop}}\nresources: {{pipelines: {{p: {{{text}}}}}}}\n")
+    assert folder.mistakes() == [f"CONFIG_INVALID databricks.yml, line 2: pipelines.p {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "expected"),
+    [
+        ("[{a: [x]}]", ["jobs.j has no task 'x' to depend on"]),
+        ("[{a: [b]}, {b: [a]}]", ["tasks of jobs.j depend on one another"]),
+        ("[{a: []}, {a: []}]", ["jobs.j has two items of tasks with the task_key 'a', the first in databricks.yml, line 5"]),
+    ],
+)
+def test_tasks_of_a_job_depend_on_those_that_exist(folder: Folder, tasks: str, expected: list[str]) -> None:
+    lines = ["bundle: {name: shop}", "resources:", "  jobs:", "    j: {tasks: ["]
+    for task in yaml.safe_load(tasks):
+        ((key, before),) = task.items()
+        depends = ", ".join(f"{{task_key: {one}}}" for one in before)
+        lines.append(f"      {{task_key: {key}, depends_on: [{depends}], condition_task: {{op: EQUAL_TO, left: a, right: b}}}},")
+    folder.bundle("\n".join([*lines, "    ]}", ""]))
+    assert [one.split(": ", 1)[1] for one in folder.mistakes()] == expected
+
+
+def test_environments_and_clusters_of_tasks_are_declared(folder: Folder) -> None:
+    task = "{task_key: t, environment_key: mian, spark_python_task: {python_file: a.py}}"
+    text = f"environments: [{{environment_key: main}}]\n      tasks: [{task}]"
+    folder.bundle(f"bundle: {{name: shop}}\nresources:\n  jobs:\n    j:\n      {text}\n")
+    assert folder.mistakes() == ["CONFIG_INVALID databricks.yml, line 6: jobs.j has no 'mian' among its environments → main"]
 
 
 def test_one_key_in_two_files_is_refused(folder: Folder) -> None:

@@ -41,7 +41,9 @@ targets:
   staging: {variables: {catalog: staging}, workspace: {root_path: /Shared/s}}
   prod: {variables: {catalog: prod}, workspace: {root_path: /Shared/p}}
 """
-SOURCE = "import json\nimport dlt\nimport yaml\nfrom helpers.h{0} import value\n\n\n@dlt.table\ndef t{0}():\n    return spark.range(value)\n"
+SOURCE = (
+    "import json\nimport dlt\nimport yaml\nfrom helpers.h{0} import value\n\n\n@dlt.table\ndef t{0}():\n    return spark.range(value)\n"
+)
 
 
 def large(folder: Folder) -> Folder:

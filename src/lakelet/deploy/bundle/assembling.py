@@ -23,6 +23,7 @@ from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target
 from lakelet.deploy.bundle.references import Lookup, References
+from lakelet.deploy.bundle.resource_checks import check_resource
 from lakelet.deploy.bundle.resource_forms import RESOURCES
 from lakelet.deploy.bundle.uploads import hashed, synced_files
 from lakelet.deploy.desired import Desired, Resource, ResourceKey, ResourceKind, User, Workspace
@@ -169,7 +170,7 @@ def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Look
         if key in ("bundle", "permissions", "presets", "resources", "run_as", "sync", "workspace")
     }
     tree = Node(sections, written.where, written.file)
-    check_mode(read.tree, tree, read.mode, user, problems)
+    check_mode(read.tree, tree, read.mode, user, read.root, problems)
     tree = with_presets(tree, presets_of(tree, read.mode, user))
     resources = tree.get("resources")
     if resources is not None:
@@ -221,6 +222,7 @@ def _resources(stage: _Stage, base: Path, problems: Problems) -> tuple[tuple[Res
                 files.of_jobs += run
             elif kind is ResourceKind.DASHBOARD:
                 node = _with_dashboard_file(node, problems)
+            check_resource(key, node, problems)
             body = checked(node, RESOURCES[kind], str(key), problems)
             if isinstance(body, dict):
                 found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))

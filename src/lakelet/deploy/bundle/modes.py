@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from lakelet.config.bundle import Node
+from lakelet.deploy.bundle.git import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User
@@ -164,17 +166,18 @@ def _following_schemas(tree: Node) -> Node:
 # --- what a mode demands --------------------------------------------------------------------------------------------------------------
 
 
-def check_mode(written: Node, tree: Node, mode: str | None, user: User, problems: Problems) -> None:
+def check_mode(written: Node, tree: Node, mode: str | None, user: User, root: Path, problems: Problems) -> None:
     """Note what the mode of the target does not allow.
 
     Args:
         written: the tree as it was written, references and all.
         tree: the same with variables filled in, before presets.
+        root: folder of the bundle.
     """
     if mode == DEVELOPMENT:
         _check_development(tree, user, problems)
     elif mode == PRODUCTION:
-        _check_production(written, tree, user, problems)
+        _check_production(written, tree, user, root, problems)
 
 
 def names_user(text: str, user: User) -> bool:
@@ -217,21 +220,31 @@ def _check_volumes(tree: Node, user: User, problems: Problems) -> None:
             )
 
 
-def _check_production(written: Node, tree: Node, user: User, problems: Problems) -> None:
+def _check_production(written: Node, tree: Node, user: User, root: Path, problems: Problems) -> None:
     for pipeline in children(tree.get("resources", "pipelines")).values():
         development = pipeline.get("development")
         if development is not None and development.value is True:
             problems.bad(development, "a pipeline of a production target cannot be in development mode", todo="Take the key out.")
+    _check_branch(written, tree, root, problems)
     if _SERVICE_PRINCIPAL.fullmatch(user.user_name):
         return
-    root = written.get("workspace", "root_path")
-    if root is None or root.text.startswith("~") or _PER_USER in root.text:
-        where = root or written.get("workspace") or written
+    folder = written.get("workspace", "root_path")
+    if folder is None or folder.text.startswith("~") or _PER_USER in folder.text:
+        where = folder or written.get("workspace") or written
         todo = "For example: root_path: /Workspace/Shared/.bundle/${bundle.name}/${bundle.target}"
         problems.bad(where, "a production target needs a workspace.root_path that does not depend on who deploys", todo=todo)
     if written.get("run_as") is None and not any(found(written, ("permissions", "*"))) and not _everything_says_who(tree):
         todo = "For example: permissions: [{group_name: data-platform, level: CAN_MANAGE}]"
         problems.bad(written.get("targets") or written, "a production target says with run_as or permissions whose it is", todo=todo)
+
+
+def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> None:
+    """`git.branch` of a production target is the branch that is deployed."""
+    wanted, here = written.get("bundle", "git", "branch"), checkout(root).branch
+    filled = tree.get("bundle", "git", "branch")
+    if wanted is not None and filled is not None and here is not None and filled.text != here:
+        what = f"the target is deployed from the branch {filled.text}, and {here} is checked out"
+        problems.bad(wanted, what, todo=f"git switch {filled.text}, or deploy to another target.")
 
 
 def _everything_says_who(tree: Node) -> bool:

@@ -21,6 +21,7 @@ from lakelet.config.bundle import (
     with_overrides_file,
 )
 from lakelet.config.tool_settings import read_tool_settings
+from lakelet.deploy.bundle.git import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 
@@ -108,6 +109,7 @@ def _merged(file: Path, cwd: Path, problems: Problems) -> Node:
             _check_top(more, problems)
             _refuse_repeated(tree, more, problems)
             tree = merge(tree, more)
+    _refuse_repeated_items(tree, problems)
     return tree
 
 
@@ -124,6 +126,18 @@ def _refuse_repeated(tree: Node, more: Node, problems: Problems) -> None:
             first = tree.get("resources", kind, key)
             if first is not None:
                 problems.bad(node, f"the resource {kind}.{key} is declared twice, first in {first.where}", todo="Rename one of them.")
+
+
+def _refuse_repeated_items(tree: Node, problems: Problems) -> None:
+    """Items with one key are merged when a target brings the second one; in the same list they are a slip."""
+    for (kind, field), key in _KEYED.items():
+        for name, resource in children(tree.get("resources", kind)).items():
+            seen: dict[str, Node] = {}
+            for item in elements(resource.get(field)):
+                named = item.get(key)
+                if named is not None and seen.setdefault(named.text, named) is not named:
+                    what = f"{kind}.{name} has two items of {field} with the {key} {named.text!r}, the first in {seen[named.text].where}"
+                    problems.bad(named, what)
 
 
 def _overlaid(tree: Node, target: Node, problems: Problems) -> Node:
@@ -166,6 +180,11 @@ def with_defaults(tree: Node, root: Path) -> Node:
     bundle = tree.get("bundle") or mapping({}, tree)
     if bundle.get("name") is None:
         bundle = with_entries(bundle, name=scalar(root.name, tree))
+    here = checkout(root)
+    git = bundle.get("git") or mapping({}, tree)
+    known = {"branch": here.branch, "commit": here.commit}
+    git = with_entries(git, **{key: scalar(text, tree) for key, text in known.items() if text and git.get(key) is None})
+    bundle = with_entries(bundle, git=git)
     workspace = tree.get("workspace") or mapping({}, tree)
     for key, text in _FOLDERS.items():
         node = workspace.get(key) or scalar(text, workspace)
