@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakelet.config.bundle import Node
-from lakelet.deploy.bundle.git import checkout
+from lakelet.deploy.bundle.checkouts import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User

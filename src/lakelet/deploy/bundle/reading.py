@@ -21,7 +21,7 @@ from lakelet.config.bundle import (
     with_overrides_file,
 )
 from lakelet.config.tool_settings import read_tool_settings
-from lakelet.deploy.bundle.git import checkout
+from lakelet.deploy.bundle.checkouts import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 
