@@ -6,6 +6,8 @@ import base64
 import json
 import logging
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +33,7 @@ class Server:
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.answers: list[Answer] = []
+        self.described = True
         self._served = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self.url = f"http://127.0.0.1:{self._served.server_port}"
         threading.Thread(target=self._served.serve_forever, args=(0.01,), daemon=True).start()
@@ -47,6 +50,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if "/.well-known/" in self.path and not server.described:
+                return self.connection.close()
             if "/.well-known/" in self.path:
                 return self._send(404, {"message": "no description"})
             server.asked.append(f"{self.command} {self.path}")
@@ -190,6 +195,27 @@ def test_nothing_at_the_address_is_said_after_the_first_seconds() -> None:
         connect("http://127.0.0.1:9", None, environ={**os.environ, "DATABRICKS_TOKEN": TOKEN}, patience=SOON)
     assert (raised.value.code, int(raised.value.exit_code)) == ("WORKSPACE_UNREACHABLE", 3)
     assert time.monotonic() - started < 6
+
+
+def test_a_host_whose_description_does_not_answer_is_used_all_the_same(server: Server) -> None:
+    server.answers = always(200, {"userName": "u@x"})
+    server.described = False
+    assert joined(server).user().short_name == "u"
+
+
+def test_without_the_sdk_the_extra_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "databricks.sdk.config", None)
+    with pytest.raises(LakeletError, match="pip install 'lakelet\\[deploy\\]'") as raised:
+        joined(server)
+    assert (raised.value.code, int(raised.value.exit_code)) == ("SDK_MISSING", 3)
+
+
+@pytest.mark.parametrize("command", ["run", "status", "stop", "events", "report", "diff"])
+def test_help_needs_no_sdk_and_no_spark(command: str) -> None:
+    forbidden = "import sys; from lakelet.cli.main import main; main([sys.argv[1], '--help'])"
+    after = "; print([n for n in sys.modules if n.split('.')[0] in ('databricks', 'pyspark', 'requests', 'deltalake', 'pyarrow')])"
+    done = subprocess.run([sys.executable, "-c", forbidden + after, command], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_without_credentials_the_error_says_how_to_sign_in(server: Server) -> None:

@@ -8,11 +8,29 @@ from pathlib import Path
 import pytest
 
 from lakelet.cli.main import main
-from tests.deploy.deployed import Deployed
+from lakelet.deploy.bundle import desired_state, place_of
+from lakelet.deploy.deployment import Options, deploy, prepare
+from lakelet.deploy.desired import User
+from lakelet.deploy.lock import locked
+from tests.deploy.deployed import BUNDLE, Deployed
+from tests.paths import ROOT
 from tests.workspace_double import Workspace, dataset, failing_flow, flow
 
 ORDERS = "main.sales.orders"
 SCRIPT = (dataset(ORDERS), flow(ORDERS, rows=12, expectations={"valid_id": (10, 2)}))
+
+PIPELINE = """\
+resources:
+  pipelines:
+    sales:
+      name: sales ${bundle.target}
+      catalog: main
+      schema: sales
+      serverless: true
+      libraries:
+        - file:
+            path: orders.py
+"""
 
 
 @pytest.fixture
@@ -52,6 +70,35 @@ def test_status_of_a_pipeline_that_somebody_deleted(deployed: Deployed, capsys: 
     deployed.client.sdk.pipelines.delete(deployed.ids["sales"])
     assert main(["status", "-t", "prod"]) == 0
     assert "sales: MISSING" in capsys.readouterr().out
+
+
+def test_status_names_who_deploys_now(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    with locked(deployed.client, deployed.place, User("ada@x", "ada"), "deploy"):
+        assert main(["status", "-t", "prod"]) == 0
+        assert "locked by ada@x on" in capsys.readouterr().out
+        assert main(["status", "-t", "prod", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["lock"]["operation"] == "deploy"
+
+
+def test_what_the_bundle_deploys_is_what_the_commands_find(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    project = Deployed(workspace, tmp_path / "shop")
+    (project.root / "orders.py").write_text("import dlt\n")
+    (project.root / "databricks.yml").write_text(BUNDLE + PIPELINE)
+    project.enter(monkeypatch)
+    user = project.client.user()
+    for target in ("dev", "prod"):
+        desired = desired_state(project.root, target, user, environ={}, cwd=project.root)
+        place = place_of(project.root, target, user, environ={}, cwd=project.root)
+        assert (place.bundle, place.target, place.workspace) == (desired.bundle, desired.target, desired.workspace)
+        deploy(project.client, prepare(project.client, desired, Options()), user, Options())
+        workspace.script("*", [flow(ORDERS, rows=5)])
+        assert main(["run", "--remote", "-t", target]) == 0
+        assert "5 rows written" in capsys.readouterr().err
+    assert main(["status", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["target"], found["files"], [p["name"] for p in found["pipelines"]]) == ("dev", 2, ["sales dev"])
 
 
 def test_status_before_the_first_deployment(
@@ -105,6 +152,26 @@ def test_the_report_shows_updates_rules_and_the_failure(deployed: Deployed, caps
     assert deployed.workspace.token not in text
     assert main(["report", "--remote", "-t", "prod"]) == 0
     assert (deployed.root / ".lakelet" / "remote" / "prod" / "sales" / "report" / "index.html").is_file()
+
+
+def test_a_token_in_the_answer_of_a_proxy_is_not_shown(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    echo = f"refused: Authorization: Bearer {deployed.workspace.token}, and another dapi{'ab' * 16}"
+    deployed.workspace.fail("GET", "*/updates", status=400, message=echo, times=9)
+    for command in (
+        ["run", "--remote"],
+        ["status"],
+        ["stop", "--remote"],
+        ["events", "--remote"],
+        ["report", "--remote"],
+        ["diff", "--remote"],
+    ):
+        assert main([*command, "-t", "prod", "--debug"]) == 1
+        out, err = capsys.readouterr()
+        assert "Traceback" in err
+        assert "refused: Authorization: [REDACTED]" in err
+        assert f'File "{ROOT}' in err
+        for secret in (deployed.workspace.token, "ab" * 16):
+            assert secret not in out + err
 
 
 def test_a_wrong_and_an_expired_token_say_so(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:

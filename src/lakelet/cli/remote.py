@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -242,7 +243,7 @@ def _status_lines(found: TargetStatus) -> list[str]:
     if found.pending:
         lines.append(f"not finished: {found.pending}. Give `{program()} deploy -t {found.target}` again.")
     if found.lock:
-        lines.append(f"locked: {found.lock}")
+        lines.append(f"locked by {found.lock.described(datetime.now(timezone.utc))}")
     lines += ["", *aligned([(str(one.key), one.name, one.id) for one in found.resources], header=("resource", "name", "id"))]
     for pipeline in found.pipelines:
         lines += ["", *_pipeline_lines(pipeline)]

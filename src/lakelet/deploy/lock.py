@@ -99,6 +99,11 @@ def locked(
                 delete_path(client, path)
 
 
+def holder_of(client: Client, workspace: Workspace) -> Holder | None:
+    """Who deploys to a target now; None where nobody does."""
+    return _read(client, f"{workspace.state_path}/{FILE}")
+
+
 def _refuse_living(other: Holder, force: bool, notice: Callable[[str], None]) -> None:
     who = other.described(datetime.now(timezone.utc))
     if force:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.deploy.desired import ResourceKey
+from lakelet.deploy.lock import Holder, holder_of
 from lakelet.deploy.watching import RemoteUpdate, updates
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TargetStatus:
         serial: number of the last finished deployment, 0 for none; with `deployed_at` (ISO 8601, UTC) and `deployed_by`.
         files: how many files are uploaded.
         pending: the operation that did not end, with who began it and when; empty for none.
-        lock: who deploys now; empty for nobody.
+        lock: who deploys now; None for nobody.
     """
 
     bundle: str
@@ -64,7 +65,7 @@ class TargetStatus:
     deployed_by: str
     files: int
     pending: str
-    lock: str
+    lock: Holder | None
     resources: tuple[DeployedResource, ...]
     pipelines: tuple[PipelineStatus, ...]
 
@@ -74,7 +75,7 @@ class TargetStatus:
         return {
             **facts,
             "pending": self.pending or None,
-            "lock": self.lock or None,
+            "lock": self.lock and {name: getattr(self.lock, name) for name in ("user", "machine", "pid", "since", "operation")},
             "resources": [{"resource": str(one.key), "id": one.id, "name": one.name} for one in self.resources],
             "pipelines": [one.as_json() for one in self.pipelines],
         }
@@ -94,7 +95,7 @@ def read_status(target: Target) -> TargetStatus:
         state.deployed_by,
         len(state.files),
         f"{pending.operation} by {pending.user} since {pending.since}" if pending else "",
-        "",
+        holder_of(target.client, target.workspace),
         tuple(resources),
         tuple(_pipeline(target, one) for one in target.pipelines),
     )

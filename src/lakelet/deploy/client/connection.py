@@ -194,14 +194,23 @@ def connect(
     if not config.host:
         raise LakeletError(CODE, "no workspace is named", todo=f"Write `workspace: host:` in databricks.yml, or: {HOW}")
     check_host(config.host)
-    if probe.unreachable:
-        todo = "Check the address of the workspace, the network and its proxies."
-        raise LakeletError("WORKSPACE_UNREACHABLE", f"nothing answers at {config.host}", why=probe.unreachable, todo=todo)
-    config.retry_timeout_seconds, config.http_timeout_seconds = int(patience.repeated), patience.answer
     config.authenticate = _remembering(config.authenticate)  # type: ignore[method-assign]
+    if probe.unreachable:
+        _refuse_unreachable(config, patience, clock)
+    config.retry_timeout_seconds, config.http_timeout_seconds = int(patience.repeated), patience.answer
     client = Client(config, patience, clock)
     redact_loggers()  # those of the modules that were imported on the way
     return client
+
+
+def _refuse_unreachable(config: Config, patience: Patience, clock: _Clock) -> None:
+    """Raise WORKSPACE_UNREACHABLE if a first request gets no answer either; whatever else it gets, somebody is there."""
+    try:
+        Client(config, patience, clock).user()
+    except LakeletError as error:
+        if error.code == "WORKSPACE_UNREACHABLE":
+            todo = "Check the address of the workspace, the network and its proxies."
+            raise LakeletError(error.code, f"nothing answers at {config.host}", why=error.why, todo=todo) from error
 
 
 def _remembering(inner: Callable[[], dict[str, str]]) -> Callable[[], dict[str, str]]:

@@ -21,6 +21,8 @@ HOW = (
     " or DATABRICKS_HOST with DATABRICKS_TOKEN or DATABRICKS_CLIENT_ID and DATABRICKS_CLIENT_SECRET."
 )
 _SETTINGS = "__settings__"
+_FOLDERS = ("PWD", "OLDPWD")
+"""Variables of shells that sound like passwords."""
 
 
 def arguments(host: str | None, profile: str | None, environ: Mapping[str, str], known: Iterable[ConfigAttribute]) -> dict[str, str]:
@@ -79,7 +81,7 @@ def remember_headers(headers: Mapping[str, str]) -> None:
 
 
 def _remember_all(environ: Mapping[str, str], attributes: Iterable[ConfigAttribute]) -> None:
-    remember_secrets(environ)
+    remember_secrets({name: value for name, value in environ.items() if name not in _FOLDERS})
     for attribute in attributes:
         if attribute.sensitive and attribute.env:
             remember(environ.get(attribute.env, ""))

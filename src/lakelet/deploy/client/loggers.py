@@ -27,11 +27,11 @@ class Probe:
     """Watches the SDK look for the workspace's description when it is set up, which it does before any request.
 
     Attributes:
-        unreachable: why nothing answered; empty where something did.
+        unreachable: whether nothing answered.
     """
 
     def __init__(self) -> None:
-        self.unreachable = ""
+        self.unreachable = False
         self._logger = logging.getLogger("databricks.sdk")
 
     def __enter__(self) -> Probe:
@@ -45,8 +45,7 @@ class Probe:
         text = record.getMessage()
         if not text.startswith(_PROBE_FAILED):
             return True
-        if _NO_CONNECTION.search(text):
-            self.unreachable = redacted(text.partition(": ")[2].partition(". Falling back")[0])
+        self.unreachable = self.unreachable or bool(_NO_CONNECTION.search(text))
         return False  # a workspace without this description is as good as one with it
 
 
