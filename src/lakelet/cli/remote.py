@@ -19,6 +19,7 @@ from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import Watcher, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
+from lakelet.cli.tally import Tally
 from lakelet.config.update_config import project_above
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
@@ -109,9 +110,8 @@ class _Run:
         self._as_json, self._cancel = as_json, cancel
         self._update_id: str | None = None
         self._before: frozenset[str] = frozenset()
-        watch, tally, listeners = watcher(as_json=as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
-        self._watch, self._tally = watch, tally
-        self._listeners: Sequence[Watcher] = [watch] if as_json else listeners
+        self._tally = Tally()
+        self._watch: Watcher | None = None
 
     def run(self) -> int:
         from lakelet.deploy.watching import follow, start, updates
@@ -122,17 +122,18 @@ class _Run:
                 self._before = frozenset(one.id for one in updates(client, pipeline.id))
                 self._update_id = start(client, pipeline.id, self._request, self._before)
                 self._say_started()
+                self._watch, self._tally, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
                 ended = follow(client, pipeline.id, self._update_id, self._on_row)
         except KeyboardInterrupt:
-            self._watch.close()
+            self._close()
             return self._interrupted()
         except LakeletError:
-            self._watch.close()
+            self._close()
             if self._update_id:
                 write_lines([Line(f"Update {self._update_id[:6]} may go on in the workspace.", "warning"), *self._ways()], sys.stderr)
             raise
         finally:
-            self._watch.close()
+            self._close()
         self._summarise(ended)
         return int(_EXITS.get(ended.state, ExitCode.FAILED))
 
@@ -143,9 +144,16 @@ class _Run:
             sys.stdout.write(json.dumps(json_of(row), default=str, ensure_ascii=False, separators=(",", ":")) + "\n")
             sys.stdout.flush()
         event = event_of(row)
-        if event is not None:
-            for listener in self._listeners:
-                listener(event)
+        if event is not None and self._watch is not None:
+            self._watch(event)
+        elif event is not None:
+            self._tally.feed(event)
+
+    def _close(self) -> None:
+        """Stop drawing. Events after that are only added up."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     def _say_started(self) -> None:
         assert self._update_id
