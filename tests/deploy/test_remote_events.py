@@ -10,6 +10,7 @@ import pytest
 
 from lakelet.base.redaction import remember
 from lakelet.cli.console import PlainLines
+from lakelet.dashboard.catalog import dataset_views
 from lakelet.dashboard.history import reduce_events
 from lakelet.deploy.events import error_of, event_of, json_of
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
@@ -72,6 +73,12 @@ def test_the_page_reads_the_same_numbers() -> None:
     assert found.state is UpdateState.COMPLETED
     assert [(run.dataset, run.written, run.dropped) for run in found.runs] == [("orders", 8, 2)]
     assert found.runs[0].rules[0].failed == 2
+
+
+def test_the_page_shows_rules_that_the_definitions_do_not_name() -> None:
+    defined = row("dataset_definition", {"dataset_type": "STREAMING_TABLE"}, number=9, dataset_name="orders")
+    views = dataset_views(reduce_events(json_of(one) for one in [*UPDATE, defined]))
+    assert [(series.rule, series.points[-1][1:]) for view in views for series in view.rules] == [("valid_id", (8, 2))]
 
 
 def test_json_holds_everything_that_the_workspace_said() -> None:

@@ -110,13 +110,17 @@ def _depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[s
 
 
 def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]]:
-    """The points of each rule of today, those without a measurement included; undefined datasets' rules as the log has them."""
+    """The points of each rule of today, those without a measurement included.
+
+    The rules of datasets that are not defined, or whose definitions do not name them, are those that were counted.
+    """
     found: dict[tuple[str, str], list[tuple[int, int, int]]] = {
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
+    told = {name for name, definition in history.definitions.items() if definition.rules_told}
     for update in history.updates:
         for key, (passed, failed) in update.counts_by_rule.items():
-            if key in found or key[0] not in history.definitions:
+            if key in found or key[0] not in told:
                 found.setdefault(key, []).append((update.number, passed, failed))
     return found
 

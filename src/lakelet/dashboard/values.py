@@ -169,7 +169,10 @@ class ColumnLineage:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A dataset or sink as it was defined in one update."""
+    """A dataset or sink as it was defined in one update.
+
+    `rules_told`: whether the log said which rules it has; a hosted one may leave that out.
+    """
 
     name: str
     kind: str
@@ -178,6 +181,7 @@ class Definition:
     source: Source | None = None
     flows: tuple[FlowDefinition, ...] = ()
     lineage: tuple[ColumnLineage, ...] = ()
+    rules_told: bool = True
 
     @property
     def inputs(self) -> tuple[str, ...]:
