@@ -13,7 +13,7 @@ from databricks.sdk.service.catalog import PermissionsChange, Privilege
 from databricks.sdk.service.dashboards import Dashboard, LifecycleState
 from databricks.sdk.service.iam import AccessControlRequest, PermissionLevel
 from databricks.sdk.service.jobs import CronSchedule, JobSettings, PipelineTask, RunLifeCycleState, RunResultState, Task
-from databricks.sdk.service.workspace import ObjectType
+from databricks.sdk.service.workspace import ImportFormat, ObjectType
 
 from tests.workspace_double import Workspace, failing_flow
 from tests.workspace_double.job_settings import FIELDS, TASK_FIELDS
@@ -177,6 +177,16 @@ def test_a_dashboard_needs_its_folder_and_a_free_name(client: Client) -> None:
     _dashboard(api)
     with pytest.raises(ResourceConflict, match="already exists"):
         _dashboard(api)
+
+
+def test_an_imported_dashboard_file_is_a_dashboard_and_no_file(workspace: Workspace, client: Client) -> None:
+    api = client()
+    for text in ("{}", json.dumps(_BOARD)):
+        api.workspace.upload(f"{HOME}/board.lvdash.json", text.encode(), format=ImportFormat.AUTO, overwrite=True)
+    (made,) = workspace.dashboards.values()
+    assert (made.display_name, json.loads(made.serialized)["datasets"], list(workspace.files)) == ("board", _BOARD["datasets"], [])
+    api.workspace.upload(f"{HOME}/raw.lvdash.json", b"{}", format=ImportFormat.RAW)
+    assert list(workspace.files) == [f"{HOME}/raw.lvdash.json"]
 
 
 def test_every_write_of_a_dashboard_raises_its_etag(client: Client) -> None:

@@ -225,6 +225,8 @@ def test_a_row_limit_says_that_it_cut(ask: Callable[..., StatementResponse]) -> 
 def test_a_warehouse_is_found_by_name_and_an_unknown_one_refused(workspace: Workspace, client: Client) -> None:
     api = client()
     assert {each.name: each.id for each in api.warehouses.list()} == {"Shared warehouse": workspace.warehouse_id}
+    second = workspace.add_warehouse("Starter")
+    assert api.warehouses.get(second).name == "Starter"
     with pytest.raises(BadRequest, match="not a valid endpoint id"):
         api.statement_execution.execute_statement("SELECT 1", "none")
 

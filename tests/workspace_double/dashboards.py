@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass, field
-from posixpath import dirname
+from posixpath import basename, dirname
 from typing import TYPE_CHECKING, Any
 
 from tests.workspace_double.clock import iso
 from tests.workspace_double.permissions import visible
-from tests.workspace_double.tree import absolute, exists, gone
-from tests.workspace_double.wire import Answer, Call, conflict, invalid, missing, page, unmodelled
+from tests.workspace_double.tree import NodeType, absolute, exists, gone
+from tests.workspace_double.wire import Answer, Call, User, conflict, invalid, missing, page, unmodelled
 
 if TYPE_CHECKING:
     from tests.workspace_double.workspace import Workspace
@@ -86,6 +86,26 @@ class Dashboards:
         tree.put_dashboard(made.path, made.serialized.encode(), made.id)
         self._workspace.permissions.created("dashboards", made.id, call.user)
         return Answer(_shown(made))
+
+    def imported(self, path: str, text: str, user: User, *, overwrite: bool) -> None:
+        """A file called `*.lvdash.json` becomes a dashboard of that name (public issues databricks/cli #2910 and #3673)."""
+        tree, now = self._workspace.objects.tree, self._workspace.clock.now()
+        tree.folder_of(path)
+        old = tree.nodes.get(path)
+        if old and not overwrite:
+            raise exists(path)
+        if old and old.type is not NodeType.DASHBOARD:
+            raise invalid(f"Requested node type [DASHBOARD] is different from the existing node type [{old.type.value}]")
+        stored = _stored_text(text, {})
+        if old:
+            found = self.stored[old.resource_id]
+            found.serialized, found.etag, found.updated = stored, found.etag + 1, now
+        else:
+            name = basename(path).removesuffix(".lvdash.json")
+            found = Dashboard(uuid.uuid4().hex, name, dirname(path), stored, None, now, now, now, seen=True)
+            self.stored[found.id] = found
+            self._workspace.permissions.created("dashboards", found.id, user)
+        tree.put_dashboard(path, stored.encode(), found.id)
 
     def _find(self, call: Call, level: str) -> Dashboard:
         found = self.stored.get(call.params["id"])

@@ -56,6 +56,9 @@ class Objects:
         if kind not in _FORMATS:
             raise invalid(f"'{kind}' is not a valid import format")
         self.require(call.user, path, "CAN_EDIT")
+        if kind == "AUTO" and path.endswith(".lvdash.json") and self._workspace.imports_dashboards:
+            self._workspace.dashboard_routes.imported(path, content.decode(), call.user, overwrite=call.flag("overwrite"))
+            return Answer()
         node_path, node_type, language = _placed(path, kind, call.body.get("language"), content)
         new = node_path not in self.tree.nodes
         node = self.tree.write(node_path, node_type, content, language=language, overwrite=call.flag("overwrite"))

@@ -211,7 +211,7 @@ class Warehouses:
         if statement.state == "SUCCEEDED" and statement.result:
             chunks = self._chunks(statement)
             body["manifest"] = _manifest(statement.result, chunks, statement.truncated)
-            body["result"] = chunks[0] if chunks else {}
+            body["result"] = chunks[0] if chunks else {}  # public issue ray #54369: no rows, no `chunks`
         return Answer(body)
 
 

@@ -49,6 +49,7 @@ class Workspace:
         warehouse_id: of a running SQL warehouse called `Shared warehouse`; `warehouses` all of them, by id.
         rows_per_chunk: rows in each chunk of a result; looks_per_statement: how many looks a statement takes until it is done.
         metrics_over_rest: whether the REST answer holds events of level METRICS; False: only SQL's `event_log(...)` does.
+        imports_dashboards: a file imported as `*.lvdash.json` with the format AUTO becomes a dashboard.
         late_dashboards: the first GET of a new dashboard is 404 (ecosystem 1.6: eventual consistency).
         check_sources: an update fails if a source of its pipeline matches no file of the workspace.
         crashes: tracebacks of handlers that crashed: an error of the double itself.
@@ -65,7 +66,7 @@ class Workspace:
         self.stages_per_poll = 1
         self.events_per_page, self.rows_per_chunk, self.looks_per_statement = 250, 10_000, 0
         self.late_dashboards = self.check_sources = False
-        self.metrics_over_rest = True
+        self.metrics_over_rest = self.imports_dashboards = True
         self.identity, self.permissions = Identity(self, user_name), Permissions(self)
         self.token, self.oauth = self.identity.main, OAuth(self)
         self.objects, self.volume_files = Objects(self), VolumeFiles(self)
@@ -266,6 +267,10 @@ class Workspace:
         updates = self.pipeline_routes.updates
         updates.scripts[pipeline] = tuple(items)
         updates.retries[pipeline] = None if retry is None else tuple(retry)
+
+    def add_warehouse(self, name: str) -> str:
+        """One more running SQL warehouse; its id."""
+        return self.warehouse_routes.add(name)
 
     def add_service_principal(self, name: str, *, admin: bool = True) -> tuple[str, str]:
         """A service principal with its client id and secret, for OAuth (`/oidc/v1/token`)."""
