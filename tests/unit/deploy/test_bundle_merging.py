@@ -265,3 +265,11 @@ def test_branch_and_commit_are_known_to_references(shop: Folder) -> None:
         }
     )
     assert shop.resource("pipelines.orders").settings["tags"]["at"] == f"feature {commit}"
+
+
+def test_a_production_target_in_the_folder_of_a_person_gets_a_remark(shop: Folder) -> None:
+    shop.bundle(SHOP.replace("/Shared/.bundle/${bundle.name}/", "/Users/ann@b.c/.bundle/"))
+    assert [text for text, _ in shop.state("prod").remarks] == [
+        "workspace.root_path of a production target is a folder of ann@b.c; /Workspace/Shared is nobody's"
+    ]
+    assert shop.state("prod").workspace.root_path == "/Workspace/Users/ann@b.c/.bundle/prod"

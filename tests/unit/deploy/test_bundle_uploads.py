@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from lakelet.deploy.bundle.problems import Problems
+from lakelet.deploy.bundle.uploads import synced_files
 from tests.unit.deploy.bundles import Folder
 
 BUNDLE = "bundle: {name: shop}\n"
@@ -43,6 +50,11 @@ def test_gitignore_files_hold_from_the_top_of_the_repository_downwards(folder: F
     (folder.root.parent / ".gitignore").write_text("*.md\n/shop/build/\n")
     folder.put({".gitignore": "*.txt\n", "src/deep/.gitignore": "!b.txt\n", "src/c.txt": "c"})
     assert uploaded(folder) == [".gitignore", "databricks.yml", "src/a.sql", "src/deep/.gitignore", "src/deep/b.txt"]
+
+
+def test_what_a_folder_holds_is_ignored_and_not_the_folder(folder: Folder) -> None:
+    folder.put({".gitignore": "src/**\n!*.sql\n"})
+    assert uploaded(folder) == [".gitignore", "build/c.whl", "databricks.yml", "notes.md", "src/a.sql"]
 
 
 def test_sync_takes_paths_adds_what_is_ignored_and_leaves_out(folder: Folder) -> None:
@@ -89,3 +101,55 @@ def test_linked_folders_are_not_followed_and_linked_files_are(folder: Folder) ->
     os.symlink(folder.root / "src", folder.root / "again")
     os.symlink(folder.root / "notes.md", folder.root / "src" / "linked.md")
     assert [path for path in uploaded(folder) if "again" in path or "linked" in path] == ["src/linked.md"]
+
+
+PARTS = st.sampled_from(["a", "b", "c.txt", "d.py", "build"])
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join)
+PATTERNS = st.sampled_from(
+    [
+        "a",
+        "/a",
+        "a/",
+        "*.txt",
+        "!c.txt",
+        "!*.py",
+        "build/*",
+        "!build/d.py",
+        "a/**",
+        "**/b",
+        "b/c.txt",
+        "/*",
+        "!/a",
+        "!a/",
+        "[ab]",
+        "# x",
+        "",
+    ]
+)
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="Git is the judge")
+@pytest.mark.long
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sets(PATHS, min_size=1, max_size=8), st.dictionaries(st.sampled_from(["", "a/", "a/b/"]), st.lists(PATTERNS, max_size=4), max_size=3)
+)
+def test_the_files_are_those_that_git_would_add(paths: set[str], ignored: dict[str, list[str]]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        for path, text in [*dict.fromkeys(paths, "x").items(), *((f"{at}.gitignore", "\n".join(lines)) for at, lines in ignored.items())]:
+            file = root / path
+            if any(part.is_file() for part in file.parents) or file.is_dir():
+                continue  # a file has the folder's name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        subprocess.run(["git", "init", "-q", name], check=True)
+        listed = subprocess.run(
+            ["git", "-c", "core.excludesFile=/dev/null", "ls-files", "-co", "--exclude-standard"],
+            cwd=root,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        found = synced_files(root, None, Problems()).files
+        assert [file.relative_to(root).as_posix() for file in found] == sorted(listed.stdout.split(), key=lambda one: Path(one))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _NEVER = frozenset({".git", ".databricks", ".lakelet", "__pycache__"})
 _ENVIRONMENT = "pyvenv.cfg"
+_INSIDE = re.compile(r"/\*\*\s*$")
+"""`a/**` is what `a` holds and not `a` itself, which pathspec takes for it; `a/*` means the same to both."""
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,11 @@ def _patterns(sync: Node | None, key: str) -> GitIgnoreSpec | None:
 
 
 def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
-    from pathspec import GitIgnoreSpec
-
+    try:
+        from pathspec import GitIgnoreSpec
+    except ImportError as missing:
+        what = "the files of a deployment are chosen with pathspec, which is not installed"
+        raise LakeletError("SDK_MISSING", what, why=str(missing), todo="pip install 'lakelet[deploy]'") from None
     return GitIgnoreSpec.from_lines(lines)
 
 
@@ -118,7 +124,8 @@ class _Ignored:
         file = folder / ".gitignore"
         if not file.is_file():
             return self
-        return _Ignored((*self.specs, (folder, _spec(file.read_text(encoding="utf-8", errors="replace").splitlines()))))
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        return _Ignored((*self.specs, (folder, _spec(_INSIDE.sub("/*", line) for line in lines))))
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
