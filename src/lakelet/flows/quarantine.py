@@ -44,7 +44,10 @@ def quarantine_of(run: FlowRun, *, looks: bool = False) -> Quarantine | None:
     behind = stored.epoch > 0 and TableLog(path).version() >= 0
     if behind:
         behind = int(Transaction(run.environment.spark, path).properties.get(EPOCH, "0")) < stored.epoch
-    return Quarantine(path, str(dataset.name), dataset.where, active, behind=behind, looks=looks, rereads=run.has_begun_again())
+    update_id = run.environment.reporter.update_id
+    return Quarantine(
+        path, str(dataset.name), dataset.where, active, update_id, run.name, behind=behind, looks=looks, rereads=run.has_begun_again()
+    )
 
 
 def with_source_file(run: FlowRun, stream: DataFrame) -> DataFrame:

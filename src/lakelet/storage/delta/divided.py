@@ -1,19 +1,19 @@
 """Writes rows of which some go to another table: those that drop rules leave out (docs/decisions/0033-quarantine.md).
 
 Both parts come from one evaluation of the query, so a row cannot be in both or in neither, whatever the query is. A plain table is written
-in one job: the files of the rows that leave lie in a partition of their own. Where Delta enforces or renames something while it writes, the
-rows are kept by Spark meanwhile.
+in one job: the files of the rows that leave lie in a partition of their own, and become files of the other table where that has the same
+columns. Where Delta enforces or renames something while it writes, the rows are kept by Spark meanwhile.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.storagelevel import StorageLevel
@@ -32,37 +32,73 @@ _PASSED_ON = ("delta.dataskipping", "delta.autooptimize", "delta.parquet.", "del
 
 
 @dataclass(frozen=True)
+class Marks:
+    """The columns that the other table adds: their types, and their values from `HELD`. `at`: microseconds since 1970, in one of them."""
+
+    fields: T.StructType
+    values: Mapping[str, Column]
+    at: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """The rows that leave, with the columns of `Marks`. `rows`: to be read. `staged`: the files that have them, in no table."""
+
+    marks: Marks
+    rows: Callable[[], DataFrame]
+    staged: tuple[Transaction, Sequence[Any]] | None = None
+
+    def moved(self, transaction: Transaction, schema: T.StructType) -> list[Any] | None:
+        """The files as those of another, unpartitioned table with the columns `schema`, in its folder; None where they cannot be that."""
+        if self.staged is None:
+            return None
+        theirs = {field.name: field.dataType for field in schema.fields}
+        mine, files = self.staged
+        if any(theirs.get(f.name) != f.dataType for f in mine.schema.fields if f.name != _LEAVES):
+            return None
+        actions = [json.loads(file.json()) for file in files]
+        for file, action in zip(files, actions, strict=True):
+            action["add"]["partitionValues"] = {}
+            action["add"]["path"] = mine.move(file, transaction.path)
+        return [transaction.action_of(json.dumps(action)) for action in actions]
+
+
+@dataclass(frozen=True)
 class Divided:
-    """Files for the table, not committed, and the rows that left it: the table's columns and `HELD`. Both stay readable in the context."""
+    """Files for the table, not committed, and the rows that left it. Both stay readable in the context."""
 
     files: Sequence[Any]
-    held: Callable[[], DataFrame]
+    held: Held
 
 
 @contextmanager
-def divided(transaction: Transaction, rows: DataFrame, spec: TableSpec) -> Iterator[Divided]:
+def divided(transaction: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[Divided]:
     """Write the rows whose `HELD` is NULL as files of the table `transaction` works on, which it describes as `spec` says."""
     schema = spec.schema
-    staged = _staged(transaction, spec)
+    staged = _staged(transaction, spec, marks)
     if staged is not None:
-        yield from _in_one_job(transaction, staged, rows, spec)
+        yield from _in_one_job(transaction, staged, rows, spec, marks)
         return
     kept = rows.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         files = transaction.write(schemas.aligned(kept.where(F.col(HELD).isNull()), schema))
-        yield Divided(files, lambda: kept.where(F.col(HELD).isNotNull()))
+        yield Divided(files, Held(marks, lambda: _marked(kept.where(F.col(HELD).isNotNull()), marks)))
     finally:
         kept.unpersist()
 
 
-def _staged(transaction: Transaction, spec: TableSpec) -> Transaction | None:
+def _marked(rows: DataFrame, marks: Marks) -> DataFrame:
+    return rows.withColumns(dict(marks.values)).drop(HELD)
+
+
+def _staged(transaction: Transaction, spec: TableSpec, marks: Marks) -> Transaction | None:
     """A transaction that is never committed, on a folder inside of the table; None where files written by it would not be the table's."""
     known = transaction.properties
     special = any(key.lower().startswith("delta.constraints.") or key.lower() == "delta.columnmapping.mode" for key in known)
     if special or spec.cluster_by or not _is_plain(spec.schema) or _LEAVES in map(str.lower, spec.schema.fieldNames()):
         return None
     staged = Transaction(transaction.spark, transaction.path / _FOLDER)
-    columns = schemas.storable(_with_marks(spec.schema))
+    columns = schemas.storable(_with_marks(spec.schema, marks))
     properties = {key: value for key, value in known.items() if key.lower().startswith(_PASSED_ON)}
     staged.describe(TableSpec(columns, (_LEAVES, *spec.partition_cols), properties=properties), replace=False)
     return None if any(key.lower() == "delta.columnmapping.mode" for key in staged.properties) else staged
@@ -79,18 +115,19 @@ def _is_plain(data_type: T.DataType) -> bool:
     return not isinstance(data_type, T.CharType | T.VarcharType)
 
 
-def _with_marks(schema: T.StructType) -> T.StructType:
-    return T.StructType([*schema.fields, T.StructField(HELD, HELD_TYPE), T.StructField(_LEAVES, T.BooleanType())])
+def _with_marks(schema: T.StructType, marks: Marks) -> T.StructType:
+    return T.StructType([*schema.fields, *marks.fields.fields, T.StructField(_LEAVES, T.BooleanType())])
 
 
-def _in_one_job(transaction: Transaction, staged: Transaction, rows: DataFrame, spec: TableSpec) -> Iterator[Divided]:
-    marked = rows.withColumn(_LEAVES, F.col(HELD).isNotNull())
+def _in_one_job(transaction: Transaction, staged: Transaction, rows: DataFrame, spec: TableSpec, marks: Marks) -> Iterator[Divided]:
+    marked = _marked(rows.withColumn(_LEAVES, F.col(HELD).isNotNull()), marks)
     with nullcontext() if spec.partition_cols else _two_writers(rows.sparkSession):
-        files = staged.write(schemas.aligned(marked, _with_marks(spec.schema)))
+        files = staged.write(schemas.aligned(marked, _with_marks(spec.schema, marks)))
     leaving = [file for file in files if _partition(file) == "true"]
-    kept = [_moved(transaction, file) for file in files if _partition(file) != "true"]
+    kept = [_kept(transaction, file, marks) for file in files if _partition(file) != "true"]
+    movable = None if spec.partition_cols else (staged, leaving)
     try:
-        yield Divided(kept, lambda: staged.written_rows(leaving).drop(_LEAVES))
+        yield Divided(kept, Held(marks, lambda: staged.written_rows(leaving).drop(_LEAVES), movable))
     finally:
         staged.discard(leaving)
 
@@ -99,7 +136,7 @@ def _partition(file: Any) -> str:
     return str(file.partitionValues().apply(_LEAVES))
 
 
-def _moved(transaction: Transaction, file: Any) -> Any:
+def _kept(transaction: Transaction, file: Any, marks: Marks) -> Any:
     """The file of the folder inside as one of the table."""
     action = json.loads(file.json())
     add = action["add"]
@@ -108,7 +145,8 @@ def _moved(transaction: Transaction, file: Any) -> Any:
     if add.get("stats"):
         stats = json.loads(add["stats"])
         for part in ("minValues", "maxValues", "nullCount"):
-            stats.get(part, {}).pop(HELD, None)
+            for name in marks.values:
+                stats.get(part, {}).pop(name, None)
         add["stats"] = json.dumps(stats)
     return transaction.action_of(json.dumps(action))
 

@@ -18,12 +18,11 @@ from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.failpoints import reached
-from lakelet.base.names import quoted
 from lakelet.config.properties import look_up
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.divided import HELD, Held, Marks
 from lakelet.storage.delta.held_again import Leaving, any_of
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.tables import TableLog, lock_of
@@ -85,6 +84,7 @@ class Quarantine:
         active: whether rows are kept. If not, it only loses what must not stay.
         behind: it may hold rows from before a reset.
         looks: every batch may have been tried before.
+        update_id: of the update that judges the rows, `flow` its flow.
         rereads: the flow has begun again while its dataset kept its rows, so what it held may come again (QU-15).
     """
 
@@ -92,13 +92,24 @@ class Quarantine:
     dataset: str
     where: Location
     active: bool
+    update_id: str
+    flow: str
     behind: bool = False
     looks: bool = False
     rereads: bool = False
 
+    def marks(self) -> Marks:
+        """What the rows that leave a batch now carry here."""
+        now = datetime.now(timezone.utc)
+        at = int(now.timestamp()) * 1_000_000 + now.microsecond
+        own = {AT: F.timestamp_micros(F.lit(at)), UPDATE: F.lit(self.update_id), FLOW: F.lit(self.flow)}
+        leaves = F.col(HELD).isNotNull()
+        values = {BROKEN: F.col(f"{HELD}.rules"), **{name: F.when(leaves, value) for name, value in own.items()}}
+        return Marks(OWN, {**values, FILE: F.col(f"{HELD}.file"), RELEASED: F.lit(None).cast("string")}, at)
+
     def keep(
         self,
-        held: DataFrame | None,
+        held: Held | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -110,7 +121,7 @@ class Quarantine:
     ) -> None:
         """Commit the rows that leave the batch which `metrics` counted: before the dataset's own commit, and in place of earlier attempts.
 
-        `held`: the rows with `HELD`, None for none. `spec`: of the dataset; `files` are those that its transaction is to commit.
+        `held`: the rows, None for none. `spec`: of the dataset; `files` are those that its transaction is to commit.
         `whole`: the rows are all of the quarantine.
         Raises QUARANTINE_MISCOUNTED if there are not as many as were counted, QUARANTINE_COLUMN.
         """
@@ -139,7 +150,7 @@ class Quarantine:
 
     def _commit(
         self,
-        held: DataFrame | None,
+        held: Held | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -156,7 +167,7 @@ class Quarantine:
         own = Txn(of_batches(txn.app_id), txn.version) if txn is not None else None
         earlier = self._earlier(transaction, own) if exists and own is not None and again and not replaced else None
         made = not exists and metrics.view is not None
-        kept = _kept(own, metrics, 0 if held is None else metrics.quarantined or 0)
+        kept = _kept(own, metrics, held)
         leaving = None
         if self.rereads and own is not None and exists and not replaced:
             kept = replace(kept, since=_begun(transaction, own, kept.at))
@@ -166,12 +177,12 @@ class Quarantine:
             return
         transaction, wanted = self._describe(transaction, spec, replaced=replaced)
         removed, rest = (transaction.removals(), None) if replaced else self._removed(transaction, earlier, leaving)
-        files: list[Any] = []
-        if held is not None:
-            files = transaction.write(schemas.aligned(_marked(held, kept), wanted.schema))
-            self._check_count(files, kept.rows)
-        if rest is not None:
-            files += transaction.write(schemas.aligned(rest, wanted.schema))
+        files = transaction.write(schemas.aligned(rest, wanted.schema)) if rest is not None else []
+        if held is not None:  # last: their files may be moved, and the rest is compared with them
+            moved = None if column_mapping.is_mapped(transaction.properties) else held.moved(transaction, wanted.schema)
+            found = transaction.write(schemas.aligned(held.rows(), wanted.schema)) if moved is None else moved
+            self._check_count(found, kept.rows)
+            files += found
         reached("quarantine.written")
         transaction.commit([*removed, *files], user_metadata={KEY: asdict(kept)}, txn=own, replace=replaced)
         reached("quarantine.committed")
@@ -255,9 +266,9 @@ def of_batches(app_id: str) -> str:
     return app_id + _OF_BATCHES
 
 
-def _kept(own: Txn | None, metrics: BatchMetrics, rows: int) -> Kept:
-    now = datetime.now(timezone.utc)
-    at = int(now.timestamp()) * 1_000_000 + now.microsecond
+def _kept(own: Txn | None, metrics: BatchMetrics, held: Held | None) -> Kept:
+    at = held.marks.at if held is not None else int(datetime.now(timezone.utc).timestamp() * 1_000_000)
+    rows = metrics.quarantined or 0 if held is not None else 0
     view = asdict(metrics.view) if metrics.view is not None else None
     return Kept(own.app_id if own else "", own.version if own else 0, at, metrics.update_id, metrics.flow, rows, view)
 
@@ -304,9 +315,9 @@ def _has_older(transaction: Transaction, since: int) -> bool:
     return False
 
 
-def _columns_of(rows: DataFrame, held: DataFrame | None) -> DataFrame:
+def _columns_of(rows: DataFrame, held: Held | None) -> DataFrame:
     """All rows of a batch with the columns of its dataset: those that stay, and those that are held."""
-    return rows if held is None else rows.unionByName(held.drop(HELD))
+    return rows if held is None else rows.unionByName(held.rows().drop(*OWN.fieldNames()))
 
 
 def check_columns(schema: T.StructType, *, dataset: str, where: Location) -> None:
@@ -328,19 +339,6 @@ def _bare(data_type: Any) -> Any:
     if isinstance(data_type, T.MapType):
         return T.MapType(_bare(data_type.keyType), _bare(data_type.valueType), data_type.valueContainsNull)
     return data_type
-
-
-def _marked(held: DataFrame, kept: Kept) -> DataFrame:
-    """The held rows with the quarantine's own columns."""
-    own = {
-        BROKEN: F.col(f"{HELD}.rules"),
-        AT: F.timestamp_micros(F.lit(kept.at)),
-        UPDATE: F.lit(kept.update_id),
-        FLOW: F.lit(kept.flow),
-        FILE: F.col(f"{HELD}.file"),
-        RELEASED: F.lit(None).cast("string"),
-    }
-    return held.select(*(F.col(quoted(name)) for name in held.columns if name != HELD), *(value.alias(name) for name, value in own.items()))
 
 
 def unfinished_batches(transaction: Transaction, dataset: Transaction) -> list[Kept]:

@@ -23,7 +23,7 @@ from lakelet.config.properties import look_up
 from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
-from lakelet.storage.delta.divided import divided
+from lakelet.storage.delta.divided import Held, Marks, divided
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -254,9 +254,12 @@ class HoldsRows(Protocol):
     def active(self) -> bool:
         """Whether rows have the column that says which of them leave (`divided.HELD`)."""
 
+    def marks(self) -> Marks:
+        """What the rows of a batch that is written now carry there."""
+
     def keep(
         self,
-        held: DataFrame | None,
+        held: Held | None,
         spec: TableSpec,
         metrics: BatchMetrics,
         dataset: Transaction,
@@ -370,7 +373,7 @@ def _append(
         reached("batch.files_written")
         metrics = measure()
         if quarantine is not None:
-            leaving = held() if metrics.quarantined else None
+            leaving = held if metrics.quarantined else None
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
@@ -382,12 +385,12 @@ def _append(
 @contextmanager
 def _files(
     transaction: Transaction, rows: DataFrame, spec: TableSpec, quarantine: HoldsRows | None
-) -> Iterator[tuple[Sequence[Any], Callable[[], DataFrame]]]:
+) -> Iterator[tuple[Sequence[Any], Held | None]]:
     """The files of the rows that are for the table, and the other ones, which can be read in the context."""
     if quarantine is None or not quarantine.active:
-        yield transaction.write(schemas.aligned(rows, spec.schema)), lambda: rows.limit(0)
+        yield transaction.write(schemas.aligned(rows, spec.schema)), None
         return
-    with divided(transaction, rows, spec) as parts:
+    with divided(transaction, rows, spec, quarantine.marks()) as parts:
         yield parts.files, parts.held
 
 
@@ -419,7 +422,7 @@ def overwrite(
             reached("view.files_written")
             metrics = measure()
             if quarantine is not None:
-                leaving = held() if metrics.quarantined else None
+                leaving = held if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
         kept = metrics.user_metadata()
         added = growth.lacks(transaction, files) if keeps else None

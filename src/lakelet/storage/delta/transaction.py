@@ -201,6 +201,17 @@ class Transaction:
         for file in files:
             system.delete(file.absolutePath(log), False)
 
+    def move(self, file: Any, folder: AnyPath) -> str:
+        """Move a file that `write` made, and that no commit names, into another folder; its name there. Raises OSError."""
+        log = self._txn.deltaLog()
+        system = log.dataPath().getFileSystem(log.newDeltaHadoopConf())
+        path = file.absolutePath(log)
+        target = self._jvm.org.apache.hadoop.fs.Path(str(folder))
+        system.mkdirs(target)
+        if not system.rename(path, self._jvm.org.apache.hadoop.fs.Path(target, path.getName())):
+            raise OSError(f"{path} could not be moved to {folder}")
+        return str(path.getName())
+
     def files(self) -> list[Any]:
         """Every file the table has, as Delta's actions."""
         files = self._txn.filterFiles()
