@@ -50,6 +50,8 @@ FAILPOINTS: tuple[str, ...] = (
     "events.compaction_committed",
     "checks.validated",
     "checks.reported",
+    "report.written",
+    "report.replaced",
     "update.before_terminal",
     "deploy.locked",
     "deploy.announced",

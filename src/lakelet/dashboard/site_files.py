@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.failpoints import reached
 from lakelet.dashboard.documents import Document, Site
+from lakelet.dashboard.exchange import exchange
 
 MARKER = "lakelet-report.txt"
 """In a folder that a report may replace."""
@@ -53,12 +55,13 @@ def documents(site: Site) -> Iterator[tuple[str, Document]]:
 
 
 def write_folder(site: Site, folder: Path) -> None:
-    """Write the page into `folder`, in place of an earlier one. It is there as a whole or not at all.
+    """Write the page into `folder`, in place of an earlier one. A process that dies leaves the old page or the new one.
 
     Raises USAGE if the folder holds something else than a report.
     """
     refuse_foreign(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    _clear(folder)
     new, old = (folder.with_name(f".{folder.name}.{word}-{os.getpid()}") for word in ("new", "old"))
     try:
         (new / "data").mkdir(parents=True)
@@ -67,12 +70,38 @@ def write_folder(site: Site, folder: Path) -> None:
             (new / name).write_bytes(content)
         for name, document in documents(site):
             (new / "data" / f"{name}.js").write_bytes(script(name, document))
-        if folder.exists():
+        reached("report.written")
+        if not folder.exists():
+            new.rename(folder)
+        elif not exchange(new, folder):
             folder.rename(old)
-        new.rename(folder)
+            new.rename(folder)
+        reached("report.replaced")
     finally:
         shutil.rmtree(new, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what processes that died have left beside the folder; an old page that has no new one goes back to its place."""
+    for left in folder.parent.glob(f".{folder.name}.*-*"):
+        word, _, process = left.name.removeprefix(f".{folder.name}.").partition("-")
+        if word not in ("new", "old") or not process.isdigit() or _is_alive(int(process)):
+            continue
+        if word == "old" and not folder.exists():
+            left.rename(folder)
+        else:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def refuse_foreign(folder: Path) -> None:
