@@ -24,6 +24,7 @@ class ExitCode(IntEnum):
     FAILED = 1
     INVALID = 2
     ENVIRONMENT = 3
+    CHANGES = 4
     INTERRUPTED = 130
 
 

@@ -1,0 +1,235 @@
+"""deploy, rollback, destroy: from the project to a workspace and back. Nothing of the SDK is imported before a workspace is opened."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
+from lakelet.base.text import counted, seconds_text
+from lakelet.cli import options as o
+from lakelet.cli import plans
+from lakelet.cli.console import write_lines
+from lakelet.cli.summary import Line, program
+from lakelet.config.update_config import project_above
+
+if TYPE_CHECKING:
+    from lakelet.deploy.client import Client
+    from lakelet.deploy.deployment import Options, Prepared
+    from lakelet.deploy.desired import User
+
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be done and do nothing; exit code 4 if there is something.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="The plan as text for a comment of a pull request.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite what others changed in the workspace.")]
+ForceLock = Annotated[bool, typer.Option("--force-lock", help="Take the lock of this target over, whoever holds it.")]
+Variables = Annotated[list[str] | None, typer.Option("--var", metavar="KEY=VALUE", help="Value of a variable of the bundle.")]
+WithData = Annotated[
+    list[str] | None,
+    typer.Option("--with-data", metavar="KEY,...", help="Resources to delete with what they hold: schemas, volumes, pipelines."),
+]
+NoValidate = Annotated[bool, typer.Option("--no-validate", help="Do not analyse the pipelines on this machine first.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+To = Annotated[int | None, typer.Option("--to", metavar="N", min=1, help="Number of the deployment to return to; default: the one before.")]
+
+_OF_THIS_MACHINE = frozenset(
+    (
+        *("PATH_NOT_MAPPED", "MAP_TARGET_MISSING", "TABLE_PLACE_MISSING", "FILE_NOT_FOUND", "SECRET_MISSING", "CF_SOURCE_UNSUPPORTED"),
+        *("CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE", "CF_PATH_DOES_NOT_EXIST_FOR_READ_FILES"),
+    )
+)
+"""Errors of an analysis that say that data or secrets are not on this machine: the workspace may have them."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    for command in (deploy, rollback, destroy):
+        app.command()(command)
+
+
+def deploy(
+    target: o.Target = None,
+    plan: PlanOnly = False,
+    force: Force = False,
+    force_lock: ForceLock = False,
+    var: Variables = None,
+    with_data: WithData = None,
+    no_validate: NoValidate = False,
+    markdown: Markdown = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Deploy the project to a Databricks workspace: plan, then upload and change only what differs."""
+    from lakelet.deploy import deployment
+    from lakelet.deploy.bundle import desired_state
+    from lakelet.deploy.lookups import workspace_lookup
+    from lakelet.deploy.plan import refuse_conflicts
+
+    begun = time.monotonic()
+    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
+    variables = o.pairs(var, "--var")
+    client, user = _connected(root, target)
+    lookup = workspace_lookup(client.sdk)
+    desired = desired_state(root, target, user, environ=os.environ, cwd=Path.cwd(), variables=variables, lookup=lookup)
+    _note(f"Comparing {counted(len(desired.resources), 'resource')} and {counted(len(desired.files), 'file')} with {client.host}")
+    prepared = deployment.prepare(client, desired, options)
+    if not prepared.plan.empty and not no_validate:
+        _validate(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])
+    title = f"Plan for {desired.bundle}, target {desired.target}"
+    if plan:
+        _show(prepared, title, markdown=markdown, as_json=as_json)
+        refuse_conflicts(prepared.plan)
+        raise typer.Exit(int(ExitCode.COMPLETED if prepared.plan.empty else ExitCode.CHANGES))
+    refuse_conflicts(prepared.plan)
+    if not as_json:
+        _show(prepared, title, markdown=markdown, as_json=False)
+    done = deployment.deploy(client, prepared, user, options, notice=_note)
+    if as_json:
+        _show(done, title, markdown=False, as_json=True)
+    if done.plan.empty:
+        _note("Nothing was written.")
+        return
+    _good(f"Deployed {desired.bundle} to {desired.target} as number {done.state.serial} in {seconds_text(time.monotonic() - begun)}")
+    _note(f"Next: {program()} run --remote -t {desired.target} · {program()} rollback -t {desired.target}")
+
+
+def rollback(
+    target: o.Target = None,
+    to: To = None,
+    plan: PlanOnly = False,
+    force: Force = False,
+    force_lock: ForceLock = False,
+    with_data: WithData = None,
+    markdown: Markdown = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Return to the deployment before: its settings and its files, byte for byte. Tables stay as they are."""
+    from lakelet.deploy.bundle import place_of
+    from lakelet.deploy.plan import refuse_conflicts
+    from lakelet.deploy.rollback import prepare_rollback, roll_back
+
+    options, root = _options(force, force_lock, with_data, markdown, as_json), _root()
+    client, user = _connected(root, target)
+    place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
+    back = prepare_rollback(client, place.workspace, options, to)
+    title = f"Rollback of {place.bundle}, target {place.target}, to deployment {back.earlier.serial}"
+    _show(back.prepared, title, markdown=markdown, as_json=as_json)
+    refuse_conflicts(back.prepared.plan)
+    if plan:
+        raise typer.Exit(int(ExitCode.COMPLETED if back.prepared.plan.empty else ExitCode.CHANGES))
+    done = roll_back(client, back, user, options, notice=_note)
+    if done.plan.empty:
+        _note("Nothing was written.")
+        return
+    earlier = f"deployment {back.earlier.serial} of {back.earlier.deployed_at}"
+    _good(f"{place.bundle}, target {place.target}, is as {earlier} again; this is number {done.state.serial}")
+
+
+def destroy(
+    target: o.Target = None, with_data: WithData = None, force_lock: ForceLock = False, yes: Yes = False, as_json: o.AsJson = False
+) -> None:
+    """Take away what was deployed to a target, after a list and a confirmation. Data stays unless it is named."""
+    from lakelet.deploy.bundle import place_of
+    from lakelet.deploy.destroy import destroy as take_away
+    from lakelet.deploy.destroy import prepare_destroy
+
+    options, root = _options(False, force_lock, with_data, False, as_json), _root()
+    client, user = _connected(root, target)
+    place = place_of(root, target, user, environ=os.environ, cwd=Path.cwd())
+    prepared = prepare_destroy(client, place.workspace, options)
+    _show(prepared, f"Destroy {place.bundle}, target {place.target}, in {client.host}", markdown=False, as_json=as_json)
+    _explain_data(prepared)
+    if not yes:
+        _confirm(place.target)
+    left = take_away(client, prepared, user, options, notice=_note)
+    kept = ", ".join(str(key) for key in sorted(left.resources))
+    _good(f"{place.bundle}, target {place.target}, is taken away" + (f"; still there: {kept}" if kept else ""))
+
+
+def _options(force: bool, force_lock: bool, with_data: Sequence[str] | None, markdown: bool, as_json: bool) -> Options:
+    from lakelet.deploy.deployment import Options
+
+    if markdown and as_json:
+        raise LakeletError("USAGE", "--markdown and --json exclude each other")
+    return Options(force, force_lock, o.names(with_data))
+
+
+def _root() -> Path:
+    return project_above(Path.cwd()) or Path.cwd()
+
+
+def _connected(root: Path, target: str | None) -> tuple[Client, User]:
+    from lakelet.deploy.bundle import workspace_of
+    from lakelet.deploy.client import connect
+
+    host, profile = workspace_of(root, target, environ=os.environ, cwd=Path.cwd())
+    _note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
+    client = connect(host, profile, environ=os.environ, notice=_note)
+    return client, client.user()
+
+
+def _validate(target: str | None, pipelines: Sequence[str]) -> None:
+    """Analyse the pipelines on this machine: graph, rules, SQL. What it lacks data for is a warning."""
+    from lakelet.cli.updates import configured, stdout_for_data
+    from lakelet.pipeline import Pipeline
+
+    for key in pipelines:
+        _note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
+        asked = o.Asked(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
+        try:
+            with stdout_for_data(asked):
+                Pipeline(configured(asked)).validate()
+        except LakeletError as error:
+            errors = error.errors if isinstance(error, DefinitionErrors) else [error]
+            if any(one.code not in _OF_THIS_MACHINE for one in errors):
+                raise
+            lines = [Line(f"Not validated as a whole: {line}", "warning") for one in errors for line in one.lines()[:1]]
+            write_lines(lines, sys.stderr)
+
+
+def _show(prepared: Prepared, title: str, *, markdown: bool, as_json: bool) -> None:
+    """The plan on stdout, its title and totals on stderr."""
+    plan = prepared.plan
+    if as_json:
+        sys.stdout.write(plans.as_json(plan.changes))
+    elif markdown:
+        sys.stdout.write(plans.as_markdown(plan.changes, title, plan))
+    else:
+        write_lines([Line(title, "heading")], sys.stderr)
+        if plan.changes:
+            write_lines(plans.as_lines(plan.changes), sys.stdout)
+        write_lines([Line(plans.totals(plan))], sys.stderr)
+    sys.stdout.flush()
+    pending = prepared.state.pending
+    if pending:
+        _note(f"A {pending.operation} of {pending.user} that began {pending.since} did not end: this one goes on from there.")
+
+
+def _explain_data(prepared: Prepared) -> None:
+    kept = [change.resource for change in prepared.plan.changes if change.action == "keep"]
+    if kept:
+        text = f"What these hold stays: {', '.join(kept)}. To delete it, too: --with-data {','.join(kept)}"
+        write_lines([Line(text, "warning")], sys.stderr)
+
+
+def _confirm(target: str) -> None:
+    if not sys.stdin.isatty():
+        todo = "Look at the list above, then: lakelet destroy --yes"
+        raise LakeletError("USAGE", "destroy asks before it deletes, and there is no terminal to ask on", todo=todo)
+    sys.stderr.write(f"Type the name of the target ({target}) to delete this: ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip() != target:
+        _note("Nothing was deleted.")
+        raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _note(text: str) -> None:
+    write_lines([Line(text, "quiet")], sys.stderr)
+
+
+def _good(text: str) -> None:
+    write_lines([Line(text, "good")], sys.stderr)
