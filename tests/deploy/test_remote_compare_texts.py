@@ -78,8 +78,8 @@ def test_differing_keys_say_which_values_differ() -> None:
     assert dict(found[3].columns) == {"name": Sides(None, "n")}
 
 
-def test_a_sample_of_hosted_keys_says_nothing_about_others() -> None:
-    local = Keyed([0]).add([("1", "a"), ("2", "b"), ("2", "b2"), ("9", "z")])
+def test_a_sample_may_lack_rows_of_its_keys() -> None:
+    local = Keyed([0]).add([("1", "a"), ("2", "b"), ("2", "b2")])
     sample = Keyed([0]).add([("1", "a"), ("2", "b")])
     assert differences(local, sample, ("id", "v"), ("id",), complete=False) == []
     assert len(differences(Keyed([0]), sample, ("id", "v"), ("id",), complete=False)) == 2

@@ -157,8 +157,20 @@ def test_more_rows_than_asked_for_are_compared_as_a_sample_by_key(both: Both, ca
     assert (code, keys["compared_rows"], keys["complete"], keys["differing"]) == (1, 20, False, 1)
     assert keys["sample"][0]["columns"] == {"v": {"local": "3", "hosted": "?"}}
     assert diff(capsys, "--rows", "3", "--key", "id")[0] == 0
+    both.there(orders=pa.table({"id": [-5, *numbers[1:]], "v": ["new", *map(str, numbers[1:])]}))
+    sample = diff(capsys, "--rows", "20", "--key", "id")[1]["datasets"][0]["keys"]["sample"]
+    assert [(k["key"]["id"], k["local_rows"], k["hosted_rows"]) for k in sample] == [("0", 1, 0), ("-5", 0, 1)]
+    both.there(orders=pa.table({"id": numbers, "v": [str(n) for n in numbers]}))
     code, found = diff(capsys, "--rows", "0")
     assert (code, found["datasets"][0]["keys"]) == (0, None)
+
+
+def test_a_sample_is_sorted_by_the_columns_of_the_key_as_they_were_given(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
+    table = pa.table({"a": [n % 7 for n in range(100)], "b": [str(n) for n in range(100)]})
+    both.here(ORDERS, table)
+    both.there(orders=table)
+    code, found = diff(capsys, "--rows", "10", "--key", "b,a")
+    assert (code, found["datasets"][0]["keys"]["columns"], found["datasets"][0]["keys"]["complete"]) == (0, ["b", "a"], False)
 
 
 def test_the_key_of_a_change_table_is_its_own(both: Both, capsys: pytest.CaptureFixture[str]) -> None:

@@ -132,6 +132,17 @@ def test_an_update_that_fails_is_exit_code_1_with_the_error_of_databricks(deploy
     assert err.partition("\nError\n")[2].count("Division by zero") == 1
 
 
+def test_an_update_that_the_workspace_tries_again_is_followed_to_its_end(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
+    deployed.workspace.script("*", [failing_flow(ORDERS, "lost a node")], retry=[flow(ORDERS, rows=7)])
+    assert main(["run", "--remote", "-t", "prod"]) == 0
+    first, second = deployed.updates("sales")
+    err = capsys.readouterr().err
+    assert f"Update {first.id[:6]} failed; the workspace tries again: update {second.id[:6]}" in err
+    assert f"Update {second.id[:6]} of sales COMPLETED" in err
+    assert "7 rows written" in err
+    assert len(starts(deployed.workspace)) == 1
+
+
 def test_an_update_that_fails_before_its_flows_tells_why(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "--remote", "-t", "prod", "--select", "ordrs"]) == 1
     assert "[REMOTE_FAILED] Unable to resolve the selected tables: ordrs." in capsys.readouterr().err

@@ -114,7 +114,7 @@ class _Run:
         self._watch: Watcher | None = None
 
     def run(self) -> int:
-        from lakelet.deploy.watching import follow, start, updates
+        from lakelet.deploy.watching import follow, start, successor, updates
 
         client, pipeline = self._target.client, self._pipeline
         try:
@@ -124,6 +124,10 @@ class _Run:
                 self._say_started()
                 self._watch, self._tally, _ = watcher(as_json=self._as_json, stdout=sys.stdout, stderr=sys.stderr, waiting=WAITING)
                 ended = follow(client, pipeline.id, self._update_id, self._on_row)
+                while ended.state is UpdateState.FAILED and (again := successor(client, pipeline.id, ended.update_id)):
+                    note(f"Update {ended.update_id[:6]} failed; the workspace tries again: update {again[:6]}")
+                    self._update_id = again
+                    ended = follow(client, pipeline.id, again, self._on_row)
         except KeyboardInterrupt:
             self._close()
             return self._interrupted()

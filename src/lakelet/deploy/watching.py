@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 PAGE = 250
 """Events of one answer; the most that a workspace gives."""
+_AGAIN = ("RETRY_ON_FAILURE", "SCHEMA_CHANGE")
+"""Causes of updates that the workspace starts after another one that failed."""
+_AT_REST = ("IDLE", "FAILED", "DELETED")
+"""States of a pipeline that starts nothing by itself."""
 OVERLAP = timedelta(seconds=30)
 """Events are asked for again that far back: the workspace lists some later than their time."""
 
@@ -31,12 +36,14 @@ class Pacing:
         longest: the pauses between looks that find nothing grow up to this.
         late_events: how long the last events are waited for after the update has ended.
         looks: pauses between looks for an update whose start got no answer.
+        recovery: how long a pipeline that is recovering may take until it starts another update.
     """
 
     first: float = 0.5
     longest: float = 10
     late_events: float = 20
     looks: tuple[float, ...] = (0.5, 1, 2, 4)
+    recovery: float = 900
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -158,6 +165,26 @@ def follow(client: Client, pipeline_id: str, update_id: str, on_row: Callable[[R
                 return Ended(update_id, UpdateState(now.state), error)
         pause = pacing.first if rows else min(pacing.longest, pause * 1.5)
         pacing.sleep(pause)
+
+
+def successor(client: Client, pipeline_id: str, update_id: str, *, pacing: Pacing | None = None) -> str | None:
+    """The update by which the workspace tries a failed one again; None where it leaves it at that.
+
+    In production mode Databricks starts another update after a failure or a change of schema, by itself.
+    """
+    pacing = pacing or Pacing()
+    deadline = time.monotonic() + pacing.recovery
+    pause = pacing.first
+    while True:
+        state = _get(client, f"/api/2.0/pipelines/{pipeline_id}", {}).get("state")  # before the updates: a new one is then there
+        newer = list(itertools.takewhile(lambda one: one.id != update_id, updates(client, pipeline_id)))
+        again = [one.id for one in newer if one.cause in _AGAIN]
+        if again:
+            return again[-1]
+        if newer or state in _AT_REST or time.monotonic() > deadline:
+            return None
+        pacing.sleep(pause)
+        pause = min(pacing.longest, pause * 1.5)
 
 
 def stop(client: Client, pipeline_id: str, update_id: str | None = None) -> RemoteUpdate | None:

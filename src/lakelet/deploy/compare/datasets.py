@@ -12,7 +12,7 @@ from lakelet.base.names import split_name
 from lakelet.cdc.identity import made_with
 from lakelet.deploy.compare.rows import Keyed, Row, differences
 from lakelet.deploy.compare.statements import Warehouse, find_warehouse
-from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, quoted, selected, type_text
+from lakelet.deploy.compare.texts import comparable, hosted_text, local_text, order_of, quoted, selected, type_text
 from lakelet.deploy.compare.values import Comparison, DatasetDifference, RowComparison, Sides
 from lakelet.deploy.events import json_of, update_of
 from lakelet.deploy.watching import events, updates
@@ -124,21 +124,23 @@ class _Pair:
             return None
         most = self._asked.rows
         complete = max(sides.local, sides.hosted) <= most
-        order = ", ".join(quoted(b) for a, b in shared if a in key and not ours[a].startswith(("map", "struct", "array")))
+        hosted = dict(shared)
+        order = ", ".join(quoted(hosted[a]) for a in key if not ours[a].startswith("map"))  # maps cannot be sorted
         query = f"SELECT {', '.join(f'{selected(b, theirs[b])} AS c{i}' for i, (_, b) in enumerate(shared))} FROM {self._from}"
         answer = self._warehouse.ask(query if complete or not order else f"{query} ORDER BY {order} LIMIT {most}", limit=most)
         positions = [names.index(name) for name in key]
         there = Keyed(positions).add(_texts(answer.rows, [hosted_text(theirs[b]) for _, b in shared]))
         try:
-            here = Keyed(positions).add(self._local_rows(names, ours, None if complete else there))
+            wanted = None if complete else _Sample(there, [order_of(ours[name]) for name in key])
+            here = Keyed(positions).add(self._local_rows(names, ours, wanted))
         except _NeedsSpark:
             notes.append("rows: the local table has a feature that only Spark reads")
             return None
         found = differences(here, there, names, key, complete=complete)
         return RowComparison(key, there.number, complete, len(found), tuple(found[:SHOWN_KEYS]), left_out)
 
-    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: Keyed | None) -> Iterable[Row]:
-        """The local rows as texts; of a sample only those whose key is in it."""
+    def _local_rows(self, names: Sequence[str], types: Mapping[str, str], wanted: _Sample | None) -> Iterable[Row]:
+        """The local rows as texts; for a sample only those that it should have."""
 
         def refuse(text: str) -> None:
             raise _NeedsSpark
@@ -146,7 +148,7 @@ class _Pair:
         convert = [local_text(types[name]) for name in names]
         for found in read_rows(self._storage, self._table.name, note=refuse).rows:
             row = _text_row([found[name] for name in names], convert)
-            if wanted is None or wanted.key_of(row) in wanted.rows:
+            if wanted is None or wanted.should_have(row):
                 yield row
 
     def _key(self, names: Sequence[str], notes: list[str]) -> tuple[str, ...]:
@@ -165,6 +167,30 @@ class _Pair:
         if keys and "__start_at" in by_lower:
             keys.append("__start_at")
         return tuple(by_lower[name] for name in keys) if keys and all(name in by_lower for name in keys) else tuple(names)
+
+
+class _Sample:
+    """The first hosted rows by key. `orders`: of each column of the key; None where the workspace sorts in a way that is not known here."""
+
+    def __init__(self, hosted: Keyed, orders: Sequence[Callable[[str], Any] | None]) -> None:
+        self._hosted, self._orders = hosted, orders
+        self._room = 2 * hosted.number
+        known = all(order is not None for order in orders)
+        self._last = max(map(self._sortable, hosted.rows)) if known and hosted.rows else None
+
+    def should_have(self, row: Row) -> bool:
+        """Whether the key is in the sample, or lies before its last one; of the latter ones only some."""
+        key = self._hosted.key_of(row)
+        if key in self._hosted.rows:
+            return True
+        if self._last is None or self._room == 0 or not self._sortable(key) < self._last:
+            return False
+        self._room -= 1
+        return True
+
+    def _sortable(self, key: Row) -> tuple[Any, ...]:
+        """NULL comes first."""
+        return tuple((False, 0) if value is None else (True, order(value)) for value, order in zip(key, self._orders, strict=True) if order)
 
 
 # --- which datasets -------------------------------------------------------------------------------------------------------------------

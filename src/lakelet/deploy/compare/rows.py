@@ -31,13 +31,13 @@ class Keyed:
 def differences(local: Keyed, hosted: Keyed, columns: Sequence[str], key: Sequence[str], *, complete: bool) -> list[KeyDifference]:
     """The keys whose rows are not the same, in the order of their texts.
 
-    complete: whether both sides are whole. Else `hosted` is a sample: keys that it does not have mean nothing, and of the last of its keys
-    it may lack rows.
+    complete: whether both sides are whole. Else `hosted` is a sample, and of any of its keys it may lack rows; `local` has the rows that
+    the sample should have.
     """
     found = []
-    for each in sorted(local.rows.keys() | hosted.rows.keys() if complete else hosted.rows.keys(), key=_sortable):
+    for each in sorted(local.rows.keys() | hosted.rows.keys(), key=_sortable):
         here, there = local.rows.get(each, Counter()), hosted.rows.get(each, Counter())
-        if here == there or (not complete and not there - here):
+        if here == there or (not complete and there and not there - here):
             continue
         found.append(KeyDifference(dict(zip(key, each, strict=True)), here.total(), there.total(), _values(here, there, columns)))
     return found

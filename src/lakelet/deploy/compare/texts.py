@@ -8,6 +8,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -54,6 +55,11 @@ def hosted_text(kind: str) -> Callable[[str], str]:
 def local_text(kind: str) -> Callable[[Any], str]:
     """Turns a non-null value in the form of `lakelet show --json` into its exact text."""
     return _LOCAL.get(_base(kind), _json if _base(kind) in _NESTED else str)
+
+
+def order_of(kind: str) -> Callable[[str], Any] | None:
+    """Turns an exact text into a value that sorts as the workspace sorts the type; None for a type that is sorted in another way."""
+    return _ORDERS.get(_base(kind))
 
 
 def _base(kind: str) -> str:
@@ -118,4 +124,9 @@ _LOCAL: Mapping[str, Callable[[Any], str]] = {
     "float": _float,
     "binary": lambda value: base64.b64decode(value).hex(),
     "boolean": lambda value: "true" if value else "false",
+}
+_ORDERS: Mapping[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int),
+    **dict.fromkeys(("string", "date", "timestamp"), lambda text: text.encode()),
+    "decimal": Decimal,
 }
