@@ -117,7 +117,7 @@ def test_every_route_answers_the_sdk(workspace: Workspace, client: Client) -> No
     unseen = workspace.routes.names - workspace.routes.used
     of_types_with_a_slash = {name for name in unseen if "/permissions/sql/" in name}
     assert unseen - of_types_with_a_slash == {"GET /oidc/.well-known/oauth-authorization-server", "POST /oidc/v1/token"}
-    # The SDK asks for a download address first, and is told that there is none: ecosystem 1.2, `files.download`.
+    # The SDK asks for a download address first, and is told that there is none: facts 1.2, `files.download`.
     assert {request.path for request in workspace.requests if request.status not in (200, 204)} == {"/api/2.0/fs/create-download-url"}
 
 

@@ -1,9 +1,8 @@
 """A Databricks workspace on loopback: the test double for the service behind `databricks-sdk`.
 
-Built from public documentation and the project's specification by somebody who had not seen the code that it tests. Docstrings say where a
-behaviour comes from: `ecosystem 1.2` is a section of that specification (kept outside of this repository), other titles are pages of the
-public documentation or public issues. Where they leave something open, the docstring says so. Whatever it does not know is answered with
-501, never with a pretended success, and a handler that crashes fails the test.
+Built by somebody who had not seen the code that it tests. Docstrings say where a behaviour comes from: `facts 1.2` is a section of FACTS.md
+beside this file, other titles are pages of the public documentation or public issues. Where they leave something open, the docstring says
+so. Whatever it does not know is answered with 501, never with a pretended success, and a handler that crashes fails the test.
 
     from tests.workspace_double import Workspace, flow
 

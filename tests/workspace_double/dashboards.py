@@ -1,4 +1,4 @@
-"""AI/BI dashboards over HTTP: `/api/2.0/lakeview/dashboards` (ecosystem 1.2, 1.6)."""
+"""AI/BI dashboards over HTTP: `/api/2.0/lakeview/dashboards` (facts 1.2, 1.6)."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Dashboards:
         add("DELETE", f"{one}/schedules/{{schedule}}", self._unschedule)
 
     def trash(self, key: str) -> None:
-        """Trashing removes the published copy (ecosystem 1.6)."""
+        """Trashing removes the published copy (facts 1.6)."""
         dashboard = self.stored[key]
         dashboard.trashed, dashboard.published = True, None
         self._workspace.objects.tree.nodes.pop(dashboard.path, None)
 
     def _create(self, call: Call) -> Answer:
-        """ecosystem 1.6: 32 hex digits, an existing folder, a path of folder and name."""
+        """facts 1.6: 32 hex digits, an existing folder, a path of folder and name."""
         call.only(_FIELDS, "Dashboard")
         name, tree = call.text("display_name"), self._workspace.objects.tree
         parent = absolute(call.body.get("parent_path") or f"/Users/{call.user.name}")
@@ -115,7 +115,7 @@ class Dashboards:
         return found
 
     def _get(self, call: Call) -> Answer:
-        """A trashed one is still there, as TRASHED. With `Workspace.late_dashboards` the first look is 404 (ecosystem 1.6)."""
+        """A trashed one is still there, as TRASHED. With `Workspace.late_dashboards` the first look is 404 (facts 1.6)."""
         found = self._find(call, "CAN_READ")
         if not found.seen:
             found.seen = True
@@ -218,7 +218,7 @@ class Dashboards:
 
 
 def _stored_text(text: Any, query: Any) -> str:
-    """What a workspace makes of a dashboard's text (ecosystem 1.6): types of pages, places of datasets, a newline at the end."""
+    """What a workspace makes of a dashboard's text (facts 1.6): types of pages, places of datasets, a newline at the end."""
     if text is None or text == "":
         return ""
     if not isinstance(text, str):

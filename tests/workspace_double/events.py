@@ -1,4 +1,4 @@
-"""Events of pipelines in the hosted form, and the listing of them (ecosystem 1.5 and 4)."""
+"""Events of pipelines in the hosted form, and the listing of them (facts 1.5 and 4)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Events:
         self.by_pipeline.setdefault(pipeline_id, []).append(written)
 
     def answer(self, call: Call, pipeline_id: str) -> Answer:
-        """One page: the newest first by default, filters on `level`, `id` and `timestamp` only, at most 250 of them (ecosystem 1.5).
+        """One page: the newest first by default, filters on `level`, `id` and `timestamp` only, at most 250 of them (facts 1.5).
 
         Whether METRICS are among them is not certain: the documentation page "Pipeline event log schema" calls them "stored only in the
         Delta table", public code reads their numbers from this answer. `Workspace.metrics_over_rest` chooses.

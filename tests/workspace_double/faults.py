@@ -11,7 +11,7 @@ from typing import Literal
 
 from tests.workspace_double.wire import ApiError
 
-# ecosystem 1.4: 429 and 503 are retried after `Retry-After`, a plain 500 is not.
+# facts 1.4: 429 and 503 are retried after `Retry-After`, a plain 500 is not.
 _ERRORS = {
     401: ("UNAUTHENTICATED", "Credential was not sent or was of an unsupported type for this API."),
     403: ("PERMISSION_DENIED", "User does not have permission for this operation."),

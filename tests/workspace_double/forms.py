@@ -12,7 +12,7 @@ from tests.workspace_double.wire import invalid
 
 
 def parsed(raw: bytes, content_type: str) -> tuple[dict[str, Any], bool]:
-    """The fields of a body and whether it was a form (ecosystem 1.6, 3: both kinds on `workspace/import`). Raises ApiError."""
+    """The fields of a body and whether it was a form (facts 1.6, 3: both kinds on `workspace/import`). Raises ApiError."""
     if content_type.startswith("multipart/form-data"):
         return _form(raw, content_type), True
     if not raw or not content_type.startswith("application/json"):
@@ -27,7 +27,7 @@ def parsed(raw: bytes, content_type: str) -> tuple[dict[str, Any], bool]:
 
 
 def _form(raw: bytes, content_type: str) -> dict[str, Any]:
-    """The fields of a form; a part with a file name stays bytes. (ecosystem 1.6, 6: not by `cgi`, which Python 3.13 lacks.)"""
+    """The fields of a form; a part with a file name stays bytes. (facts 1.6, 6: not by `cgi`, which Python 3.13 lacks.)"""
     message = BytesParser(policy=HTTP).parsebytes(f"Content-Type: {content_type}\r\n\r\n".encode() + raw)
     if not message.is_multipart():
         raise invalid("Could not parse request object: not a form")

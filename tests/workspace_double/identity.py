@@ -16,7 +16,7 @@ WORKSPACE_ID = "1234567890123456"
 class Identity:
     """Tokens of users. `wrong_status`: what a token that nobody has is answered with.
 
-    401 is what the SDK calls `Unauthenticated` (ecosystem 1.4); older workspaces answered 403 with the number 403 as `error_code`
+    401 is what the SDK calls `Unauthenticated` (facts 1.4); older workspaces answered 403 with the number 403 as `error_code`
     ("Invalid access token.", public issue databricks-sdk-go #917; for one that expired, databricks-vscode #583): `wrong_status = 403`.
     The texts for 401 are not documented.
     """
@@ -42,7 +42,7 @@ class Identity:
         self._expired.add(token)
 
     def user(self, authorization: str | None) -> User:
-        """Whose request it is (ecosystem 1.6, 1: Bearer check on everything but `/.well-known/`). Raises ApiError."""
+        """Whose request it is (facts 1.6, 1: Bearer check on everything but `/.well-known/`). Raises ApiError."""
         scheme, _, token = (authorization or "").partition(" ")
         if scheme != "Bearer" or not token:
             raise ApiError(401, "UNAUTHENTICATED", "Credential was not sent or was of an unsupported type for this API.")
@@ -55,11 +55,11 @@ class Identity:
         return self._tokens[token]
 
     def _config(self, call: Call) -> Answer:
-        """ecosystem 1.1: asked for without credentials when a client is made; the fields that the SDK uses."""
+        """facts 1.1: asked for without credentials when a client is made; the fields that the SDK uses."""
         return Answer({"workspace_id": WORKSPACE_ID, "cloud": "AWS", "oidc_endpoint": f"{self._workspace.url}/oidc"})
 
     def _me(self, call: Call) -> Answer:
-        """ecosystem 1.2, `current_user.me`."""
+        """facts 1.2, `current_user.me`."""
         groups = ["users", "admins"] if call.user.admin else ["users"]
         return Answer(
             {

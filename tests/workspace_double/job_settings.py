@@ -1,4 +1,4 @@
-"""Settings of jobs: what a workspace refuses, and what it fills in (ecosystem 1.3, Jobs)."""
+"""Settings of jobs: what a workspace refuses, and what it fills in (facts 1.3, Jobs)."""
 
 from __future__ import annotations
 

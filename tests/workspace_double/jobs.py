@@ -1,4 +1,4 @@
-"""Jobs and their runs over HTTP: `/api/2.2/jobs/...` (ecosystem 1.2, 1.3)."""
+"""Jobs and their runs over HTTP: `/api/2.2/jobs/...` (facts 1.2, 1.3)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Jobs:
         add("POST", f"{root}/runs/cancel", self._cancel)
 
     def _find(self, call: Call, level: str) -> Job:
-        """ecosystem 1.4, special case: 400 with these words, which the SDK takes for ResourceDoesNotExist."""
+        """facts 1.4, special case: 400 with these words, which the SDK takes for ResourceDoesNotExist."""
         key = call.number("job_id", 0)
         if key not in self.stored:
             raise invalid(f"Job {key} does not exist.")
@@ -168,7 +168,7 @@ class Jobs:
             run.updates[task["task_key"]] = (pipeline, update)
 
     def _polled(self, run: Run) -> None:
-        """The run goes on with its updates; one without any is over at the first look (ecosystem 1.4: waiters)."""
+        """The run goes on with its updates; one without any is over at the first look (facts 1.4: waiters)."""
         for pipeline, update in run.updates.values():
             if update.active:
                 self._workspace.pipeline_routes.updates.polled(pipeline)

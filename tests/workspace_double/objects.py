@@ -1,4 +1,4 @@
-"""Workspace objects over HTTP: `/api/2.0/workspace/...` (ecosystem 1.2)."""
+"""Workspace objects over HTTP: `/api/2.0/workspace/...` (facts 1.2)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Objects:
             raise denied(f"User {user.name} does not have {level} permission on {path}.")
 
     def _import(self, call: Call) -> Answer:
-        """JSON with base64 content, or a form (ecosystem 1.2). Language and format as Workspace API 2.0, "Import" says."""
+        """JSON with base64 content, or a form (facts 1.2). Language and format as Workspace API 2.0, "Import" says."""
         call.only({"path", "format", "language", "content", "overwrite"}, "Import")
         path, kind = absolute(call.text("path")), call.body.get("format") or "SOURCE"
         content = _content(call)

@@ -1,4 +1,4 @@
-"""Settings of pipelines: what a workspace refuses, and what it makes of them (ecosystem 1.3)."""
+"""Settings of pipelines: what a workspace refuses, and what it makes of them (facts 1.3)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def check(body: Mapping[str, Any]) -> None:
 
 def _check_place(body: Mapping[str, Any]) -> None:
     if "." in (body.get("target") or ""):
-        raise invalid("Target schema name cannot contain a dot.")  # ecosystem 1.6
+        raise invalid("Target schema name cannot contain a dot.")  # facts 1.6
     if body.get("target") and body.get("schema"):
         raise invalid("Only one of 'target' and 'schema' can be specified.")
     if body.get("catalog") and body.get("storage"):
@@ -64,7 +64,7 @@ def _check_place(body: Mapping[str, Any]) -> None:
 
 
 def _check_libraries(libraries: list[Mapping[str, Any]]) -> None:
-    """ecosystem 1.3: one kind each; `glob` may not be mixed with `file` and `notebook`."""
+    """facts 1.3: one kind each; `glob` may not be mixed with `file` and `notebook`."""
     kinds = []
     for library in libraries:
         named = [key for key in library if key in _LIBRARIES]
@@ -81,12 +81,12 @@ def _check_libraries(libraries: list[Mapping[str, Any]]) -> None:
 def spec(body: Mapping[str, Any], pipeline_id: str) -> dict[str, Any]:
     """The spec that a workspace keeps: what was sent without what belongs to the request, and what it fills in.
 
-    ecosystem 1.6: `id`; `storage` where neither a catalog nor a storage is given. The example answer of "Get pipeline details" in the
+    facts 1.6: `id`; `storage` where neither a catalog nor a storage is given. The example answer of "Get pipeline details" in the
     documentation page "Delta Live Tables API guide": `continuous`, `development`, `photon`, `channel`, `edition`.
     """
     kept = {key: value for key, value in body.items() if key not in _OF_REQUEST and value is not None}
     filled: dict[str, Any] = {"channel": "CURRENT", "continuous": False, "development": False, "edition": "ADVANCED"}
-    filled["photon"] = bool(body.get("serverless"))  # ecosystem 1.3: on serverless compute Photon is always on
+    filled["photon"] = bool(body.get("serverless"))  # facts 1.3: on serverless compute Photon is always on
     if not body.get("catalog") and not body.get("storage"):
         filled["storage"] = f"dbfs:/pipelines/{pipeline_id}"
     return {**filled, **kept, "id": pipeline_id}

@@ -1,4 +1,4 @@
-"""Pipelines over HTTP: `/api/2.0/pipelines` (ecosystem 1.2, 1.3)."""
+"""Pipelines over HTTP: `/api/2.0/pipelines` (facts 1.2, 1.3)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Pipelines:
         add("POST", f"{one}/environment/apply", self._apply)
 
     def find(self, call: Call, level: str) -> Pipeline:
-        """The pipeline that a request is about. Raises 404 with the words of ecosystem 1.6, and 403."""
+        """The pipeline that a request is about. Raises 404 with the words of facts 1.6, and 403."""
         key = call.params["id"]
         if key not in self.stored:
             raise missing(f"The specified pipeline {key} was not found.")
@@ -100,7 +100,7 @@ class Pipelines:
             raise ApiError(404, "CATALOG_DOES_NOT_EXIST", f"Catalog '{catalog}' does not exist.")
 
     def _edit(self, call: Call) -> Answer:
-        """A full replace; with `expected_last_modified` only if nobody changed it since (ecosystem 1.2, `pipelines.update`)."""
+        """A full replace; with `expected_last_modified` only if nobody changed it since (facts 1.2, `pipelines.update`)."""
         pipeline = self.find(call, "CAN_MANAGE")
         pipeline_spec.check(call.body)
         expected = call.body.get("expected_last_modified")
@@ -180,7 +180,7 @@ class Pipelines:
 
 
 def pipeline_state(pipeline: Pipeline) -> str:
-    """The state of a pipeline, of those in ecosystem 1.3, by its active update."""
+    """The state of a pipeline, of those in facts 1.3, by its active update."""
     update = pipeline.active
     if update is None:
         return "IDLE"

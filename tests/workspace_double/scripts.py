@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 ACTIVE = ("CREATED", "QUEUED", "WAITING_FOR_RESOURCES", "INITIALIZING", "RESETTING", "SETTING_UP_TABLES", "RUNNING", "STOPPING")
-FINAL = ("COMPLETED", "FAILED", "CANCELED")  # ecosystem 1.3, States
+FINAL = ("COMPLETED", "FAILED", "CANCELED")  # facts 1.3, States
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Stage:
 
 
 def dataset(name: str, type: str = "STREAMING_TABLE", *, inputs: Sequence[str] = (), flow: str | None = None, **fields: Any) -> Item:
-    """A dataset and its flow as they are defined (ecosystem 4: `dataset_definition`, `flow_definition`).
+    """A dataset and its flow as they are defined (facts 4: `dataset_definition`, `flow_definition`).
 
     Args:
         type: `STREAMING_TABLE`, `MATERIALIZED_VIEW` or `VIEW`.
@@ -80,7 +80,7 @@ def flow(
     metrics: Mapping[str, int] | None = None,
     type: str = "STREAMING_TABLE",
 ) -> Item:
-    """A flow that completes (ecosystem 4: `flow_progress`).
+    """A flow that completes (facts 4: `flow_progress`).
 
     The numbers of a streaming table are in an event of level METRICS after each micro-batch, those of a materialized view in the event of
     its end, of level INFO: public queries of event logs read expectations from `COMPLETED` events with this schema.
@@ -169,6 +169,6 @@ def stages(script: Iterable[Item], selection: Sequence[str], *, reset: bool, val
 
 
 def _is(asked: str, name: str) -> bool:
-    """Names in events are qualified or not (ecosystem 4), so the last parts are compared."""
+    """Names in events are qualified or not (facts 4), so the last parts are compared."""
     shorter, longer = sorted((asked.split("."), name.split(".")), key=len)
     return longer[-len(shorter) :] == shorter

@@ -36,10 +36,10 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers each request; `server` is the one above. A handler that crashes answers 500 as JSON (ecosystem 1.4: Trap)."""
+    """Answers each request; `server` is the one above. A handler that crashes answers 500 as JSON (facts 1.4: Trap)."""
 
-    protocol_version = "HTTP/1.1"  # ecosystem 1.6, 1
-    wbufsize = -1  # ecosystem 1.6, 5: unbuffered, every call takes 44 ms
+    protocol_version = "HTTP/1.1"  # facts 1.6, 1
+    wbufsize = -1  # facts 1.6, 5: unbuffered, every call takes 44 ms
     timeout: ClassVar[float] = 30
     server: Server
 
@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
         return {name: value for name, value in self.headers.items() if name.lower() != "authorization"}
 
     def _read(self) -> bytes:
-        """The body, of known length or in chunks (ecosystem 1.6, 3)."""
+        """The body, of known length or in chunks (facts 1.6, 3)."""
         if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
             parts = []
             while size := int(self.rfile.readline().split(b";")[0], 16):

@@ -136,7 +136,7 @@ def _find(table: exp.Table, query: Query) -> str:
 
 
 def _function(call: exp.Anonymous, query: Query) -> str:
-    """`event_log('<pipeline-id>')` and `event_log(TABLE(name))` (ecosystem 4: ways in), `identifier('name')`."""
+    """`event_log('<pipeline-id>')` and `event_log(TABLE(name))` (facts 4: ways in), `identifier('name')`."""
     name, argument = call.name.lower(), call.expressions[0] if call.expressions else None
     if isinstance(argument, exp.Cast):
         argument = argument.this

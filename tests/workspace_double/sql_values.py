@@ -63,7 +63,7 @@ def text(value: Any, type: str) -> str | None:
 
 
 def shown(value: Any, type: str) -> str | None:
-    """A value as an answer holds it: every value is a string or null (ecosystem 1.2); times in ISO 8601, bytes in base64."""
+    """A value as an answer holds it: every value is a string or null (facts 1.2); times in ISO 8601, bytes in base64."""
     if value is not None and type == "TIMESTAMP":
         return datetime.fromisoformat(str(value)).isoformat(timespec="milliseconds") + "Z"
     return base64.b64encode(value).decode() if isinstance(value, bytes) else text(value, type)

@@ -33,7 +33,7 @@ class Node:
 
 
 def absolute(path: str) -> str:
-    """A path as it is stored: `/Workspace` before it means nothing (ecosystem 1.6), nor does a slash at its end."""
+    """A path as it is stored: `/Workspace` before it means nothing (facts 1.6), nor does a slash at its end."""
     if not path.startswith("/"):
         raise invalid(f"Path ({path}) doesn't start with '/'")
     parts = [part for part in path.split("/") if part]

@@ -1,4 +1,4 @@
-"""Updates of pipelines over HTTP: started, watched, stopped (ecosystem 1.2, 1.3)."""
+"""Updates of pipelines over HTTP: started, watched, stopped (facts 1.2, 1.3)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Updates:
         add("POST", f"{one}/stop", self._stop)
 
     def start(self, pipeline: Pipeline, body: Mapping[str, Any], cause: str, user: User) -> Update:
-        """Start an update. Raises 409 while another one is active (ecosystem 1.2, `start_update`)."""
+        """Start an update. Raises 409 while another one is active (facts 1.2, `start_update`)."""
         if active := pipeline.active:
             raise ApiError(409, "RESOURCE_CONFLICT", f"An active update {active.id} already exists for pipeline {pipeline.id}.")
         update = Update(str(uuid.uuid4()), cause, self._workspace.clock.now(), dict(body), cluster_id=uuid.uuid4().hex[:12])
@@ -70,7 +70,7 @@ class Updates:
     def polled(self, pipeline: Pipeline) -> None:
         """Somebody looked: the active update goes on by as many stages as `Workspace.stages_per_poll`; a stop is done at once.
 
-        ecosystem 1.4: the SDK's waiters sleep between looks, so a stop ends at the first one.
+        facts 1.4: the SDK's waiters sleep between looks, so a stop ends at the first one.
         """
         if update := pipeline.active:
             self.advance(pipeline, 1 if update.state == "STOPPING" else self._workspace.stages_per_poll)
@@ -175,7 +175,7 @@ class Updates:
 
 
 def _progress(update: Update) -> Event:
-    """ecosystem 4: `update_progress` with `details.update_progress.state`; that of a failure holds the error."""
+    """facts 4: `update_progress` with `details.update_progress.state`; that of a failure holds the error."""
     level, error, message = "INFO", None, f"Update {update.id[:6]} is {update.state}."
     if update.state == "FAILED":
         failure = update.failure or "the update failed"

@@ -1,4 +1,4 @@
-"""Files of volumes over HTTP: `/api/2.0/fs/...` (ecosystem 1.2)."""
+"""Files of volumes over HTTP: `/api/2.0/fs/...` (facts 1.2)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class VolumeFiles:
         add("POST", "/api/2.0/fs/create-download-url", self._no_url, reads=True)
 
     def _no_url(self, call: Call) -> Answer:
-        """ecosystem 1.2, `files.download`: on 404 the SDK falls back to `GET /api/2.0/fs/files/...`."""
+        """facts 1.2, `files.download`: on 404 the SDK falls back to `GET /api/2.0/fs/files/...`."""
         raise ApiError(404, "FEATURE_DISABLED", "Presigned URLs are not available in this workspace.")
 
     def _write(self, call: Call) -> Answer:

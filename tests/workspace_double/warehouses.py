@@ -1,4 +1,4 @@
-"""SQL warehouses and statements over HTTP: `/api/2.0/sql/...` (ecosystem 1.2)."""
+"""SQL warehouses and statements over HTTP: `/api/2.0/sql/...` (facts 1.2)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _FIELDS = {"statement", "warehouse_id", "catalog", "schema", "parameters", "row_limit", "byte_limit", "disposition", "format"}
 _FIELDS |= {"wait_timeout", "on_wait_timeout", "query_tags"}
-_LARGEST = 25 * 1024 * 1024  # ecosystem 1.2: INLINE results up to 25 MiB
+_LARGEST = 25 * 1024 * 1024  # facts 1.2: INLINE results up to 25 MiB
 _NAMES = {"BIGINT": "LONG", "SMALLINT": "SHORT", "TINYINT": "BYTE", "VOID": "NULL"}
 _TEXTS = ("id", "message", "level", "event_type", "maturity_level", "details")
 _ORIGIN = ("pipeline_id", "pipeline_name", "update_id", "dataset_name", "table_name", "flow_name", "flow_id")
@@ -88,7 +88,7 @@ class Warehouses:
         return Answer(self.stored[call.params["id"]])
 
     def _execute(self, call: Call) -> Answer:
-        """`wait_timeout`: `0s`, or 5 to 50 seconds (ecosystem 1.2). No time passes: `Workspace.looks_per_statement` stands for it."""
+        """`wait_timeout`: `0s`, or 5 to 50 seconds (facts 1.2). No time passes: `Workspace.looks_per_statement` stands for it."""
         call.only(_FIELDS, "ExecuteStatement")
         if call.text("warehouse_id") not in self.stored:
             raise invalid(f"{call.body['warehouse_id']} is not a valid endpoint id.")
@@ -202,7 +202,7 @@ class Warehouses:
         return chunks
 
     def _shown(self, statement: Statement) -> Answer:
-        """ecosystem 1.2: an error of SQL is 200 with `state=FAILED` and `status.error`."""
+        """facts 1.2: an error of SQL is 200 with `state=FAILED` and `status.error`."""
         body: dict[str, Any] = {"statement_id": statement.id, "status": {"state": statement.state}}
         if statement.state == "FAILED":
             body["status"]["error"] = {"error_code": "BAD_REQUEST", "message": statement.error}
@@ -258,7 +258,7 @@ def _column_rows(tables: Mapping[str, list[Column]]) -> list[dict[str, Any]]:
 
 
 def _event_table(events: list[dict[str, Any]]) -> pa.Table:
-    """Events as the table function `event_log` gives them: structs, and `details` as a JSON string (ecosystem 4)."""
+    """Events as the table function `event_log` gives them: structs, and `details` as a JSON string (facts 4)."""
     rows = []
     for event in events:
         moment = datetime.fromisoformat(event["timestamp"].replace("Z", "+00:00"))

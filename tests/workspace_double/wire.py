@@ -10,7 +10,7 @@ from typing import Any
 
 
 class ApiError(Exception):
-    """An answer that is an error: `{"error_code", "message", "details"}` with a status (ecosystem 1.4: Error body)."""
+    """An answer that is an error: `{"error_code", "message", "details"}` with a status (facts 1.4: Error body)."""
 
     def __init__(self, status: int, code: str | int, message: str, details: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class Call:
         method, path: as asked for, the path percent-decoded, without its query.
         params: the parts of the path that stand in braces in the route.
         query: the last value of each key of the query.
-        lists: all values of each key of the query (ecosystem 1.2: lists repeat the key).
+        lists: all values of each key of the query (facts 1.2: lists repeat the key).
         raw: the body's bytes.
         body: the body as an object: of JSON, or the fields of a multipart form with the file's bytes in `content`.
         user: who asks.
@@ -87,7 +87,7 @@ class Call:
         return value
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """A boolean of the body or the query; `true` and `false` as text are one too (ecosystem 1.2: multipart, queries)."""
+        """A boolean of the body or the query; `true` and `false` as text are one too (facts 1.2: multipart, queries)."""
         value = self.body.get(key, self.query.get(key, default))
         if isinstance(value, bool):
             return value
@@ -151,7 +151,7 @@ class Request:
 
 
 def page(items: Sequence[Any], call: Call, *, size_key: str, default: int, most: int) -> tuple[list[Any], str, str]:
-    """One page of a list, the token of the next and of the previous one (ecosystem 1.4: Pages).
+    """One page of a list, the token of the next and of the previous one (facts 1.4: Pages).
 
     A token holds its offset and the list that it was made for; one of another list is refused.
     """

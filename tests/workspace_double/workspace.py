@@ -50,7 +50,7 @@ class Workspace:
         rows_per_chunk: rows in each chunk of a result; looks_per_statement: how many looks a statement takes until it is done.
         metrics_over_rest: whether the REST answer holds events of level METRICS; False: only SQL's `event_log(...)` does.
         imports_dashboards: a file imported as `*.lvdash.json` with the format AUTO becomes a dashboard.
-        late_dashboards: the first GET of a new dashboard is 404 (ecosystem 1.6: eventual consistency).
+        late_dashboards: the first GET of a new dashboard is 404 (facts 1.6: eventual consistency).
         check_sources: an update fails if a source of its pipeline matches no file of the workspace.
         crashes: tracebacks of handlers that crashed: an error of the double itself.
     """

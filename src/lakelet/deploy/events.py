@@ -14,7 +14,7 @@ from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
 Row = Mapping[str, Any]
-"""One event as the workspace answers it: ecosystem's `GET /api/2.0/pipelines/{id}/events`, `details` included."""
+"""One event as the workspace answers it: `GET /api/2.0/pipelines/{id}/events`, `details` included."""
 
 _CODED = re.compile(r"^\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]\s*")
 _FRACTION = re.compile(r"\.(\d{1,6})\d*")
