@@ -1,6 +1,6 @@
 """A process that runs one update of a crash test, and is killed on the way: `python runner.py FOLDER`, in a session of its own.
 
-It says `ready` when Spark is up, then waits for one line of JSON: the request of the update, or the dataset to replay.
+It says `ready` when Spark is up, then waits for one line of JSON: the request of the update, the dataset to replay, or what to maintain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ def main() -> None:
     project.files = [project.folder / "pipeline.py"]
     print("ready", flush=True)
     request = json.loads(sys.stdin.readline())
-    if "replay" in request:
+    if "maintain" in request:
+        from lakelet.maintenance import layout
+        from lakelet.maintenance.maintain import maintain
+
+        layout.WORTH_FILES = 1
+        failed = [table.error for table in maintain(project.storage.root, request["maintain"], spark=project.spark, least=0) if table.error]
+        assert not failed, failed
+    elif "replay" in request:
         project.pipeline.replay(*request["replay"])
     else:
         project.run(**{key: tuple(value) for key, value in request.items()})

@@ -296,6 +296,7 @@ CODES: dict[str, CodeInfo] = {
     "CDC_TABLE_ALTERED": CodeInfo(_F, "columns, constraints or properties of a change table were altered by hand"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage", StateError),
+    "MAINTENANCE_FAILED": CodeInfo(_F, "OPTIMIZE or VACUUM of a table failed; its rows are as before"),
     "DEPLOY_LOCKED": CodeInfo(_F, "somebody else deploys to this target", StateError),
     "DEPLOY_CONFLICT": CodeInfo(_F, "somebody changed a resource or the state while it was being deployed", StateError),
     "PROCESS_BUSY": CodeInfo(_F, "a second pipeline was loaded or run in a process while the first one is", StateError),

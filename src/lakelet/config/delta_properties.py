@@ -149,7 +149,7 @@ KNOWN = {known.name.lower(): known for known in _ALL}
 _FILES = "files have the sizes that Delta gives them"
 _ICEBERG = "the tables of a storage are read as Delta"
 HOSTED: Mapping[str, str] = {
-    "delta.targetFileSize": _FILES,
+    "delta.targetFileSize": "an update writes files in the sizes that Delta gives them; `lakelet maintain` follows it",
     "delta.targetFileSize.adaptive": _FILES,
     "delta.tuneFileSizesForRewrites": _FILES,
     "delta.parquet.compression.codec": "the setting spark.sql.parquet.compression.codec decides how files are compressed",

@@ -19,6 +19,8 @@ RESET_ALLOWED = "pipelines.reset.allowed"
 TOMBSTONES = "pipelines.cdc.tombstoneGCThresholdInSeconds"
 DROP_INACTIVE = "pipelines.dropInactiveTables"
 QUARANTINE = "lakelet.quarantine"
+MANAGED = "pipelines.autoOptimize.managed"
+Z_ORDER = "pipelines.autoOptimize.zOrderCols"
 MIN_PAUSE = "spark.sql.pipelines.execution.watchdog.minRetryTime"
 MAX_PAUSE = "spark.sql.pipelines.execution.watchdog.maxRetryTime"
 MAX_FLOWS = "spark.sql.pipelines.execution.maxConcurrentFlows"
@@ -75,7 +77,6 @@ class _Known:
 
 
 _PLACES = {"table": "a table's properties", "pipeline": "the pipeline's configuration"}
-_MAINTENANCE = "there is no background optimisation of tables"
 _ALL = (
     _Known(RESET_ALLOWED, switch, "table"),
     _Known(TRIGGER_INTERVAL, interval),
@@ -87,8 +88,8 @@ _ALL = (
     _Known(MAX_FLOWS, whole, "pipeline"),
     _Known(TOMBSTONES, whole),
     _Known(DROP_INACTIVE, switch, "pipeline"),
-    _Known("pipelines.autoOptimize.managed", idle=_MAINTENANCE),
-    _Known("pipelines.autoOptimize.zOrderCols", idle=_MAINTENANCE),
+    _Known(MANAGED, switch, "table"),
+    _Known(Z_ORDER, where="table"),
     _Known("pipelines.channel", idle="there is one engine, the version of Lakelet that is installed"),
     _Known("pipelines.externalMetadata.enabled", idle="columns are changed by the pipeline's own code only"),
     _Known("pipelines.enableTrackHistory", idle="type 2 change tables need no switch"),

@@ -39,6 +39,8 @@ FORMAT = 4
 """2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines."""
 _LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
+MAINTENANCE = "maintain-"
+"""Start of the ids under which maintenance holds a lease."""
 
 
 @dataclass(frozen=True)
@@ -320,11 +322,12 @@ class Storage:
 
     def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
         process, since = f"process {holder['pid']} on {holder['host']}", f"{holder['since'][:19]} UTC"
-        file = self.system / f"lease-{holder['update_id']}.json"
+        file, id = self.system / f"lease-{holder['update_id']}.json", holder["update_id"]
+        maintained = id.startswith(MAINTENANCE)
         return LakeletError(
             "LAKELET_STORAGE_BUSY",
-            f"another update is running on {self.root}",
-            why=f"update {holder['update_id'][:8]} of {process} holds it since {since}",
+            f"{'`lakelet maintain`' if maintained else 'another update'} is running on {self.root}",
+            why=f"{'maintenance by' if maintained else f'update {id[:8]} of'} {process} holds it since {since}",
             todo=f"Wait until it ends. If that process is gone for good, delete {file}.",
         )
 

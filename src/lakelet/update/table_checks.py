@@ -65,7 +65,7 @@ class TableChecks:
             return
         before = load_checked(self.opened.storage)
         self._checked = dict(before)
-        tables, now = list(self._tables()), datetime.now(timezone.utc)
+        tables, now = list(self._tables(before)), datetime.now(timezone.utc)
         new = [table for table in tables if not table.is_at(before.get(table.key))]
         for table in tables:
             if table not in new:
@@ -80,14 +80,15 @@ class TableChecks:
             reached("checks.reported")
             save_checked(self.opened.storage, self._checked)
 
-    def _tables(self) -> Sequence[_Table]:
+    def _tables(self, before: Mapping[str, CheckedVersion]) -> Sequence[_Table]:
         registry, found = self.opened.storage.registry(), []
         for key, checks in self.opened.checks.items():
             stored = registry.datasets.get(key)
             if stored is None or stored.kind is Kind.SINK or not stored.path or key not in self.opened.environment.catalog.datasets:
                 continue
             log = TableLog(self.opened.storage.at(stored.path))
-            version = log.version()
+            known = before.get(key)
+            version = log.version() if known is None else log.settled(known.version)
             if version >= 0:
                 found.append(_Table(key, stored, log.table_id() or "", version, checks))
         return found

@@ -56,7 +56,7 @@ def test_settings_without_effect_are_told_with_their_place_in_python_and_sql(pro
         """
         import dlt
 
-        @dlt.table(table_properties={"pipelines.autoOptimize.managed": "true", "quality": "gold"}, spark_conf={"pipelines.tiger": "1"})
+        @dlt.table(table_properties={"pipelines.enableTrackHistory": "true", "quality": "gold"}, spark_conf={"pipelines.tiger": "1"})
         def numbers():
             return spark.range(2)
         """
@@ -70,7 +70,7 @@ def test_settings_without_effect_are_told_with_their_place_in_python_and_sql(pro
     p.run()
     notices = [e.message for e in p.events if e.event_type == "notice"]
     assert len(notices) == 3
-    assert any("pipeline.py, line 4: pipelines.autoOptimize.managed has no effect here" in n for n in notices)
+    assert any("pipeline.py, line 4: pipelines.enableTrackHistory has no effect here" in n for n in notices)
     assert any("pipelines.tiger has no effect here: no such setting is known" in n for n in notices)
     assert any("more.sql, line 2" in n and "did you mean pipelines.reset.allowed?" in n for n in notices)
     assert p.rows("copied") == [0, 1]

@@ -238,7 +238,7 @@ def test_a_map_or_table_without_both_sides_is_refused_with_the_right_form(projec
     assert capsys.readouterr().err == form
 
 
-@pytest.mark.parametrize("command", ["preview", "watch", "new", "maintain"])
+@pytest.mark.parametrize("command", ["preview", "watch", "new"])
 def test_commands_that_come_later_are_refused_with_any_arguments(capsys, command):
     assert main([command, "--some", "thing", "else"]) == 2
     assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] `lakelet {command}` is not supported yet\n"
@@ -274,7 +274,7 @@ def test_help_and_version():
     assert runner.invoke(app, ["--version"]).output == "lakelet 0.1.0\n"
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
-        *("run", "validate", "plan", "graph", "show", "sql", "events", "report", "dashboard", "schema", "init", "doctor"),
+        *("run", "validate", "plan", "graph", "show", "sql", "events", "maintain", "report", "dashboard", "schema", "init", "doctor"),
         *("deploy", "rollback", "destroy", "status", "stop", "diff", "quarantine", "sample", "rules"),
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):

@@ -66,6 +66,7 @@ def test_keys_have_no_case():
         {"pipelines.trigger.interval": "10 seconds"},
         {"pipelines.maxFlowRetryAttempts": "3"},
         {"pipelines.cdc.tombstoneGCThresholdInSeconds": "86400"},
+        {"pipelines.autoOptimize.managed": "false", "pipelines.autoOptimize.zOrderCols": "a,b"},
         {"delta.appendOnly": "true", "quality": "gold", "spark.sql.shuffle.partitions": "4"},
     ],
 )
@@ -76,8 +77,6 @@ def test_what_is_honoured_is_not_noted(settings):
 @pytest.mark.parametrize(
     ("key", "value", "why"),
     [
-        ("pipelines.autoOptimize.managed", "true", "no background optimisation"),
-        ("pipelines.autoOptimize.zOrderCols", "a,b", "no background optimisation"),
         ("pipelines.channel", "PREVIEW", "one engine"),
         ("pipelines.externalSink.enabled", "true", "sinks need no switch"),
         ("pipelines.resetAllowed", "false", "did you mean pipelines.reset.allowed"),
@@ -102,6 +101,7 @@ def test_a_setting_of_tables_in_the_configuration_and_retries_in_development_mod
     [
         ("pipelines.reset.allowed", "maybe"),
         ("pipelines.trigger.interval", "soon"),
+        ("pipelines.autoOptimize.managed", "no"),
         ("pipelines.maxFlowRetryAttempts", "-1"),
         ("pipelines.cdc.tombstoneGCThresholdInSeconds", "2 days"),
     ],

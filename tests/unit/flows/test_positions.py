@@ -60,8 +60,20 @@ def test_a_stream_starts_from_the_log_only_while_that_is_whole_and_append_only(t
     commit(tmp_path, 0, {"metaData": {}}, add("a"))
     commit(tmp_path, 1, add("a"))
     assert streams_from_log(TableLog(tmp_path))
+    commit(tmp_path, 2, add("a", dataChange=False), {"remove": {"path": "x", "dataChange": False}})
+    assert not streams_from_log(TableLog(tmp_path)), "files that OPTIMIZE put together may be gone"
     commit(tmp_path, 2, {"metaData": {}}, add("a"))
     assert not streams_from_log(TableLog(tmp_path))
+
+
+def test_commits_that_put_rows_into_other_files_settle_nothing_new(tmp_path):
+    commit(tmp_path, 0, {"metaData": {}}, add("a"))
+    commit(tmp_path, 1, add("a", dataChange=False), {"remove": {"path": "x", "dataChange": False}})
+    assert TableLog(tmp_path).settled(0) == 0
+    commit(tmp_path, 2, {"metaData": {}})
+    assert TableLog(tmp_path).settled(1) == 2
+    commit(tmp_path, 3, add("b"))
+    assert TableLog(tmp_path).settled(2) == 3
 
 
 def test_mapped_columns_are_looked_up_under_their_physical_names():

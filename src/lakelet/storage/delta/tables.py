@@ -34,13 +34,14 @@ from lakelet.storage.delta.transaction import Transaction, Txn
 class Commit:
     """One version of a table.
 
-    `added`: partition values of each file that brought data; `changed`: files with data were removed; `described`: it sets columns or
-    properties, of the table `table_id`.
+    `added`: partition values of each file that brought data; `changed`: files with data were removed; `removed`: any files were, also by
+    OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`.
     """
 
     version: int
     added: tuple[Mapping[str, str | None], ...]
     changed: bool
+    removed: bool
     described: bool
     table_id: str | None
     user_metadata: Mapping[str, Any] | None
@@ -93,6 +94,13 @@ class TableLog:
             return latest
         return max((c.version for c in commits if c.added or c.changed), default=known)
 
+    def settled(self, known: int) -> int:
+        """`known` if the commits after it only put rows into other files, as OPTIMIZE does, else the newest version."""
+        latest = self.version()
+        commits = self.commits(known, latest)
+        same = commits is not None and known <= latest and not any(c.added or c.changed or c.described for c in commits)
+        return known if same else latest
+
 
 _SHORT_LOG = 50
 
@@ -100,17 +108,17 @@ _SHORT_LOG = 50
 def streams_from_log(log: TableLog) -> bool:
     """Whether a new stream may read the table from version 0 of its log instead of from a snapshot.
 
-    Both give the same rows while the log is whole, only appends and never changed columns. Reading a snapshot costs a Spark job of a
-    second or more at the first start **and** at the next one, which plans the last batch again.
+    Both give the same rows while the log is whole, only appends and never changed columns; files that OPTIMIZE put together may be gone.
+    Reading a snapshot costs a Spark job of a second or more at the first start **and** at the next one, which plans the last batch again.
     """
     latest = log.version()
     commits = log.commits(-1, latest) if 0 <= latest < _SHORT_LOG else None
-    return commits is not None and not any(c.changed or (c.described and c.version > 0) for c in commits)
+    return commits is not None and not any(c.removed or (c.described and c.version > 0) for c in commits)
 
 
 def _parse_commit(version: int, text: str) -> Commit:
     added: list[Mapping[str, str | None]] = []
-    changed = described = False
+    changed = removed = described = False
     user_metadata = table_id = None
     for line in text.splitlines():
         if line.startswith('{"add"'):
@@ -118,6 +126,7 @@ def _parse_commit(version: int, text: str) -> Commit:
             if action.get("dataChange", True):
                 added.append(action.get("partitionValues", {}))
         elif line.startswith('{"remove"'):
+            removed = True
             changed |= json.loads(line)["remove"].get("dataChange", True)
         elif line.startswith('{"metaData"'):
             described = True
@@ -128,7 +137,7 @@ def _parse_commit(version: int, text: str) -> Commit:
                 user_metadata = json.loads(raw) if raw else None
             except ValueError:
                 user_metadata = None
-    return Commit(version, tuple(added), changed, described, table_id, user_metadata if isinstance(user_metadata, dict) else None)
+    return Commit(version, tuple(added), changed, removed, described, table_id, user_metadata if isinstance(user_metadata, dict) else None)
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

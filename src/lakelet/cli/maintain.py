@@ -1,0 +1,100 @@
+"""maintain: OPTIMIZE, ZORDER and VACUUM of the stored tables, as their properties say."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lakelet.base.errors import ExitCode
+from lakelet.base.text import aligned, counted, printable
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.storage import storage_root
+from lakelet.cli.summary import Line
+
+if TYPE_CHECKING:
+    from lakelet.maintenance.results import Amount, Maintained
+
+_UNITS = ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the application."""
+    app.command()(maintain)
+
+
+def maintain(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Datasets or globs; all without any.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would be done.")] = False,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Put small files of the stored tables together, sort them as declared, and delete files that no kept version needs."""
+    from lakelet.maintenance.maintain import maintain as maintained
+
+    root = storage_root(storage)
+    found = maintained(root, o.names(names), dry_run=dry_run, note=_note)
+    if as_json:
+        sys.stdout.write(json.dumps([table.as_json() for table in found], indent=2, ensure_ascii=False) + "\n")
+    elif not found:
+        _note(f"Nothing is stored in {root} yet.")
+    else:
+        _print(found, dry_run)
+    for table in found:
+        if table.error is not None:
+            write_lines([Line(line, "bad") for line in table.error.lines()], sys.stderr)
+    if any(table.error is not None for table in found):
+        raise typer.Exit(int(ExitCode.FAILED))
+
+
+def _print(found: list[Maintained], dry_run: bool) -> None:
+    rows = [(printable(t.name), _change(t.before, t.after, dry_run), _removed(t.removed), printable("; ".join(_words(t)))) for t in found]
+    for line in aligned(rows, header=("dataset", "files before → after", "deleted", "")):
+        sys.stdout.write(line + "\n")
+    optimized, removed = sum(t.job is not None for t in found), sum(t.removed.files for t in found)
+    freed = _bytes(sum(t.removed.bytes for t in found))
+    would = "would be " if dry_run else ""
+    told = f"{counted(optimized, 'table')} {would}optimized, {counted(removed, 'old file')} ({freed}) {would}deleted"
+    write_lines([Line(told + ("; nothing was written" if dry_run else ""), "good")], sys.stderr)
+
+
+def _words(table: Maintained) -> list[str]:
+    """What was done and why, or why nothing was."""
+    if table.error is not None:
+        return [f"failed: {table.error.code}"]
+    what = ""
+    if table.job is not None:
+        by = f" by {', '.join(table.job.columns)}" if table.job.columns else ""
+        what = f"{table.job.how.value}{by}: "
+    elif table.left_alone:
+        what = "left alone: "
+    return [what + table.why, *table.notes]
+
+
+def _change(before: Amount | None, after: Amount | None, dry_run: bool) -> str:
+    if before is None or after is None:
+        return "-"
+    if before == after:
+        return f"{before.files:,} ({_bytes(before.bytes)})"
+    size = "" if dry_run else f" ({_bytes(after.bytes)})"
+    return f"{before.files:,} ({_bytes(before.bytes)}) → {'about ' if dry_run else ''}{after.files:,}{size}"
+
+
+def _removed(amount: Amount) -> str:
+    return f"{amount.files:,} ({_bytes(amount.bytes)})" if amount.files else "-"
+
+
+def _bytes(number: int) -> str:
+    for unit, name in _UNITS:
+        if number >= unit:
+            return f"{number / unit:,.1f} {name}"
+    return f"{number} B"
+
+
+def _note(text: str) -> None:
+    write_lines([Line(text, "quiet")], sys.stderr)

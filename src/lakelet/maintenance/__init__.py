@@ -1,0 +1,1 @@
+"""`lakelet maintain`: fewer, larger files in the stored tables, and none that nobody needs."""

@@ -1,0 +1,98 @@
+"""Whether a table gains by OPTIMIZE, from the names and sizes of its files. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from lakelet.base.text import counted
+from lakelet.base.text_enum import TextEnum
+
+WORTH_FILES = 8
+"""A table is left alone where OPTIMIZE would save fewer files, or sort fewer new ones."""
+
+
+class How(TextEnum):
+    """What OPTIMIZE does: puts small files together, or sorts all rows (ZORDER) or the new ones (clustering) too."""
+
+    COMPACT = "compact"
+    ZORDER = "zorder"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file of a table's newest version: its path as in the log, decoded; bytes; the values of its partition as text."""
+
+    path: str
+    size: int
+    partition: str = ""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What OPTIMIZE is to do with a table; `columns` to sort by; `files`: how many the table will have, about."""
+
+    how: How
+    columns: tuple[str, ...]
+    files: int
+    why: str
+
+
+def job_for(
+    files: Sequence[DataFile], *, target: int, how: How = How.COMPACT, columns: Sequence[str] = (), unsorted: Collection[str] = ()
+) -> Job | str:
+    """The job, or why the table is left alone.
+
+    Args:
+        target: size of the files that OPTIMIZE makes.
+        how, columns: the layout that is declared for the table.
+        unsorted: paths of files that were written since the table was laid out like that.
+    """
+    if how is not How.COMPACT:
+        new = [file for file in files if file.path in unsorted]
+        bytes_of_new = sum(file.size for file in new)
+        if len(files) > 1 and new and (len(new) >= WORTH_FILES or bytes_of_new >= target):
+            why = f"{counted(len(new), 'file')} not sorted by {', '.join(columns)}"
+            return Job(how, tuple(columns), _sorted_files(files, target), why)
+    saved = saved_files(files, target)
+    if saved >= WORTH_FILES and how is not How.ZORDER:
+        return Job(how, tuple(columns), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
+    if saved >= WORTH_FILES:
+        return Job(How.COMPACT, (), len(files) - saved, f"saves {saved} of {counted(len(files), 'file')}")
+    if not files:
+        return "it has no rows"
+    if saved == 0:
+        return f"{counted(len(files), 'file')}, none to put together"
+    return f"OPTIMIZE would save {counted(saved, 'file')}; it is done from {WORTH_FILES} on"
+
+
+def saved_files(files: Sequence[DataFile], target: int) -> int:
+    """How many files fewer there are when those below half of `target` are put together up to it, in each partition."""
+    sizes = defaultdict[str, list[int]](list)
+    for file in files:
+        if file.size < small(target):
+            sizes[file.partition].append(file.size)
+    return sum(len(found) - _bins(sorted(found), target) for found in sizes.values())
+
+
+def small(target: int) -> int:
+    """A file below this size is put together with others."""
+    return max(target // 2, 1)
+
+
+def _bins(sizes: Sequence[int], most: int) -> int:
+    bins, filled = 0, most + 1
+    for one in sizes:
+        if filled + one > most:
+            bins, filled = bins + 1, 0
+        filled += one
+    return bins
+
+
+def _sorted_files(files: Sequence[DataFile], target: int) -> int:
+    sizes = defaultdict[str, int](int)
+    for file in files:
+        sizes[file.partition] += file.size
+    return sum(max(1, -(-found // target)) for found in sizes.values())

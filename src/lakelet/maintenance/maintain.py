@@ -1,0 +1,119 @@
+"""Maintains the stored tables: OPTIMIZE, ZORDER or clustering, and VACUUM (docs/semantics/maintenance.md).
+
+No answer of a later query or update changes by it, and every step can be repeated: the process may die between any two lines.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.files.paths import AnyPath
+from lakelet.files.remote import is_s3, scheme_of
+from lakelet.maintenance.results import Maintained
+from lakelet.maintenance.settings import LEAST_SECONDS
+from lakelet.storage.root import MAINTENANCE, Registry, Storage, StoredDataset
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from lakelet.maintenance.table import TableMaintenance
+
+Note = Callable[[str], None]
+
+
+def maintain(
+    storage: AnyPath,
+    names: Sequence[str] = (),
+    *,
+    dry_run: bool = False,
+    spark: SparkSession | None = None,
+    note: Note = lambda text: None,
+    least: float = LEAST_SECONDS,
+) -> list[Maintained]:
+    """Maintain the stored tables, or those that `names` (names or globs) mean; return what was done to each, by name.
+
+    Args:
+        dry_run: write nothing, say what would be done.
+        spark: a session; None starts one when a table needs it.
+        note: gets a word when Spark has to be started, and for each table that has work.
+        least: seconds that a removed file is kept for readers whatever its table declares.
+
+    A table that fails is in the result, and the others go on. Raises UNKNOWN_TABLE, LAKELET_STORAGE_BUSY while an update runs.
+    """
+    store = Storage(storage)
+    asked = chosen(store.registry(), names)
+    if not asked:
+        return []
+    store.refuse_if_busy()
+    with nullcontext() if dry_run else store.lease(f"{MAINTENANCE}{uuid.uuid4()}"):
+        return _maintained(store, [d.name for d in asked], dry_run, spark, note, least)
+
+
+def chosen(registry: Registry, names: Sequence[str]) -> list[StoredDataset]:
+    """The stored datasets that names or globs mean, by name; all without any. Raises UNKNOWN_TABLE."""
+    if not names:
+        return sorted(registry.datasets.values(), key=lambda d: d.name)
+    found: dict[str, StoredDataset] = {}
+    for name in names:
+        try:
+            key = registry.namespace.resolve(name).key
+        except ValueError as problem:
+            raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
+        matching = {k: d for k, d in registry.datasets.items() if fnmatch.fnmatchcase(k, key)}
+        if not matching:
+            nearest = nearest_names(name, [d.name for d in registry.datasets.values()])
+            todo = "List all names: lakelet show"
+            raise LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest, todo=todo)
+        found |= matching
+    return sorted(found.values(), key=lambda d: d.name)
+
+
+def _maintained(
+    store: Storage, names: Sequence[str], dry_run: bool, spark: SparkSession | None, note: Note, least: float
+) -> list[Maintained]:
+    from lakelet.maintenance.engine import Engine
+    from lakelet.maintenance.table import TableMaintenance
+    from lakelet.maintenance.waiting import stream_positions
+
+    def start() -> SparkSession:
+        if spark is not None:
+            return spark
+        from lakelet.spark.launch.session import start_session
+
+        note("Starting Spark, which rewrites files and lists old ones ...")
+        return start_session(app_name="lakelet maintain", s3=is_s3(store.root))
+
+    registry, found = store.reload(), []
+    tables = TableMaintenance(Engine(start), stream_positions(store.root / "checkpoints"), dry_run=dry_run, least=least)
+    for name in names:
+        stored = registry.datasets.get(name.lower())
+        if stored is not None:
+            found.append(_one(store, stored, tables))
+    return found
+
+
+def _one(store: Storage, stored: StoredDataset, tables: TableMaintenance) -> Maintained:
+    from py4j.protocol import Py4JError
+    from pyspark.errors.exceptions.base import PySparkException
+
+    from lakelet.spark.errors.diagnosis import first_line
+
+    path = store.at(stored.path) if stored.path else None
+    table = Maintained(stored.name, stored.kind, path.as_uri() if path is not None else "")
+    if path is None or scheme_of(stored.path) is not None or stored.path.startswith("/"):
+        return replace(table, why="it lies outside of the storage, where others may write to it")
+    try:
+        return tables.maintained(table, path)
+    except LakeletError as problem:
+        return replace(table, error=problem)
+    except (PySparkException, Py4JError, ValueError, OSError) as problem:
+        error = LakeletError(
+            "MAINTENANCE_FAILED", "its maintenance failed; its rows are as before", dataset=stored.name, why=first_line(problem)
+        )
+        return replace(table, error=error)

@@ -1,0 +1,222 @@
+"""The maintenance of one stored table: a look without Spark, then OPTIMIZE, then VACUUM where there is something to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import unquote
+
+from lakelet.base.failpoints import reached
+from lakelet.cdc.changes import HIDDEN
+from lakelet.cdc.mirror import INTERNAL, mirror, position
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import AnyPath, RemotePath, any_path
+from lakelet.maintenance.engine import Engine
+from lakelet.maintenance.history import unsorted
+from lakelet.maintenance.layout import DataFile, How, Job, job_for
+from lakelet.maintenance.results import Amount, Maintained
+from lakelet.maintenance.settings import Settings
+from lakelet.maintenance.waiting import Position, needed_by_streams, removed_since
+from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta.tables import TableLog
+
+_FOREIGN = "others committed to it since the last update; the next update takes that over first"
+_UNFINISHED = "an update ended before its changes became visible; the next update finishes that first"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A table as it is: files and properties of its newest version, its columns, partition columns, and Delta's id of it."""
+
+    files: Sequence[DataFile]
+    properties: Mapping[str, str]
+    id: str
+
+    @property
+    def amount(self) -> Amount:
+        return Amount(len(self.files), sum(file.size for file in self.files))
+
+
+class TableMaintenance:
+    """Maintains one table after the other.
+
+    Args:
+        positions: where the streams of the storage stand.
+        least: seconds that a removed file is kept whatever its table declares.
+    """
+
+    def __init__(self, engine: Engine, positions: Sequence[Position], *, dry_run: bool, least: float) -> None:
+        self._engine, self._positions, self._dry_run, self._least = engine, positions, dry_run, least
+
+    def maintained(self, table: Maintained, path: AnyPath) -> Maintained:
+        """Maintain the table at `path`; a change table by its internal one, whose log the table's own follows."""
+        inner = path / INTERNAL
+        is_change_table = TableLog(inner).version() >= 0
+        if is_change_table and (reason := self._behind(path, inner)):
+            return replace(table, why=reason)
+        base = inner if is_change_table else path
+        if TableLog(base).version() < 0:
+            return replace(table, why="nothing was written to it yet")
+        look = self._look(base)
+        settings = Settings.of(look.properties, self._least)
+        table = replace(table, before=look.amount, after=look.amount, retention=settings.retention)
+        job, notes = self._job(look, settings, TableLog(base))
+        table = replace(table, why=job if isinstance(job, str) else job.why, notes=notes)
+        if isinstance(job, Job):
+            table = replace(table, job=job, after=self._optimized(base, path, look, job, settings))
+        for root in dict.fromkeys((base, path)):
+            table = self._vacuumed(table, root, path, settings, look.id)
+        return table
+
+    def _behind(self, target: AnyPath, inner: AnyPath) -> str | None:
+        """Why a change table must wait for the next update; None if its log shows all of the internal one, or does so now."""
+        now, log = position(target), TableLog(inner)
+        if now.foreign:
+            return _FOREIGN
+        if log.version() == now.internal:
+            return None
+        if log.settled(now.internal) != now.internal:
+            return _UNFINISHED
+        if not self._dry_run and mirror(target, HIDDEN) is None:  # what maintenance that died has put together
+            return _FOREIGN
+        return None
+
+    def _look(self, table: AnyPath) -> Look:
+        import pyarrow as pa
+        from deltalake.exceptions import DeltaError
+
+        try:
+            found = open_table(table)
+            rows = pa.table(found.get_add_actions(flatten=False))
+            described = found.metadata()
+            partitions = rows["partition"].to_pylist() if "partition" in rows.column_names else [None] * rows.num_rows
+            files = [
+                DataFile(unquote(name), int(size), json.dumps(values, default=str, sort_keys=True))
+                for name, size, values in zip(rows["path"].to_pylist(), rows["size_bytes"].to_pylist(), partitions, strict=True)
+            ]
+            return Look(files, described.configuration or {}, str(described.id))
+        except DeltaError:  # features that delta-rs does not know
+            return Look(*self._engine.files(table))
+
+    # ------------------------------------------------------------------------------------------------------- OPTIMIZE
+
+    def _job(self, look: Look, settings: Settings, log: TableLog) -> tuple[Job | str, tuple[str, ...]]:
+        if not settings.optimized:
+            return "pipelines.autoOptimize.managed is false: OPTIMIZE is left out", ()
+        known = Declared.recorded(look.properties)
+        clustered = tuple(known.cluster_by) if known is not None and log.path.name != INTERNAL else ()
+        notes = []
+        how, columns = How.COMPACT, tuple[str, ...]()
+        if clustered:
+            how, columns = How.CLUSTER, clustered
+            if settings.z_order:
+                notes.append("pipelines.autoOptimize.zOrderCols has no effect: the table is clustered")
+        elif settings.z_order:
+            wrong = self._unsortable(log.path, settings.z_order)
+            columns = tuple(name for name in settings.z_order if name not in wrong)
+            how = How.ZORDER if columns else How.COMPACT
+            notes += [f"pipelines.autoOptimize.zOrderCols: {name} is no column to sort by" for name in wrong]
+        fresh = unsorted(log, how, columns) if how is not How.COMPACT else frozenset[str]()
+        new = {file.path for file in look.files} if fresh is None else fresh
+        return job_for(look.files, target=settings.target_bytes, how=how, columns=columns, unsorted=new), tuple(notes)
+
+    def _unsortable(self, table: AnyPath, names: Sequence[str]) -> list[str]:
+        """Those that the table has no column for, or only a partition column."""
+        for version in range(TableLog(table).version(), -1, -1):
+            try:
+                actions = TableLog(table).actions(version)
+            except FileNotFoundError:
+                break
+            for described in (action["metaData"] for action in actions if "metaData" in action):
+                fields = {field["name"].lower() for field in json.loads(described["schemaString"])["fields"]}
+                sortable = fields - {name.lower() for name in described["partitionColumns"]}
+                return [name for name in names if name.split(".")[0].lower() not in sortable]
+        return []
+
+    def _optimized(self, base: AnyPath, target: AnyPath, look: Look, job: Job, settings: Settings) -> Amount:
+        """The files of the newest version after OPTIMIZE, or about so many as there would be."""
+        if self._dry_run:
+            return Amount(job.files, look.amount.bytes)
+        self._engine.optimize(base, job, settings.target_bytes)
+        reached("maintain.optimized")
+        if base != target:
+            mirror(target, HIDDEN)  # None: others committed meanwhile; the next update settles that
+            reached("maintain.mirrored")
+        return self._look(base).amount
+
+    # --------------------------------------------------------------------------------------------------------- VACUUM
+
+    def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: Settings, id: str) -> Maintained:
+        """Delete the files below `root` that no version of the retention time has, and that nobody waits for."""
+        if not _may_hold_old_files(root, {file.path for file in self._look(root).files}, settings.retention):
+            return table
+        removable = [any_path(_plain(location)) for location in self._engine.removable(root, settings.retention)]
+        if not removable:
+            return table
+        needed = needed_by_streams(target, [at for at in self._positions if at.table_id == id])
+        if needed.unknown:
+            text = f"nothing was deleted: it cannot be told what {', '.join(needed.unknown)} has still to read"
+            return replace(table, notes=(*table.notes, text))
+        kept = {str(target / path) for path in needed.paths}
+        kept |= {str(target / path) for path in removed_since(target, time.time() - settings.retention)}
+        gone, waited = Amount(), 0
+        for file in removable:
+            if str(file) in kept or (needed.paths and str(file).endswith(".bin")):
+                waited += 1
+                continue
+            gone = _with(gone, self._deleted(file))
+        notes = table.notes
+        if waited and needed.flows:
+            notes = (*notes, f"{waited} old files are kept for {', '.join(sorted(set(needed.flows)))}, which has still to read them")
+        removed = Amount(table.removed.files + gone.files, table.removed.bytes + gone.bytes)
+        return replace(table, removed=removed, notes=notes)
+
+    def _deleted(self, file: AnyPath) -> Amount:
+        """Delete one file, or a folder that is empty; the files that are gone by it."""
+        if isinstance(file, RemotePath):
+            size = sum(file.sizes())
+            if not self._dry_run:
+                file.unlink(missing_ok=True)
+        elif file.is_dir():
+            if not self._dry_run and not any(file.iterdir()):
+                file.rmdir()
+            return Amount()
+        else:
+            size = file.stat().st_size
+            if not self._dry_run:
+                file.unlink(missing_ok=True)
+        if not self._dry_run:
+            reached("maintain.deleted")
+        return Amount(1, size)
+
+
+def _with(one: Amount, other: Amount) -> Amount:
+    return Amount(one.files + other.files, one.bytes + other.bytes)
+
+
+def _plain(location: str) -> str:
+    """A location of Hadoop's as Lakelet writes it."""
+    return location.removeprefix("file://").removeprefix("file:")
+
+
+def _may_hold_old_files(root: AnyPath, current: Collection[str], retention: float) -> bool:
+    """Whether a file below `root` is old enough to go and in no current version; always true for an object store, which Spark lists."""
+    if not isinstance(root, Path):
+        return True
+    limit = time.time() - retention
+    for folder, folders, files in os.walk(root):
+        here = Path(folder)
+        if here == root:
+            folders[:] = [name for name in folders if name not in ("_delta_log", INTERNAL)]
+        for name in files:
+            file = here / name
+            if str(file.relative_to(root)) not in current and not name.endswith(".crc") and file.stat().st_mtime <= limit:
+                return True
+    return False
+
+
+__all__ = ["TableMaintenance"]

@@ -1,0 +1,119 @@
+"""Files that a stream of the storage has still to read, and files that a reader may have open (MT-7). No Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import AnyPath, names_in
+from lakelet.storage.delta.tables import TableLog
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream over a Delta table stands: it has read all before `version`; `snapshot`: that version itself is read as a whole.
+
+    `flow`: folder names of its table and of the flow.
+    """
+
+    flow: str
+    table_id: str
+    version: int
+    snapshot: bool
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Paths of files, as the table's log has them, decoded. `unknown`: flows for which that cannot be found out."""
+
+    paths: frozenset[str] = frozenset()
+    flows: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+def stream_positions(checkpoints: AnyPath) -> list[Position]:
+    """The positions of all streams in a storage: after the last batch that each one completed."""
+    found: list[Position] = []
+    for catalog in names_in(checkpoints):
+        for schema in names_in(checkpoints / catalog):
+            for table in names_in(checkpoints / catalog / schema):
+                for flow in names_in(checkpoints / catalog / schema / table):
+                    folder = checkpoints / catalog / schema / table / flow
+                    for generation in _newest(folder):
+                        found += _positions(generation, f"{table}/{flow}")
+    return found
+
+
+def _newest(flow: AnyPath) -> list[AnyPath]:
+    """The checkpoint that a flow uses, which is the one that was written last; on an object store all of them."""
+    used = [flow / name for name in names_in(flow) if names_in(flow / name / "offsets")]
+    if all(isinstance(folder, Path) for folder in used) and used:
+        return [max(used, key=lambda folder: (Path(str(folder)) / "offsets").stat().st_mtime_ns)]
+    return used
+
+
+def _positions(checkpoint: AnyPath, flow: str) -> Iterator[Position]:
+    batches = sorted(int(name) for name in names_in(checkpoint / "offsets") if name.isdigit())
+    completed = {int(name) for name in names_in(checkpoint / "commits") if name.isdigit()}
+    done = max((batch for batch in batches if batch in completed), default=None)
+    for line in (checkpoint / "offsets" / str(done if done is not None else batches[-1])).read_text().splitlines()[2:]:
+        with suppress(ValueError, AttributeError):
+            offset: Any = json.loads(line)
+            if isinstance(offset, dict) and "reservoirId" in offset:
+                first = done is None  # nothing was completed: all rows are to be read
+                version = 0 if first else int(offset["reservoirVersion"])
+                yield Position(flow, str(offset["reservoirId"]), version, first or bool(offset.get("isStartingVersion")))
+
+
+def needed_by_streams(table: AnyPath, positions: Collection[Position]) -> Needed:
+    """The files of `table` that streams at `positions` have still to read."""
+    import pyarrow as pa
+
+    paths: set[str] = set()
+    flows, unknown = [], []
+    log = TableLog(table)
+    newest = log.version()
+    for at in positions:
+        before = len(paths)
+        try:
+            if at.snapshot and at.version > 0:
+                snapshot = pa.table(open_table(table, version=at.version).get_add_actions())
+                paths |= {unquote(str(path)) for path in snapshot["path"].to_pylist()}
+            for version in range(at.version, newest + 1):
+                paths |= _brought(log, version)
+        except Exception:  # its log file is gone, or delta-rs cannot read that version
+            unknown.append(at.flow)
+        if len(paths) > before:
+            flows.append(at.flow)
+    return Needed(frozenset(paths), tuple(flows), tuple(unknown))
+
+
+def _brought(log: TableLog, version: int) -> set[str]:
+    """Files with rows that one commit brought, and those of its change feed."""
+    found = set()
+    for action in log.actions(version):
+        for kind in ("add", "cdc", "remove"):
+            if kind in action and (kind == "cdc" or action[kind].get("dataChange", True)):
+                found.add(unquote(action[kind]["path"]))
+    return found
+
+
+def removed_since(table: AnyPath, moment: float) -> frozenset[str]:
+    """Files that commits took out of the table after `moment` (seconds since 1970), by the time at which each commit was made."""
+    found: set[str] = set()
+    log = TableLog(table)
+    for version in range(log.version(), -1, -1):
+        file = table / "_delta_log" / f"{version:020d}.json"
+        try:
+            if isinstance(file, Path) and file.stat().st_mtime < moment:
+                break
+            found |= {unquote(action["remove"]["path"]) for action in log.actions(version) if "remove" in action}
+        except FileNotFoundError:
+            break
+    return frozenset(found)

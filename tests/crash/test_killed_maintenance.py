@@ -1,0 +1,68 @@
+"""Maintenance whose process is killed between two steps: every answer is the same, the next command or update finishes what was left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.maintenance.maintain import maintain
+from tests.crash.test_change_tables import kill_at
+from tests.spark.conftest import Project
+
+PIPELINE = """
+import dlt
+
+KEPT = {"delta.deletedFileRetentionDuration": "interval 0 seconds", "delta.enableChangeDataFeed": "true"}
+
+@dlt.view
+def feed():
+    return spark.readStream.schema("id INT, seq INT, name STRING").option("maxFilesPerTrigger", "1").json(spark.conf.get("landing"))
+
+for name, type in (("current", 1), ("history", 2)):
+    dlt.create_streaming_table(name, table_properties=KEPT)
+    dlt.apply_changes(target=name, source="feed", keys=["id"], sequence_by="seq", stored_as_scd_type=type)
+
+@dlt.table(table_properties=KEPT)
+def rows():
+    return spark.readStream.table("feed")
+
+@dlt.table
+def copy():
+    return spark.readStream.table("rows")
+"""
+TABLES = ("current", "history", "rows", "copy")
+
+
+def content(project: Project) -> dict[str, list[Any]]:
+    return {name: project.rows(name, "id", "name") for name in TABLES}
+
+
+def land(project: Project, *sequences: int) -> None:
+    for seq in sequences:
+        project.arrive(f"{seq}.json", {"id": seq % 3, "seq": seq, "name": f"name {seq}"})
+
+
+@pytest.mark.parametrize("then_maintained", [True, False])
+@pytest.mark.parametrize("failpoint", ["maintain.optimized", "maintain.optimized@2", "maintain.mirrored", "maintain.deleted@2"])
+def test_maintenance_killed_there_loses_nothing(failpoint: str, then_maintained: bool, tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark).write(PIPELINE)
+    land(project, 1, 2, 3, 4, 5)
+    project.run()
+    before = content(project)
+    kill_at(failpoint, project.folder, maintain=[])
+    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+    assert content(project) == before
+    if then_maintained:
+        assert [table.error for table in maintain(project.storage.root, spark=spark, least=0) if table.error] == []
+        assert content(project) == before
+    project.run()
+    assert content(project) == before
+    assert {step.strategy.value for step in project.result.steps} == {"skip"}
+    land(project, 6, 7)
+    project.run()
+    assert project.rows("copy") == project.rows("rows")
+    assert sorted(project.rows("rows", "seq")) == [1, 2, 3, 4, 5, 6, 7]
+    assert project.rows("current", "id", "name") == [(0, "name 6"), (1, "name 7"), (2, "name 5")]
+    assert sorted(project.rows("history", "name")) == [f"name {seq}" for seq in range(1, 8)]
