@@ -80,17 +80,17 @@ def needed_by_streams(table: AnyPath, positions: Collection[Position]) -> Needed
     log = TableLog(table)
     newest = log.version()
     for at in positions:
-        before = len(paths)
+        own: set[str] = set()
         try:
             if at.snapshot and at.version > 0:
                 snapshot = pa.table(open_table(table, version=at.version).get_add_actions())
-                paths |= {unquote(str(path)) for path in snapshot["path"].to_pylist()}
+                own |= {unquote(str(path)) for path in snapshot["path"].to_pylist()}
             for version in range(at.version, newest + 1):
-                paths |= _brought(log, version)
+                own |= _brought(log, version)
         except Exception:  # its log file is gone, or delta-rs cannot read that version
             unknown.append(at.flow)
-        if len(paths) > before:
-            flows.append(at.flow)
+        paths |= own
+        flows += [at.flow] if own else []
     return Needed(frozenset(paths), tuple(flows), tuple(unknown))
 
 

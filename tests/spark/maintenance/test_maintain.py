@@ -172,8 +172,8 @@ import dlt
 def declare(name, **more):
     @dlt.view(name=f"feed_of_{name}")
     def feed():
-        reader = spark.readStream.schema("id INT, seq INT, seen INT, name STRING, op STRING").option("maxFilesPerTrigger", "1")
-        return reader.json(spark.conf.get("landing"))
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
+        return reader.schema("id INT, seq INT, seen INT, name STRING, op STRING").load(spark.conf.get("landing"))
 
     dlt.create_streaming_table(name, table_properties={
         "delta.enableChangeDataFeed": "true", "delta.deletedFileRetentionDuration": "interval 0 seconds"
