@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.base.errors import DefinitionErrors
 from tests.unit.deploy.bundles import SOURCE, Folder
 
 BUNDLE = """\
@@ -43,6 +44,14 @@ def test_a_helper_module_that_sync_leaves_out_is_refused_with_its_import(folder:
     assert folder.bundle(BUNDLE + "sync: {exclude: [src/helpers/tax.py]}\n").mistakes() == [
         "FILE_NOT_COVERED src/helpers/money.py, line 1: src/helpers/tax.py is not uploaded, and is imported by src/helpers/money.py"
     ]
+
+
+def test_a_file_is_named_once_and_what_to_add_fits_the_reason(folder: Folder) -> None:
+    folder.put({"src/tables/b.py": IMPORTING.replace("orders", "more")}).bundle(BUNDLE + "sync: {paths: [src/tables]}\n")
+    with pytest.raises(DefinitionErrors) as raised:
+        folder.state()
+    assert {error.todo for error in raised.value.errors} == {"Add its folder to sync.paths: - src/helpers"}
+    assert len(raised.value.errors) == 3
 
 
 def test_an_ignored_module_is_refused_too(folder: Folder) -> None:

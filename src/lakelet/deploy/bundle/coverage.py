@@ -37,11 +37,12 @@ class Project:
     root: Path
     base: Path
     uploaded: frozenset[Path]
+    starts: tuple[Path, ...]
     cwd: Path
 
     @classmethod
     def of(cls, root: Path, synced: Synced, cwd: Path) -> Project:
-        return cls(root, synced.base, frozenset(synced.files), cwd)
+        return cls(root, synced.base, frozenset(synced.files), synced.starts, cwd)
 
     def shown(self, file: Path) -> str:
         return shown_path(file, self.cwd)
@@ -54,6 +55,8 @@ class Project:
         """How to have a file uploaded."""
         if not file.is_relative_to(self.base):
             return f"Put its folder into sync.paths, or move it below {self.root}."
+        if not any(file.is_relative_to(start) for start in self.starts):
+            return f"Add its folder to sync.paths: - {self.below(file.parent)}"
         return f"Add it to the bundle: sync: {{include: [{self.below(file)}]}}; or take it out of sync.exclude and .gitignore."
 
 
@@ -68,9 +71,9 @@ def check_coverage(
     """
     forget()
     remarks: list[Remark] = []
-    covered = set(used_by_jobs)
+    covered, missing = set(used_by_jobs), set[Path]()
     for key, sources in pipelines.items():
-        walk = _Walk(key, sources, project, problems, remarks)
+        walk = _Walk(key, sources, project, problems, remarks, missing)
         walk.run()
         covered |= walk.seen
     if pipelines and not problems:  # with libraries that are wrong, everything else would be uncovered
@@ -95,13 +98,14 @@ def _declares(file: Path, project: Project) -> bool:
 
 @dataclass
 class _Walk:
-    """The files of one pipeline, from its sources along their imports."""
+    """The files of one pipeline, from its sources along their imports. `missing`: those that have been noted, each once."""
 
     key: ResourceKey
     sources: PipelineSources
     project: Project
     problems: Problems
     remarks: list[Remark]
+    missing: set[Path]
     seen: set[Path] = field(default_factory=set)
     _unreachable: list[LakeletError] = field(default_factory=list)
     _told: set[str] = field(default_factory=set)
@@ -114,7 +118,7 @@ class _Walk:
         self._hosted = [*([self.sources.root] if self.sources.root else []), *projects, *(one / "src" for one in projects)]
         for file in self.sources.files:
             self._upload(file, None, f"a source of {self.key}")
-        waiting = list(self.sources.files)
+        waiting = list(reversed(self.sources.files))
         while waiting:
             file = waiting.pop()
             if file not in self.seen:
@@ -141,7 +145,7 @@ class _Walk:
                 self._outside(file, one, place)
             elif not one.level:
                 self._package(file, one)
-        if found.uses_file and file not in self.sources.files:
+        if found.uses_file and file not in self.sources.files and file in self.project.uploaded:
             self._data_beside(file, found)
 
     def _local_roots(self, file: Path) -> list[Path]:
@@ -161,7 +165,8 @@ class _Walk:
         return Location(self.project.shown(file), line)
 
     def _upload(self, file: Path, where: Location | None, how: str) -> None:
-        if file not in self.project.uploaded:
+        if file not in self.project.uploaded and file not in self.missing:
+            self.missing.add(file)
             what = f"{self.project.shown(file)} is not uploaded, and is {how}"
             self.problems.add(LakeletError(CODE, what, where=where or self._where(file, 1), todo=self.project.todo(file)))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.deploy.bundle.nodes import elements
 from lakelet.deploy.bundle.notebooks import is_notebook
@@ -33,15 +33,12 @@ class Synced:
     Attributes:
         base: the folder that becomes `workspace.file_path`: the bundle's, or one above it where `sync.paths` lie outside.
         files: absolute paths, sorted.
+        starts: the folders that were searched: the bundle's, or `sync.paths`.
     """
 
     base: Path
     files: tuple[Path, ...]
-
-    @property
-    def folders(self) -> frozenset[Path]:
-        """Folders that will exist in the workspace."""
-        return frozenset(folder for file in self.files for folder in file.parents if folder.is_relative_to(self.base))
+    starts: tuple[Path, ...]
 
 
 def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
@@ -63,7 +60,7 @@ def synced_files(root: Path, sync: Node | None, problems: Problems) -> Synced:
         files |= {file for file in _all_below(root) if include.match_file(_below(file, root))}
     if exclude is not None:
         files = {file for file in files if not (file.is_relative_to(root) and exclude.match_file(_below(file, root)))}
-    return Synced(base, tuple(sorted(files)))
+    return Synced(base, tuple(sorted(files)), tuple(starts))
 
 
 def hashed(synced: Synced) -> tuple[SourceFile, ...]:
@@ -86,7 +83,8 @@ def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]
         if path.is_dir():
             starts.append(path)
         else:
-            problems.bad(node, f"sync.paths names {node.text}, which is no folder")
+            beside = [one.name for one in path.parent.iterdir() if one.is_dir()] if path.parent.is_dir() else []
+            problems.bad(node, f"sync.paths names {node.text}, which is no folder", nearest=nearest_names(path.name, beside))
     return starts or [root]
 
 
