@@ -254,6 +254,14 @@ def test_the_branch_of_a_production_target_is_the_one_that_is_deployed(shop: Fol
     assert shop.state("prod").target == "prod"
 
 
+def test_the_address_of_the_repository_comes_without_a_password(shop: Folder) -> None:
+    config = '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://me:secret@example.com/shop.git\n\tfetch = x\n'
+    shop.put({".git/HEAD": "ref: refs/heads/main\n", ".git/config": config})
+    tags = "    orders:\n      tags: {at: '${bundle.git.origin_url}'}\n"
+    shop.put({"resources/all.yml": RESOURCES.replace("    orders:\n", tags)})
+    assert shop.resource("pipelines.orders").settings["tags"]["at"] == "https://example.com/shop.git"
+
+
 def test_branch_and_commit_are_known_to_references(shop: Folder) -> None:
     commit = "0123456789" * 4
     shop.put({".git/HEAD": "ref: refs/heads/feature\n", ".git/refs/heads/feature": commit})
@@ -273,3 +281,9 @@ def test_a_production_target_in_the_folder_of_a_person_gets_a_remark(shop: Folde
         "workspace.root_path of a production target is a folder of ann@b.c; /Workspace/Shared is nobody's"
     ]
     assert shop.state("prod").workspace.root_path == "/Workspace/Users/ann@b.c/.bundle/prod"
+
+
+def test_a_production_target_that_does_not_say_whose_it_is_gets_a_remark(shop: Folder) -> None:
+    shop.bundle(SHOP.split("permissions:")[0] + "targets:\n  prod: {mode: production, workspace: {root_path: /Shared/x}}\n")
+    assert [text.split(" of ")[0] for text, _ in shop.state().remarks] == ["neither run_as nor permissions"]
+    assert shop.state(user=ROBOT).remarks == ()

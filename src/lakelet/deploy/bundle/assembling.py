@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle import Node
-from lakelet.config.spark_pipeline_file import Remark
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
 from lakelet.deploy.bundle.collisions import refuse_shared_names
 from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
-from lakelet.deploy.bundle.modes import DEVELOPMENT, PRODUCTION, check_mode, presets_of, with_presets
+from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, with_presets
 from lakelet.deploy.bundle.nodes import children, elements, plain, without
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
@@ -150,7 +149,7 @@ def _desired(
     remarks = check_coverage(files.pipelines, Project.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
-    remarks += _of_one_person(read, stage.workspace)
+    remarks += mode_remarks(read.tree, read.mode, stage.workspace.root_path, user)
     problems.raise_all()
     return Desired(
         bundle=stage.tree.value["bundle"].value["name"].text,
@@ -189,14 +188,6 @@ def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str]
             read = with_other_target(stage.read, name, ignored)
             other = _staged(read, user, given, lambda kind, text: f"{kind} {text}", ignored)
             refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)
-
-
-def _of_one_person(read: ReadBundle, workspace: Workspace) -> Iterator[Remark]:
-    """A remark about a production target in the folder of one person: with that person's account the folder goes."""
-    owner = workspace.root_path.removeprefix("/Workspace/Users/").partition("/")[0]
-    if read.mode == PRODUCTION and workspace.root_path.startswith("/Workspace/Users/") and "@" in owner:
-        where = read.tree.get("workspace", "root_path") or read.tree
-        yield f"workspace.root_path of a production target is a folder of {owner}; /Workspace/Shared is nobody's", where.where
 
 
 def _workspace(tree: Node) -> Workspace:

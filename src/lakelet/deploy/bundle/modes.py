@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lakelet.config.bundle import Node
+from lakelet.config.spark_pipeline_file import Remark
 from lakelet.deploy.bundle.checkouts import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
@@ -233,9 +234,6 @@ def _check_production(written: Node, tree: Node, user: User, root: Path, problem
         where = folder or written.get("workspace") or written
         todo = "For example: root_path: /Workspace/Shared/.bundle/${bundle.name}/${bundle.target}"
         problems.bad(where, "a production target needs a workspace.root_path that does not depend on who deploys", todo=todo)
-    if written.get("run_as") is None and not any(found(written, ("permissions", "*"))) and not _everything_says_who(tree):
-        todo = "For example: permissions: [{group_name: data-platform, level: CAN_MANAGE}]"
-        problems.bad(written.get("targets") or written, "a production target says with run_as or permissions whose it is", todo=todo)
 
 
 def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> None:
@@ -245,6 +243,20 @@ def _check_branch(written: Node, tree: Node, root: Path, problems: Problems) -> 
     if wanted is not None and filled is not None and here is not None and filled.text != here:
         what = f"the target is deployed from the branch {filled.text}, and {here} is checked out"
         problems.bad(wanted, what, todo=f"git switch {filled.text}, or deploy to another target.")
+
+
+def mode_remarks(written: Node, mode: str | None, root_path: str, user: User) -> Iterator[Remark]:
+    """What a production target should say and does not, for people: with an account its folder goes."""
+    if mode != PRODUCTION or _SERVICE_PRINCIPAL.fullmatch(user.user_name):
+        return
+    owner = root_path.removeprefix("/Workspace/Users/").partition("/")[0]
+    if root_path.startswith("/Workspace/Users/") and "@" in owner:
+        where = written.get("workspace", "root_path") or written
+        yield f"workspace.root_path of a production target is a folder of {owner}; /Workspace/Shared is nobody's", where.where
+    says = written.get("run_as") is not None or any(found(written, ("permissions", "*")))
+    if not says and not _everything_says_who(written):
+        where = written.get("targets") or written
+        yield "neither run_as nor permissions of the production target say whose it is; it runs as who deployed it last", where.where
 
 
 def _everything_says_who(tree: Node) -> bool:

@@ -182,8 +182,8 @@ def with_defaults(tree: Node, root: Path) -> Node:
         bundle = with_entries(bundle, name=scalar(root.name, tree))
     here = checkout(root)
     git = bundle.get("git") or mapping({}, tree)
-    known = {"branch": here.branch, "commit": here.commit}
-    git = with_entries(git, **{key: scalar(text, tree) for key, text in known.items() if text and git.get(key) is None})
+    known = {"branch": here.branch, "commit": here.commit, "origin_url": here.origin_url}
+    git = with_entries(git, **{key: scalar(text or "", tree) for key, text in known.items() if git.get(key) is None})
     bundle = with_entries(bundle, git=git)
     workspace = tree.get("workspace") or mapping({}, tree)
     for key, text in _FOLDERS.items():

@@ -179,8 +179,8 @@ class References:
             what = f"the bundle declares no resource {kind}.{key}"
             self._problems.bad(node, what, nearest=nearest_names(f"{kind}.{key}", known))
             return None
-        if field == ["id"] and kind in {one.value for one in ResourceKind}:
-            return None
+        if field == ["id"] or kind not in {one.value for one in ResourceKind}:
+            return None  # other kinds are refused where they are declared
         found = _below(resource, field)
         if found is None:
             what = f"{kind}.{key} has no {'.'.join(field)!r} before it is deployed"

@@ -325,8 +325,9 @@ RESOURCES: dict[ResourceKind, Record] = {
 OTHER_KINDS = frozenset(
     (
         *("alerts", "apps", "catalogs", "clusters", "database_catalogs", "database_instances", "experiments", "external_locations"),
-        *("genie_spaces", "model_serving_endpoints", "models", "postgres_branches", "postgres_endpoints", "postgres_projects"),
-        *("quality_monitors", "registered_models", "secret_scopes", "sql_warehouses", "synced_database_tables"),
+        *("genie_spaces", "model_serving_endpoints", "models", "postgres_branches", "postgres_catalogs", "postgres_databases"),
+        *("postgres_endpoints", "postgres_projects", "postgres_roles", "quality_monitors", "registered_models", "secret_scopes"),
+        *("sql_warehouses", "synced_database_tables", "vector_search_endpoints", "vector_search_indexes"),
     )
 )
 """Kinds of resources that a bundle can have and Lakelet does not deploy."""
