@@ -148,6 +148,14 @@ def test_an_error_whose_code_lakelet_has_keeps_it(text: str) -> None:
     assert "[" not in error.what
 
 
+def test_secrets_of_a_pipeline_s_configuration_are_in_no_event() -> None:
+    config = {"configuration": {"db.password": "hunter3", "api_key": "hunter3", "day": "2026-08-01", "secret_scope": "prod"}}
+    told = json_of(row("create_update", {"cause": "API_CALL", "config": config, "tokens": [{"token": "hunter3"}]}))
+    assert "hunter3" not in str(told)
+    kept = told["details"]["create_update"]["config"]["configuration"]
+    assert (kept["day"], kept["secret_scope"], kept["db.password"]) == ("2026-08-01", "prod", "[REDACTED]")
+
+
 def test_secrets_are_in_no_event() -> None:
     remember("hunter2-hunter2")
     told = row("user_action", {"action": "START", "note": "hunter2-hunter2"}, message="with hunter2-hunter2", level="WARN")

@@ -174,6 +174,21 @@ def test_a_token_in_the_answer_of_a_proxy_is_not_shown(deployed: Deployed, capsy
             assert secret not in out + err
 
 
+def test_a_secret_in_the_configuration_of_a_pipeline_is_in_no_output(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    project = Deployed(workspace, tmp_path / "shop")
+    project.pipeline("sales", configuration={"shop.api_token": "hunter4hunter4"})
+    workspace.script("*", SCRIPT)
+    project.enter(monkeypatch)
+    for command in (["run", "--remote", "--json"], ["events", "--remote", "--all", "--json"], ["status", "--json"], ["report", "--remote"]):
+        assert main([*command, "-t", "prod"]) == 0
+    written = capfd.readouterr()
+    page = "".join(path.read_text(encoding="utf-8") for path in (project.root / ".lakelet").rglob("*") if path.is_file())
+    assert "create_update" in written.out
+    assert "hunter4" not in written.out + written.err + page
+
+
 def test_a_wrong_and_an_expired_token_say_so(deployed: Deployed, capsys: pytest.CaptureFixture[str]) -> None:
     deployed.workspace.expire_token()
     assert main(["status", "-t", "prod", "--debug"]) == 3

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
-from lakelet.base.redaction import redacted
+from lakelet.base.redaction import redacted, remember_secrets
 from lakelet.base.text import aligned, counted, listed, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import Watcher, watcher, write_lines
@@ -294,7 +294,9 @@ def _request(asked: o.Asked) -> UpdateRequest:
         raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
     if asked.refresh_failed and (select or reset or flows or asked.full_refresh_all):
         raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
-    return UpdateRequest(select, reset, asked.full_refresh_all, flows, o.pairs(asked.param, "--param"))
+    parameters = o.pairs(asked.param, "--param")
+    remember_secrets(parameters)
+    return UpdateRequest(select, reset, asked.full_refresh_all, flows, parameters)
 
 
 def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:

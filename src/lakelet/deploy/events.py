@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lakelet.base.errors import CODES, ExitCode, LakeletError
-from lakelet.base.redaction import redacted_values
+from lakelet.base.redaction import REDACTED, is_secret, redacted_values
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
@@ -89,7 +89,14 @@ def body_of(row: Row) -> Mapping[str, Any]:
     """What the event's `details` hold below its type."""
     details = row.get("details") or {}
     found = (json.loads(details) if isinstance(details, str) else details).get(row.get("event_type"))
-    return found if isinstance(found, Mapping) else {}
+    return _without_secrets(found) if isinstance(found, Mapping) else {}
+
+
+def _without_secrets(value: Any) -> Any:
+    """The value without texts under keys that sound like secrets: the configuration of a pipeline stands in its events."""
+    if isinstance(value, Mapping):
+        return {key: REDACTED if isinstance(item, str) and is_secret(str(key)) else _without_secrets(item) for key, item in value.items()}
+    return [_without_secrets(item) for item in value] if isinstance(value, list) else value
 
 
 def update_of(row: Row) -> str:
