@@ -13,6 +13,7 @@ from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli import storage as stored
 from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.row_output import Form, Limit, show_rows
 from lakelet.cli.summary import Line, summary
 from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
 from lakelet.update.stopping import stoppable
@@ -28,13 +29,13 @@ def register(app: typer.Typer) -> None:
 
 
 @quarantine_app.command("show")
-def show(name: Dataset, limit: stored.Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
+def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_json: o.AsJson = False) -> None:
     """Show the rows that are held, with the rules that they broke."""
     from lakelet.inspection.quarantines import read_quarantine
 
     found = read_quarantine(stored.storage_root(storage), name, note=_note)
     if as_json:
-        stored.show_rows(found.rows, as_json, limit)
+        show_rows(found.rows, Form.JSON, limit)
         return
     gone = f", {found.released:,} released" if found.released else ""
     _note(f"{found.table}: {counted(found.held, 'row')} held{gone}")
@@ -43,7 +44,7 @@ def show(name: Dataset, limit: stored.Limit = None, storage: o.StorageDir = None
     for line in aligned([(printable(rule), f"{rows:,}") for rule, rows in found.broken], header=("rule", "held rows"), right=(1,)):
         _write(line)
     _write("")
-    stored.show_rows(found.rows, as_json, limit)
+    show_rows(found.rows, Form.TABLE, limit)
 
 
 def replay(asked: o.Asked, dataset: Dataset) -> None:

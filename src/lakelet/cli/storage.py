@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
-from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.text import aligned, counted, printable
+from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
 from lakelet.cli.remote_log import remote_events
+from lakelet.cli.row_output import Format, Limit, form_of, limit_of, show_rows
 from lakelet.cli.summary import Line
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
 from lakelet.storage.eventlog.views import NAMES
-
-if TYPE_CHECKING:
-    from lakelet.inspection.inspector import Rows
-
-SHOWN_ROWS = 20
-WIDEST_CELL = 60
-
-Limit = Annotated[int | None, typer.Option("--limit", min=0, metavar="N", help=f"At most N rows (default: {SHOWN_ROWS}; with --json all).")]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,17 +33,27 @@ def show(
         str | None, typer.Argument(help="A dataset, or a view of the event log; without it all are listed.", show_default=False)
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List private tables too.")] = False,
+    where: Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only rows that fulfil this condition.")] = None,
+    order_by: Annotated[str | None, typer.Option("--order-by", metavar="SQL", help="Sort by these columns: 'day DESC, name'.")] = None,
+    columns: Annotated[str | None, typer.Option("--columns", metavar="NAME,...", help="Only these columns.")] = None,
     limit: Limit = None,
+    form: Format = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
     """List the stored datasets, or show the rows of one."""
-    from lakelet.inspection.inspector import list_tables, read_rows
+    from lakelet.inspection.inspector import Selection, list_tables, read_rows
 
-    root = storage_root(storage)
+    root, chosen = storage_root(storage), Selection(where, order_by, columns)
     if name is not None:
-        show_rows(read_rows(root, name, limit=_limit(limit, as_json), note=_note), as_json, limit)
+        written = form_of(form, as_json)
+        show_rows(read_rows(root, name, limit=limit_of(limit, written), selection=chosen, note=_note), written, limit)
         return
+    if chosen != Selection() or form not in (None, "table", "json"):
+        raise LakeletError(
+            "USAGE", "--where, --order-by, --columns and --format are for the rows of one table", todo="Name it: lakelet show NAME"
+        )
+    as_json = as_json or form == "json"
     tables = list_tables(root, private=every)[:limit]
     if as_json:
         _write(json.dumps([table.as_json() for table in tables], indent=2, ensure_ascii=False))
@@ -78,15 +79,29 @@ def _number(value: int | None) -> str:
 
 
 def sql(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="One query; tables go by the names the pipeline knows.")],
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="One query; tables go by the names the pipeline knows.", show_default=False)
+    ] = None,
     limit: Limit = None,
+    form: Format = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Run a query over the stored tables. The event log is the table `event_log`; updates, dataset_health and others are its views."""
-    from lakelet.inspection.inspector import run_sql
+    """Run a query over the stored tables; without one, on a terminal, a shell. `show tables` and `describe NAME` work, too.
 
-    show_rows(run_sql(storage_root(storage), query), as_json, limit)
+    The event log is the table `event_log`; updates, dataset_health and others are its views.
+    """
+    from lakelet.inspection.statements import run_statement
+
+    root, written = storage_root(storage), form_of(form, as_json)
+    if query is not None:
+        show_rows(run_statement(root, query, note=_note), written, limit)
+        return
+    from lakelet.cli.sql_shell import shell
+
+    if not sys.stdin.isatty():
+        raise LakeletError("USAGE", "Missing argument 'QUERY'", todo='For example: lakelet sql "SELECT * FROM …"')
+    shell(root, written, limit)
 
 
 def events(
@@ -128,41 +143,6 @@ def storage_root(given: str | None) -> AnyPath:
     if given and not root.is_dir():
         raise LakeletError("USAGE", f"there is no storage {given}")
     return root
-
-
-def _limit(limit: int | None, as_json: bool) -> int | None:
-    return limit if limit is not None or as_json else SHOWN_ROWS
-
-
-def show_rows(found: Rows, as_json: bool, limit: int | None) -> None:
-    allowed = _limit(limit, as_json)
-    rows = islice(found.rows, allowed)
-    if as_json:
-        _write_array(rows)
-        return
-    shown = list(rows)
-    cells = [[_cell(row.get(column)) for column in found.columns] for row in shown]
-    numbers = [i for i, c in enumerate(found.columns) if shown and all(isinstance(r.get(c), (int, float, type(None))) for r in shown)]
-    for line in aligned(cells, header=[printable(column) for column in found.columns], right=numbers):
-        _write(line)
-    if limit is None and len(shown) == SHOWN_ROWS:
-        _note(f"The first {counted(len(shown), 'row')}; more with --limit N.")
-    elif not shown:
-        _note("No rows.")
-
-
-def _write_array(rows: Iterable[Mapping[str, Any]]) -> None:
-    """One JSON array, written row by row."""
-    sys.stdout.write("[")
-    for number, row in enumerate(rows):
-        sys.stdout.write((",\n " if number else "") + json.dumps(row, ensure_ascii=False))
-    _write("]")
-
-
-def _cell(value: Any) -> str:
-    text = "NULL" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list, bool)) else str(value)
-    text = printable(text)
-    return text if len(text) <= WIDEST_CELL or not sys.stdout.isatty() else text[: WIDEST_CELL - 1] + "…"
 
 
 def _write(text: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 Convert = Callable[[Any], Any]
@@ -94,3 +94,38 @@ def spark_type_text(kind: Any) -> str:
     if kind["type"] == "map":
         return f"map<{spark_type_text(kind['keyType'])},{spark_type_text(kind['valueType'])}>"
     return str(kind.get("type"))
+
+
+def arrow_type_text(kind: Any) -> str:
+    """An arrow type as Spark writes its own in short: `decimal(12,2)`, `array<struct<a:int>>`."""
+    import pyarrow.types as t
+
+    if t.is_struct(kind):
+        return "struct<" + ",".join(f"{kind.field(i).name}:{arrow_type_text(kind.field(i).type)}" for i in range(kind.num_fields)) + ">"
+    if t.is_map(kind):
+        return f"map<{arrow_type_text(kind.key_type)},{arrow_type_text(kind.item_type)}>"
+    if t.is_list(kind) or t.is_large_list(kind) or t.is_list_view(kind) or t.is_large_list_view(kind):
+        return f"array<{arrow_type_text(kind.value_type)}>"
+    if t.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if t.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return _ARROW_NAMES.get(str(kind), str(kind))
+
+
+_ARROW_NAMES = {
+    "bool": "boolean", "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "large_string": "string",
+    "string_view": "string", "large_binary": "binary", "binary_view": "binary", "date32[day]": "date", "null": "void",
+}  # fmt: skip
+
+
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """The names of columns; one that was there before gets a number, so that each has a key of its own in a JSON record."""
+    found: list[str] = []
+    for name in names:
+        number, new = 1, name
+        while new in found or (number > 1 and new in names):
+            number += 1
+            new = f"{name}_{number}"
+        found.append(new)
+    return found

@@ -337,7 +337,8 @@ def test_show_lists_tables(stored, capsys):
 
 def test_show_rows(stored, capsys):
     assert main(["show", "orders"]) == 0
-    assert capsys.readouterr().out.splitlines() == ["id  note       parts", " 1  a          [1]", " 2  two lines  NULL"]
+    header = ["    id  note       parts", "bigint  string     array<bigint>"]
+    assert capsys.readouterr().out.splitlines() == [*header, "     1  a          [1]", "     2  two lines  NULL"]
     assert main(["show", "default.orders", "--json", "--limit", "1"]) == 0
     assert capsys.readouterr().out == '[{"id": 1, "note": "a", "parts": [1]}]\n'
     assert main(["show", "ordres"]) == 2

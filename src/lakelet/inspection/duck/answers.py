@@ -1,0 +1,59 @@
+"""Answers one query of Spark SQL with DuckDB, or says why it cannot."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakelet.inspection.duck.queries import Queries, Query
+from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.duck.spark_types import arrow_type
+from lakelet.inspection.duck.syntax import parsed
+from lakelet.inspection.duck.tables import Tables
+from lakelet.inspection.json_values import distinct_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def answer(tables: Tables, text: str) -> pa.Table:
+    """The rows of a query, with the names and types that Spark gives them.
+
+    Raises NotSame, with the reason, where DuckDB is not known to give what Spark gives.
+    """
+    try:
+        found = Queries(tables.find).query(parsed(text))
+    except RecursionError:
+        raise NotSame("the query is too deep") from None
+    unnamed = [at for at, (name, _) in enumerate(found.columns, 1) if not name]
+    if unnamed:
+        raise NotSame(f"column {unnamed[0]} has no alias, and Spark's own name for it is not known")
+    return _run(tables, found)
+
+
+def _run(tables: Tables, query: Query) -> pa.Table:
+    import duckdb
+    import pyarrow as pa
+
+    names = distinct_names([name for name, _ in query.columns])
+    schema = pa.schema([pa.field(name, arrow_type(kind)) for name, (_, kind) in zip(names, query.columns, strict=True)])
+    problem: Exception = NotSame("")
+    for by_name in (False, True):  # files of one table that differ in their columns cost more to read
+        with duckdb.connect(config=_settings()) as connection:
+            try:
+                connection.execute("SET TimeZone = 'UTC'")
+                for source in tables.sources:
+                    source.create(connection, by_name=by_name)
+                found = connection.execute(query.sql).to_arrow_table()
+                return found.rename_columns(schema.names).cast(schema)
+            except (duckdb.Error, pa.ArrowException) as failed:
+                problem = failed
+    first = str(problem).partition("\n")[0]
+    raise NotSame(f"it fails in DuckDB: {first}") from problem
+
+
+def _settings() -> dict[str, str | bool | int | float | list[str]]:
+    """Nothing is fetched from anywhere; what does not fit in memory goes where temporary files go."""
+    folder = Path(tempfile.gettempdir()) / "lakelet-duckdb"
+    return {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "temp_directory": str(folder)}

@@ -1,0 +1,86 @@
+"""Opening the tables of a storage by their names, with delta-rs. No Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import TableName
+from lakelet.files.delta_rs_paths import open_table
+from lakelet.files.paths import AnyPath
+from lakelet.language.model import Kind
+from lakelet.storage.eventlog import views as event_views
+from lakelet.storage.eventlog.views import EVENT_LOG
+from lakelet.storage.root import Registry, Storage, StoredDataset, new_table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def path_of(storage: AnyPath, dataset: StoredDataset) -> AnyPath:
+    return Storage(storage).at(dataset.path)
+
+
+def open_or_none(path: AnyPath) -> Any:
+    """The Delta table, None where there is none."""
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        return open_table(path)
+    except TableNotFoundError:
+        return None
+
+
+def is_mapped(table: Any) -> bool:
+    """Whether the table's files hold its columns under other names; delta-rs's dataset reads those as NULL, its queries do not."""
+    properties: Mapping[str, str] = table.metadata().configuration or {}
+    return properties.get("delta.columnMapping.mode", "none") != "none"
+
+
+def query(table: Any, sql: str) -> pa.RecordBatchReader:
+    import pyarrow as pa
+    from deltalake import QueryBuilder
+
+    builder = QueryBuilder().register("t", table)
+    builder.execute("SET datafusion.execution.parquet.coerce_int96 = 'us'")  # files of an older Lakelet: nanoseconds end in 2262
+    return pa.RecordBatchReader.from_stream(builder.execute(sql))
+
+
+def find_dataset(registry: Registry, name: str) -> StoredDataset:
+    """The stored dataset that `name` (one to three parts) means in the pipeline's namespace.
+
+    Raises UNKNOWN_TABLE with the nearest names.
+    """
+    try:
+        resolved = registry.namespace.resolve(name)
+    except ValueError as problem:
+        raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
+    found = find_stored(registry, resolved)
+    if found is None:
+        raise unknown_table(name, registry)
+    return found
+
+
+def find_stored(registry: Registry, name: TableName) -> StoredDataset | None:
+    """The dataset of that name, or the Delta sink that writes to one below the storage. Raises UNKNOWN_TABLE for other sinks."""
+    found = registry.datasets.get(name.key)
+    if found is None:
+        path = new_table_path(name)
+        found = next((d for d in registry.datasets.values() if d.kind is Kind.SINK and d.path == path), None)
+    if found is not None and not found.path:
+        todo = "Look where its options point, or at the table that is written to it."
+        raise LakeletError("UNKNOWN_TABLE", f"{found.name} is a sink, whose rows are outside of the storage", todo=todo)
+    return found
+
+
+def unknown_table(name: str, registry: Registry) -> LakeletError:
+    known = [d.name for d in registry.datasets.values()]
+    todo = "List all names: lakelet show" if known else "Nothing is stored there yet: lakelet run"
+    nearest = nearest_names(name, [*known, EVENT_LOG, *event_views.NAMES])
+    return LakeletError("UNKNOWN_TABLE", f"the storage holds no table {name}", nearest=nearest, todo=todo)
+
+
+def unwritten(name: str) -> LakeletError:
+    """The error for a table that is known by name only."""
+    return LakeletError("UNKNOWN_TABLE", f"{name} is known but was not written yet", todo="lakelet run")

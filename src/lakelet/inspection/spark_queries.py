@@ -1,0 +1,210 @@
+"""Queries over a storage that Spark answers: each table that a query names becomes a temporary view of the session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base import sentences
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.files.paths import AnyPath
+from lakelet.inspection.json_values import distinct_names
+from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
+from lakelet.inspection.scripts import script
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.storage.eventlog import views as event_views
+from lakelet.storage.eventlog.reading import open_log
+from lakelet.storage.eventlog.views import EVENT_LOG
+from lakelet.storage.published_views import PublishedView, load_views
+from lakelet.storage.root import Storage, new_table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from lakelet.language.sql_text.table_names import CallRef, RelationRef
+
+
+def collected(frame: Any) -> pa.Table:
+    """The rows of a Spark data frame; types that arrow does not take become text (VARIANT as JSON)."""
+    from pyspark.sql import functions as F
+
+    plain = []
+    for position, (field, name) in enumerate(zip(frame.schema.fields, distinct_names(frame.columns), strict=True)):
+        kind = field.dataType.typeName()
+        column = F.col(f"_{position}")
+        converted = F.to_json(column) if kind == "variant" else column.cast("string") if "interval" in kind else column
+        plain.append(converted.alias(name))
+    renamed = frame.toDF(*(f"_{position}" for position in range(len(frame.columns))))
+    return renamed.select(*plain).toArrow()
+
+
+def spark_rows(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
+    """What Spark gives for a query. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from lakelet.language.sql_text import table_names as sqltext
+
+    asked = script(sql)
+    try:
+        if not all(sqltext.is_query(spark, in_words_of_spark(query)) for query in (*(query for _, query in asked.views), asked.query)):
+            raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
+        views = _Views(spark, storage)
+        for name, query in asked.views:
+            views.define(name, views.frame_of(query))
+        frame = views.frame_of(asked.query)
+    except (PySparkException, Py4JError) as problem:  # Spark raises internal errors of Java for some queries that it cannot analyse
+        raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
+    try:
+        return collected(frame)
+    except (PySparkException, Py4JError) as problem:
+        raise _sql_error("QUERY_FAILED", "the query failed", problem) from problem
+
+
+def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
+    lines = [line for line in str(problem).splitlines() if line.strip()]
+    text = lines[: next((i for i, line in enumerate(lines) if sentences.PLAN.is_in(line)), 8)]
+    return LakeletError(code, what, why="\n".join(text[:8]))
+
+
+class _Views:
+    """Makes a temporary view for each stored table that a query names, and gives the view's name."""
+
+    def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
+        self._spark = spark
+        self._storage = Storage(storage)
+        self._registry = self._storage.registry()
+        self._files: set[str] = set()
+        self._made: dict[str, str] = {}  # views of the event log
+        self._defined: dict[str, str] = {}  # views of the text itself
+        self._within = within  # the published views whose query this is, the outermost first
+
+    def frame_of(self, query: str) -> DataFrame:
+        """What a query gives. Paths into JSON text are put into Spark's words where Spark does not take the query as it is."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import ParseException, PySparkException
+
+        from lakelet.spark.names.json_paths import on_text_too
+
+        try:
+            return on_text_too(self._text_of(query), self._spark.sql)
+        except (PySparkException, Py4JError) as problem:
+            in_words = in_words_of_spark(query)
+            if in_words == query:
+                raise
+            if isinstance(problem, ParseException):
+                return self._spark.sql(self._text_of(in_words))
+            with suppress(PySparkException, Py4JError):
+                return self._spark.sql(self._text_of(in_words))
+            raise
+
+    def _text_of(self, query: str) -> str:
+        from lakelet.language.sql_text import table_names as sqltext
+        from lakelet.spark.names import file_functions as filecalls
+
+        return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
+
+    def define(self, name: str, frame: DataFrame) -> None:
+        """Let a name of one part mean the rows of a data frame."""
+        view = _plain(f"view.{len(self._defined)}.{name.lower()}")
+        frame.createOrReplaceTempView(view)
+        self._defined[name.lower()] = view
+
+    def of_files(self, call: CallRef) -> str:
+        """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
+        from lakelet.autoloader import register
+        from lakelet.autoloader.batch import open_files, read_files
+        from lakelet.spark.names import file_functions as filecalls
+        from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
+
+        evaluate = filecalls.evaluated(self._spark.sql)
+        if call.name == filecalls.EVENT_LOG:  # of whatever it is asked for: a storage has one log
+            return self._kept(self._of_events(event_views.SOURCE))
+        if call.name == "read_kafka":
+            raise LakeletError("SQL_FAILED", "read_kafka is a source of pipelines", todo="Declare a streaming table that reads it.")
+        if call.name == filecalls.STATE:
+            asked = filecalls.state_of(call, evaluate, None)
+            if asked.checkpoint is not None:
+                states = checkpoint_states(asked.checkpoint, None)
+            else:
+                stored = find_dataset(self._registry, asked.table or "")
+                states = dataset_states(self._storage, TableName(*split_name(stored.name)))
+            frame = self._spark.createDataFrame(states.to_pylist(), STATES)
+        elif call.streaming or call.name == filecalls.CLOUD_FILES:
+            what = f"{call.name} is a stream here, which only a pipeline can run"
+            raise LakeletError("CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION", what, todo="Use read_files without STREAM.")
+        else:
+            register(self._spark, wrap=False)
+            frame = read_files(self._spark, open_files(filecalls.source_of(call, self._spark, evaluate, None), {})[0])
+        name = f"lakelet_files_{len(self._files)}"
+        frame.createOrReplaceTempView(name)
+        return self._kept(name)
+
+    def _kept(self, view: str) -> str:
+        """A view that stands in the query already and is no name of the storage."""
+        self._files.add(view)
+        return view
+
+    def __call__(self, ref: RelationRef) -> str | None:
+        from lakelet.language.sql_text.table_names import names_of
+
+        if ref.parts[0] in self._files:
+            return None
+        if len(ref.parts) == 1 and ref.parts[0].lower() in self._defined:
+            return self._defined[ref.parts[0].lower()]
+        parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
+        if not 1 <= len(parts) <= 3:
+            raise unknown_table(names_of([ref])[0], self._registry)
+        space = Namespace(self._within[-1].catalog, self._within[-1].schema) if self._within else self._registry.namespace
+        full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
+        stored = find_stored(self._registry, full)
+        if stored is not None:
+            return self._view(full.key, path_of(self._storage.root, stored), stored.name, ref.options)
+        view = load_views(self._storage).get(full.key)
+        if view is not None and view not in self._within:
+            if ref.travel is not None:
+                raise LakeletError("SQL_FAILED", f"{full} is a view, which has no versions", todo="Name the table that it reads.")
+            return self._published(full.key, view)
+        if len(parts) == 2 and parts[0].lower() in ("delta", "parquet", "json", "csv", "text", "orc"):
+            return None
+        if open_or_none(self._storage.at(new_table_path(full))) is not None:  # written by a sink
+            return self._view(full.key, self._storage.at(new_table_path(full)), str(full), ref.options)
+        of_events = event_views.relation_of(tuple(parts))
+        if of_events is not None:
+            return self._of_events(of_events, ref.options)
+        raise unknown_table(names_of([ref])[0], self._registry)
+
+    def _published(self, key: str, view: PublishedView) -> str:
+        """The query of a published view, in whose place names mean what they mean where it was declared."""
+        _Views(self._spark, self._storage.root, (*self._within, view)).frame_of(view.query).createOrReplaceTempView(_plain(key))
+        return _plain(key)
+
+    def _of_events(self, name: str, options: Mapping[str, str] | None = None) -> str:
+        """The event log, or a view of it, in whose query names mean the event log's own views whatever the storage holds."""
+        from lakelet.language.sql_text import table_names as sqltext
+
+        if name == event_views.SOURCE:
+            open_log(self._storage.events)
+            return self._view(EVENT_LOG, self._storage.events, "the event log", options)
+        if name not in self._made:
+            query = event_views.event_view(name).query
+            text = sqltext.rewrite(self._spark, query, lambda ref: self._of_events(ref.parts[0].lower()))
+            self._made[name] = _plain(f"{EVENT_LOG}.{name}")
+            self._spark.sql(text).createOrReplaceTempView(self._made[name])
+        return self._made[name]
+
+    def _view(self, key: str, path: AnyPath, shown: str, options: Mapping[str, str] | None = None) -> str:
+        if open_or_none(path) is None:
+            raise unwritten(shown)
+        asked = options or {}
+        name = _plain(".".join([key, *(f"{option}={asked[option]}" for option in sorted(asked))]))
+        self._spark.read.options(**asked).format("delta").load(str(path)).createOrReplaceTempView(name)
+        return name
+
+
+def _plain(key: str) -> str:
+    """The name of the temporary view for a table."""
+    return "lakelet_" + "".join(c if c.isascii() and c.isalnum() else f"_{ord(c):x}_" for c in key)

@@ -1,0 +1,72 @@
+"""What `lakelet sql` takes besides queries: `SHOW TABLES` and `DESCRIBE name`. Neither needs Spark."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lakelet.files.paths import AnyPath
+from lakelet.inspection.inspector import Note, Rows, list_tables, run_sql
+from lakelet.inspection.json_values import spark_type_text
+from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
+from lakelet.storage.eventlog import views as event_views
+from lakelet.storage.eventlog.reading import open_log
+from lakelet.storage.root import Storage
+
+_SHOW = re.compile(r"\s*SHOW\s+TABLES(?:\s+(?:IN|FROM)\s+(?P<schema>[\w.`]+))?\s*;?\s*", re.IGNORECASE)
+_DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?(?P<name>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)\s*;?\s*", re.IGNORECASE)
+
+
+def run_statement(storage: AnyPath, text: str, *, note: Note = lambda text: None) -> Rows:
+    """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), or of DESCRIBE name (col_name, data_type, comment).
+
+    Raises like `run_sql`; UNKNOWN_TABLE for a name that is not stored.
+    """
+    shown = _SHOW.fullmatch(text)
+    if shown:
+        return _tables(storage, shown["schema"])
+    described = _DESCRIBE.fullmatch(text)
+    return _described(storage, described["name"]) if described else run_sql(storage, text, note=note)
+
+
+def _tables(storage: AnyPath, schema: str | None) -> Rows:
+    """All tables, or those of a schema, which may have its catalog before it."""
+    found = [table for table in list_tables(storage) if schema is None or _lies_in(table.name, schema)]
+    rows = [(table.name, str(table.kind.value), table.rows, table.version) for table in found]
+    return _rows(("dataset", "kind", "rows", "version"), ("string", "string", "bigint", "bigint"), rows)
+
+
+def _lies_in(name: str, schema: str) -> bool:
+    return f".{name.rpartition('.')[0]}".lower().endswith("." + schema.replace("`", "").lower())
+
+
+def _described(storage: AnyPath, name: str) -> Rows:
+    registry = Storage(storage).registry()
+    of_events = event_views.relation_of(tuple(name.split(".")))
+    if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
+        if of_events != event_views.SOURCE:
+            found = run_sql(storage, f"SELECT * FROM {event_views.EVENT_LOG}.{of_events} LIMIT 0")
+            return _columns([(column, kind, None) for column, kind in zip(found.columns, found.types, strict=True)])
+        table, shown = open_log(Storage(storage).events), "the event log"
+    else:
+        dataset = find_dataset(registry, name)
+        table, shown = open_or_none(path_of(storage, dataset)), dataset.name
+    if table is None:
+        raise unwritten(shown)
+    fields: list[Mapping[str, Any]] = json.loads(table.schema().to_json())["fields"]
+    return _columns([(f["name"], spark_type_text(f["type"]), (f.get("metadata") or {}).get("comment")) for f in fields])
+
+
+def _columns(rows: Sequence[tuple[str, str, str | None]]) -> Rows:
+    return _rows(("col_name", "data_type", "comment"), ("string", "string", "string"), rows)
+
+
+def _rows(columns: tuple[str, ...], types: tuple[str, ...], rows: Sequence[Sequence[Any]]) -> Rows:
+    import pyarrow as pa
+
+    kinds = [pa.int64() if kind == "bigint" else pa.string() for kind in types]
+    arrays = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
+    records: Iterator[dict[str, Any]] = (dict(zip(columns, row, strict=True)) for row in rows)
+    return Rows(columns, records, types, len(rows), pa.table(arrays, names=list(columns)).to_reader())

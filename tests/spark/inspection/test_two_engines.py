@@ -1,0 +1,112 @@
+"""DuckDB and Spark give the same for every query that DuckDB answers: values, types, names of columns, order."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import Namespace
+from lakelet.inspection import inspector
+from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.json_values import arrow_type_text
+from lakelet.inspection.spark_queries import spark_rows
+from lakelet.storage.root import Registry, Storage, StoredDataset
+from tests.query_corpus import ANSWERED, FACTS, FACTS_COLUMNS, LEFT_TO_SPARK, REFUSED
+from tests.query_generator import queries
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+DELETIONS, MAPPING = "delta.enableDeletionVectors = true", "delta.columnMapping.mode = 'name'"
+
+
+@pytest.fixture(scope="module")
+def storage(spark, tmp_path_factory):
+    """A storage with tables of every kind that looking meets."""
+    root = tmp_path_factory.mktemp("two-engines")
+    tables = {
+        "facts": (FACTS_COLUMNS, "", [FACTS]),
+        "parts": ("id INT, p STRING, q DATE", "PARTITIONED BY (p, q)", ["(1, 'x y', DATE'2026-01-01'), (2, NULL, NULL), (9, 'ä', NULL)"]),
+        "deleted": ("id INT, s STRING", f"TBLPROPERTIES ({DELETIONS})", ["(1, 'a'), (2, 'b'), (3, 'c'), (4, NULL)"]),
+        "mapped": ("`odd name` INT, t TIMESTAMP", f"TBLPROPERTIES ({MAPPING})", ["(1, TIMESTAMP'2026-01-01 00:00:00Z'), (2, NULL)"]),
+        "grown": ("id INT, st STRUCT<x: INT>", "", ["(1, named_struct('x', 1)), (2, NULL)"]),
+        "empty": ("id INT, st STRUCT<x: TIMESTAMP>", "", []),
+        "variants": ("id INT, v VARIANT", "", ["(1, parse_json('{}'))"]),
+    }
+    datasets = {}
+    for name, (columns, clauses, inserts) in tables.items():
+        path = f"tables/main/shop/{name}"
+        datasets[f"main.shop.{name}"] = StoredDataset(f"main.shop.{name}", "streaming_table", path)
+        spark.sql(f"CREATE TABLE delta.`{root}/{path}` ({columns}) USING delta {clauses}")
+        for rows in inserts:
+            spark.sql(f"INSERT INTO delta.`{root}/{path}` SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}")
+    spark.sql(f"DELETE FROM delta.`{root}/tables/main/shop/deleted` WHERE id = 2")
+    grown = f"delta.`{root}/tables/main/shop/grown`"
+    spark.sql(f"ALTER TABLE {grown} ADD COLUMNS (extra STRING, st.y INT)")
+    spark.sql(f"INSERT INTO {grown} SELECT /*+ COALESCE(1) */ * FROM VALUES (3, named_struct('x', 3, 'y', 4), 'new')")
+    Storage(root).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    view = {"name": "main.shop.published", "query": "SELECT count(*) AS n FROM facts", "catalog": "main", "schema": "shop", "owner": None}
+    (root / "system/views.json").write_text(json.dumps({"main.shop.published": view}))
+    return root
+
+
+def shown(table):
+    """Names, types and rows in a form that compares NaN and both zeros."""
+    return table.schema.names, [arrow_type_text(kind) for kind in table.schema.types], [repr(row) for row in table.to_pylist()]
+
+
+def by_spark(spark, storage, query):
+    return shown(spark_rows(spark, storage, query))
+
+
+def assert_same(spark, storage, query):
+    names, types, rows = shown(inspector.duck_table(storage, query))
+    spark_names, spark_types, spark_found = by_spark(spark, storage, query)
+    assert (names, types) == (spark_names, spark_types)
+    if " ORDER BY " in query.rpartition(")")[2] or "LIMIT" in query:
+        assert rows == spark_found
+    assert sorted(rows) == sorted(spark_found)
+
+
+@pytest.mark.parametrize("query", ANSWERED)
+def test_duckdb_answers_and_gives_what_spark_gives(spark, storage, query):
+    assert_same(spark, storage, query)
+
+
+@pytest.mark.parametrize("query", LEFT_TO_SPARK)
+def test_what_duckdb_does_not_say_the_same_way_is_left_to_spark(spark, storage, query):
+    with pytest.raises(NotSame) as reason:
+        inspector.duck_table(storage, query)
+    assert str(reason.value)
+    assert inspector.run_sql(storage, query, spark=spark).total is not None
+
+
+def test_a_note_says_that_spark_answers_and_why(spark, storage):
+    notes = []
+    found = inspector.run_sql(storage, "SELECT id FROM facts WHERE s RLIKE 'a.*' ORDER BY id", note=notes.append)
+    assert [row["id"] for row in found.rows] == [1, 2, 3, 5]
+    assert notes == ["Spark answers this query (regexplike in an expression); starting it ..."]
+
+
+@pytest.mark.parametrize("query", REFUSED)
+def test_what_spark_refuses_duckdb_does_not_answer(spark, storage, query):
+    with pytest.raises(NotSame):
+        inspector.duck_table(storage, query)
+    with pytest.raises(LakeletError):
+        inspector.run_sql(storage, query, spark=spark)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_generated_queries_give_the_same_wherever_duckdb_answers(spark, storage, seed):
+    """Expressions over all types, in bulk: each query has many columns, so that Spark plans few queries."""
+    answered = 0
+    for query in queries(random.Random(seed), 12):
+        try:
+            inspector.duck_table(storage, query)
+        except NotSame:
+            continue
+        answered += 1
+        assert_same(spark, storage, query)
+    assert answered
