@@ -1,4 +1,4 @@
-"""Checks of whole tables after the flows of an update: on the versions that are stored then, each version once (TC-1 to TC-9).
+"""Checks of whole tables after the flows of an update: on the versions that are stored then, each version once (TC-1 to TC-10).
 
 A check reads; it changes nothing but the event log and `system/checks.json`. The file is written when the events are in the log, so a
 process that dies before that leaves the version to the next update, and events that the log has already are not written again.
@@ -7,8 +7,9 @@ process that dies before that leaves the version to the next update, and events 
 from __future__ import annotations
 
 import hashlib
+import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
@@ -28,6 +29,8 @@ from lakelet.storage.root import StoredDataset
 from lakelet.update.opened import OpenedPipeline
 
 CRITICAL = "critical"
+EVERY_SECONDS = 600.0
+"""Between two looks at the tables in a continuous update, which has no end to make checks at."""
 _LEVELS = {CRITICAL: Level.ERROR, "warning": Level.WARN, "info": Level.INFO}
 
 
@@ -57,14 +60,17 @@ class TableChecks:
 
     opened: OpenedPipeline
     failed: list[str] = field(default_factory=list)
+    clock: Callable[[], float] = time.monotonic
     _checked: dict[str, CheckedVersion] = field(default_factory=dict)
+    _has_looked: bool = False
+    _next: float | None = None
 
     def run(self) -> None:
         """Check each table whose version was not checked yet, and report the results."""
         if not self.opened.checks:
             return
-        before = load_checked(self.opened.storage)
-        self._checked = dict(before)
+        before = self._checked if self._has_looked else load_checked(self.opened.storage)
+        self._checked, self._has_looked, self.failed = dict(before), True, []
         tables, now = list(self._tables(before)), datetime.now(timezone.utc)
         new = [table for table in tables if not table.is_at(before.get(table.key))]
         for table in tables:
@@ -74,9 +80,15 @@ class TableChecks:
             with ExitStack() as stack:
                 self._check(new, stack, now)
 
+    def run_at_times(self) -> None:
+        """Check in a continuous update: after its first round, and after a round when `EVERY_SECONDS` have passed since."""
+        if self._next is None or self.clock() >= self._next:
+            self.run()
+            self._next = self.clock() + EVERY_SECONDS
+
     def save(self) -> None:
         """Remember what was checked; called when the events are in the log."""
-        if self.opened.checks:
+        if self._has_looked:
             reached("checks.reported")
             save_checked(self.opened.storage, self._checked)
 

@@ -87,6 +87,8 @@ class Update:
                 self._stopping(stop)
                 self._stopped(everything)
                 self._end(UpdateState.CANCELED, cause=cancellation_cause(stop))
+                if self._events.failure is None:
+                    self._checks.save()
                 raise
             except BaseException as problem:  # whatever ends the update is in its last event
                 self._end(UpdateState.FAILED, problem)
@@ -120,8 +122,13 @@ class Update:
                 cancel_running=self._cancel,
             )
 
+        def run_and_check(flows: Sequence[str]) -> None:
+            run(flows)
+            if not errors:
+                self._checks.run_at_times()
+
         if rounds is not None:
-            rounds.go_on(run, ended=lambda: bool(errors or self._events.failure))
+            rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
         else:
             run(list(chosen))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
