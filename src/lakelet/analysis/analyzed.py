@@ -40,6 +40,8 @@ class AnalyzedFlow:
     """Settings of the views that it reads."""
     earlier_fingerprint: str | None = None
     """The fingerprint in the form that storages of before table descriptions (TP-1) hold: as good as the present one."""
+    transforms: tuple[str, ...] = ()
+    """The functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls."""
     plan: TracedPlan = field(default_factory=TracedPlan)
     """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
 

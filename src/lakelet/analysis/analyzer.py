@@ -44,6 +44,7 @@ from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import UpdateSession, flow_session
 from lakelet.storage.root import StoredDataset
+from lakelet.transforms.applied import recording
 
 # Errors that may disappear once the function has rows to look at, and with them the columns.
 _OF_COLUMNS = {
@@ -281,7 +282,9 @@ class Analyzer:
     def _query(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader, frames: list[DataFrame]) -> AnalyzedFlow:
         of_views = self._settings_of_views(dataset, flow, reader)
         with reading(reader), self._configured(dataset, flow, of_views):
-            frame, changes = self._called(dataset, flow, reader)
+            with recording() as applied:
+                frame, changes = self._called(dataset, flow, reader)
+            transforms = tuple(dict.fromkeys(map(str, applied)))
             self.found.notice(flow, *reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
@@ -306,11 +309,13 @@ class Analyzer:
             else:
                 others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
                 complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
-            return AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan)
+            return AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan, transforms=transforms)
         always = "its function looks at rows" if reader.needs_rows else never_skippable(frame, self.placeholders)
         fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
         outside = tuple(reader.outside)
-        facts = AnalyzedFlow(flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan)
+        facts = AnalyzedFlow(
+            flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan, transforms=transforms
+        )
         return replace(facts, earlier_fingerprint=earlier)
 
     def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:

@@ -47,7 +47,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Step:
-    """One flow of the plan. `dataset`, `flow`, `inputs`: full names."""
+    """One flow of the plan. `dataset`, `flow`, `inputs`: full names. `transforms`: the calls of `lakelet.transforms` in its query."""
 
     dataset: str
     kind: Kind
@@ -55,6 +55,7 @@ class Step:
     strategy: Strategy
     reason: str
     inputs: tuple[str, ...]
+    transforms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,20 @@ def kind_text(kind: Kind) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """One line per step (strategy, dataset, reason), then the number of steps per strategy."""
+    """One line per step (strategy, dataset, reason), what of `lakelet.transforms` it applies, the number of steps per strategy."""
     if not plan.steps:
         return "Nothing to do: the pipeline has no steps."
     short = shortener(name for step in plan.steps for name in (step.dataset, *step.inputs))
     rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), step.reason) for step in plan.steps]
     counts = Counter(step.strategy.value for step in plan.steps)
     summary = ", ".join(f"{counts[name]:,} {name}" for name in sorted(counts, key=_strategy_rank))
-    return "\n".join([*aligned(rows, header=("step", "dataset", "kind", "because")), "", f"{counted(len(plan.steps), 'step')}: {summary}"])
+    applied = [
+        (_step_name(step, short), " → ".join(call.partition("(")[0] for call in step.transforms)) for step in plan.steps if step.transforms
+    ]
+    transforms = ["", *aligned(applied, header=("dataset", "transforms"))] if applied else []
+    return "\n".join(
+        [*aligned(rows, header=("step", "dataset", "kind", "because")), *transforms, "", f"{counted(len(plan.steps), 'step')}: {summary}"]
+    )
 
 
 def _strategy_rank(name: str) -> int:
@@ -47,7 +53,7 @@ def _step_name(step: Step, short: Callable[[str], str]) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`."""
+    """The plan as JSON values: `{"steps": [{dataset, kind, flow, strategy, reason, inputs}]}`, with `transforms` where there are any."""
     steps = [
         {
             "dataset": step.dataset,
@@ -56,6 +62,7 @@ def plan_json(plan: Plan) -> dict[str, Any]:
             "strategy": step.strategy.value,
             "reason": step.reason,
             "inputs": list(step.inputs),
+            **({"transforms": list(step.transforms)} if step.transforms else {}),
         }
         for step in plan.steps
     ]

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from .applied import transform
-from .columns import column, find, listed
+from .columns import column, find, listed, require_new
 from .errors import TransformError, argument_error, streaming_error
 from .flattening import Leaf, check_collision, leaves, named
 
@@ -61,6 +61,7 @@ def relationalize(
             raise streaming_error(
                 "relationalize without keys", "Equal rows are numbered, which needs all of them", "Name the keys of a row"
             )
+        require_new(frame.columns, [KEY], "relationalize")
         keyed = _with_key(frame, wanted)
         result: dict[str, DataFrame] = {}
         for table, made in _tables(name, keyed, [KEY], frame.columns, _Options(separator, on_collision)):

@@ -65,6 +65,7 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
         "schema_json": analyzed.schema.json(),
         "source_code": source_code(flow.where, root),
         **({"view_expectations": of_views} if of_views else {}),
+        **({"transforms": list(analyzed.transforms)} if analyzed.transforms else {}),
     }
     told = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
     reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {told}.", body, dataset=name, flow=flow.name)

@@ -71,4 +71,5 @@ class UpdateProgress:
         target = str(self._datasets[task.target].name)
         if task.kind is Kind.MATERIALIZED_VIEW and decision.strategy is not Strategy.EXCLUDED:
             emit_technique(self._reporter, decision, dataset=target, flow=task.key)
-        self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs)
+        transforms = task.flow.transforms if task.flow is not None else ()
+        self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs, transforms)

@@ -81,7 +81,8 @@ def planned(environment: Environment, everything: Sequence[FlowTask], selection:
         if decision.strategy in (Strategy.FULL, Strategy.STREAM):
             busy.add(task.target)
         inputs = tuple(names[i] for i in task.inputs)
-        steps.append(Step(names[task.target], task.kind, task.key, decision.strategy, decision.reason, inputs))
+        transforms = task.flow.transforms if task.flow is not None else ()
+        steps.append(Step(names[task.target], task.kind, task.key, decision.strategy, decision.reason, inputs, transforms))
     return Plan(tuple(steps))
 
 

@@ -176,6 +176,13 @@ def test_a_pipeline_applies_transforms_to_streams_and_batches(project: Project) 
     project.write(PIPELINE)
     project.arrive("a.json", {"id": 1, "n": "5", "who": {"mail": "a@b.de"}}, {"id": 1, "n": "7", "who": {"mail": "a@b.de"}})
     project.run()
+    flow = next(e for e in project.events if e.event_type == "flow_definition" and str(e.origin.flow_name).endswith("typed"))
+    assert flow.body["transforms"] == [
+        "flatten(separator='_', levels=None, on_collision='error')",
+        "alter_types(types={'n': 'INT'}, misfits='_misfits')",
+        "tokenize(columns='who_mail', domain='', prefix='tok_', length=22)",
+    ]
+    assert [step.transforms for step in project.pipeline.plan().steps if step.dataset.endswith("typed")] == [tuple(flow.body["transforms"])]
     project.arrive("b.json", {"id": 2, "n": "five"}, {"id": 1, "n": "6", "who": {"mail": "a@b.de"}})
     project.run()
     found = project.rows("latest")
