@@ -77,6 +77,13 @@ def test_a_plan_says_what_would_be_done_and_does_nothing(run, workspace):
     assert workspace.writes == []
 
 
+def test_what_only_one_side_has_is_said_on_stderr(run, project):
+    (project / "pyproject.toml").write_text('[tool.lakelet.parameters]\napi_token = "dapi00112233445566778899aabb"\nday = "1"\n')
+    _, out, err = run("deploy", "--plan", "--json", "--no-validate")
+    assert "pyproject.toml, line 1: only here: the parameter day; pipelines.shop has none in its configuration" in err
+    json.loads(out)
+
+
 def test_a_plan_as_json_is_an_array_of_changes(run):
     code, out, _ = run("deploy", "--plan", "--json", "--no-validate")
     changes = json.loads(out)

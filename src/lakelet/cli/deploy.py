@@ -76,6 +76,8 @@ def deploy(
     lookup = workspace_lookup(client.sdk)
     desired = desired_state(root, target, user, environ=os.environ, cwd=Path.cwd(), variables=variables, lookup=lookup)
     _note(f"Comparing {counted(len(desired.resources), 'resource')} and {counted(len(desired.files), 'file')} with {client.host}")
+    for text, where in desired.remarks:
+        write_lines([Line(f"{where}: {text}", "warning")], sys.stderr)
     prepared = deployment.prepare(client, desired, options)
     if not prepared.plan.empty and not no_validate:
         _validate(target, [resource.key.name for resource in desired.resources if resource.key.kind == "pipelines"])

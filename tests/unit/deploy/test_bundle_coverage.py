@@ -187,7 +187,7 @@ def test_what_only_one_side_has_is_told_with_its_place(folder: Folder) -> None:
     ).bundle(BUNDLE + "      schema: shop\n      filters: {include: [x]}\n      configuration: {day: '2', pipelines.channel: preview}\n")
     assert remarks(folder) == [
         "pyproject.toml, line 3: only here: /Volumes/raw is mapped to data; there it must exist",
-        "pyproject.toml, line 5: the parameter day is 1 here, and 2 in the configuration of pipelines.p",
+        "pyproject.toml, line 5: the parameter day has one value here, and another one in the configuration of pipelines.p",
         "pyproject.toml, line 2: the schema of names without one is mine here, and shop for pipelines.p",
         "databricks.yml, line 8: only there: filters of pipelines.p; a local run takes all source files",
         "databricks.yml, line 9: only there: pipelines.channel has no effect here: there is one engine, the version of Lakelet that is"

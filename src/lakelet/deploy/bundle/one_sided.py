@@ -51,6 +51,8 @@ def one_sided(root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node], sour
 
 
 def _settings(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node]) -> Iterator[Remark]:
+    """Without the values of parameters: they may be secrets."""
+
     def at(key: str) -> Location:
         return Location(shown_path(root / "pyproject.toml", cwd), setting_line(root, key))
 
@@ -62,9 +64,9 @@ def _settings(settings: ToolSettings, root: Path, cwd: Path, pipelines: Mapping[
         for pipeline, node in pipelines.items():
             there = node.get("configuration", key)
             if there is None:
-                yield f"only here: the parameter {key} is {value}; {pipeline} has none in its configuration", at("parameters")
+                yield f"only here: the parameter {key}; {pipeline} has none in its configuration", at("parameters")
             elif there.text != value:
-                yield f"the parameter {key} is {value} here, and {there.text} in the configuration of {pipeline}", at("parameters")
+                yield f"the parameter {key} has one value here, and another one in the configuration of {pipeline}", at("parameters")
     for key, wanted in (("catalog", settings.catalog), ("schema", settings.schema)):
         for pipeline, node in pipelines.items():
             there = node.get(key)
