@@ -6,7 +6,7 @@ Definitions are large and the page shows those of today: they are read of two up
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,11 @@ class EventRows:
 
     Args:
         updates: how many of the newest updates are read.
+        known: ids of updates that need not be read.
     """
 
-    def __init__(self, storage: AnyPath, *, updates: int = UPDATES) -> None:
-        self._path, self._updates = Storage(storage).events, updates
+    def __init__(self, storage: AnyPath, *, updates: int = UPDATES, known: Collection[str] = ()) -> None:
+        self._path, self._updates, self._known = Storage(storage).events, updates, known
         self._version: int | None = None
         self._stamp: int | None = None
         self._newest: datetime | None = None
@@ -64,7 +65,17 @@ class EventRows:
             return f'{used} AND "timestamp" >= {_literal(self._newest - _OVERLAP)}'
         conditions = [used, f"(event_type NOT IN {_DEFINITIONS} OR origin['update_id'] IN {_in(_defining(table))})"]
         newest = _newest_updates(table, self._updates)
+        if self._known:
+            conditions.append(f"(origin['update_id'] IS NULL OR origin['update_id'] NOT IN {_in(list(self._known))})")
         return " AND ".join([*conditions, *([f"origin['update_id'] IN {_in(newest)}"] if newest else [])])
+
+
+def log_id(storage: AnyPath) -> str | None:
+    """What names the event log of a storage, and no other; None where there is none yet. Raises EVENT_LOG_FAILED."""
+    path = Storage(storage).events
+    with coded(path):
+        table = _open(path)
+        return None if table is None else str(table.metadata().id)
 
 
 def _stamp(path: AnyPath) -> int | None:

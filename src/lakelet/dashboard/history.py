@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -118,9 +118,15 @@ class _Update:
 
 
 class HistoryBuilder:
-    """Takes events as they come and gives the history so far. An event that was taken already changes nothing."""
+    """Takes events as they come and gives the history so far. An event that was taken already changes nothing.
 
-    def __init__(self) -> None:
+    Args:
+        known: updates that have ended, whose events do not come.
+        limit: so many of the newest updates are in the history.
+    """
+
+    def __init__(self, known: Mapping[str, UpdateRun] | None = None, *, limit: int | None = None) -> None:
+        self._known, self._limit = known or {}, limit
         self._updates: dict[str, _Update] = {}
         self._values: dict[str, UpdateRun] = {}
 
@@ -146,12 +152,19 @@ class HistoryBuilder:
 
     def history(self) -> History:
         """Everything so far."""
-        in_order = sorted(self._updates.values(), key=lambda u: (u.first or 0, u.id))
+        in_order = sorted(
+            [
+                *((update.started_at or 0, id) for id, update in self._known.items()),
+                *((update.first or 0, id) for id, update in self._updates.items()),
+            ]
+        )
         found: list[UpdateRun] = []
-        for number, update in enumerate(in_order):
-            value = self._values.get(update.id)
+        for number, (_, id) in enumerate(in_order[-self._limit :] if self._limit else in_order):
+            value = self._values.get(id)
             if value is None or value.number != number:
-                value = self._values[update.id] = update.value(number)
+                known = self._known.get(id)
+                value = replace(known, number=number) if known is not None else self._updates[id].value(number)
+                self._values[id] = value
             found.append(value)
         return History(tuple(found), _definitions_of_today(found))
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from lakelet.base.errors import LakeletError
+from lakelet.dashboard import kept_updates
 from lakelet.dashboard.documents import Site
-from lakelet.dashboard.event_rows import EventRows
+from lakelet.dashboard.event_rows import UPDATES, EventRows, log_id
 from lakelet.dashboard.history import HistoryBuilder, Row, reduce_events
 from lakelet.dashboard.site_files import refuse_foreign, write_folder
 from lakelet.dashboard.source_text import SourceTexts
 from lakelet.dashboard.tables import StoredTables, TableFacts
-from lakelet.dashboard.values import FlowRun, History
+from lakelet.dashboard.values import FlowRun, History, UpdateRun
 from lakelet.files.paths import AnyPath
+from lakelet.storage.root import Storage
 
+KEPT = "report.json"
+"""In the storage, beside the event log: the updates that a report has read."""
 SAMPLE_ROWS = 20
 """Rows of each table on the page, unless it is said otherwise."""
 
@@ -28,12 +34,20 @@ class Page:
         sample_rows: how many rows of each table are shown; 0 shows none.
         live: whether the page asks for what is new.
         clock: seconds since 1970.
+        known: updates that have ended and need not be read again.
     """
 
     def __init__(
-        self, storage: AnyPath, root: Path, *, sample_rows: int = SAMPLE_ROWS, live: bool = False, clock: Callable[[], float] = time.time
+        self,
+        storage: AnyPath,
+        root: Path,
+        *,
+        sample_rows: int = SAMPLE_ROWS,
+        live: bool = False,
+        clock: Callable[[], float] = time.time,
+        known: Mapping[str, UpdateRun] | None = None,
     ) -> None:
-        self._events, self._builder = EventRows(storage), HistoryBuilder()
+        self._events, self._builder = EventRows(storage, known=list(known or ())), HistoryBuilder(known, limit=UPDATES if known else None)
         self._tables, self._root = StoredTables(storage, sample_rows=sample_rows), root
         self._live, self._clock = live, clock
         self._facts: dict[str, TableFacts] = {}
@@ -59,10 +73,14 @@ def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int
     Raises USAGE if the folder holds something else than a report, EVENT_LOG_FAILED for a damaged log, OSError where it cannot be written.
     """
     refuse_foreign(folder)
-    page = Page(storage, root, sample_rows=sample_rows)
+    log, kept = log_id(storage), Storage(storage).root / "system" / KEPT
+    page = Page(storage, root, sample_rows=sample_rows, known=kept_updates.load(kept, log) if log else None)
     page.changed()
     site = page.site()
     write_folder(site, folder)
+    if log:
+        with suppress(LakeletError, OSError):  # a storage that is only read: the next report reads everything again
+            kept_updates.save(kept, log, site.history)
     return site
 
 
