@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ class TargetStatus:
 def read_status(target: Target) -> TargetStatus:
     """Ask the workspace about a target. A pipeline that somebody deleted has the state MISSING."""
     state = target.state
-    resources = [DeployedResource(key, one.id, str(one.settings.get("name") or "")) for key, one in sorted(state.resources.items())]
+    resources = [DeployedResource(key, one.id, _name(one.settings)) for key, one in sorted(state.resources.items())]
     pending = state.pending
     return TargetStatus(
         target.bundle,
@@ -99,6 +100,10 @@ def read_status(target: Target) -> TargetStatus:
         tuple(resources),
         tuple(_pipeline(target, one) for one in target.pipelines),
     )
+
+
+def _name(settings: Mapping[str, Any]) -> str:
+    return str(settings.get("name") or settings.get("display_name") or "")
 
 
 def _pipeline(target: Target, pipeline: RemotePipeline) -> PipelineStatus:
