@@ -51,7 +51,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             if "/.well-known/" in self.path and not server.described:
-                return self.connection.close()
+                self.close_connection = True
+                return None
             if "/.well-known/" in self.path:
                 return self._send(404, {"message": "no description"})
             server.asked.append(f"{self.command} {self.path}")
