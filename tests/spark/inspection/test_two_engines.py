@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 
+import pyarrow as pa
 import pytest
 
 from lakelet.base.errors import LakeletError
@@ -53,8 +54,14 @@ def storage(spark, tmp_path_factory):
 
 
 def shown(table):
-    """Names, types and rows in a form that compares NaN and both zeros."""
-    return table.schema.names, [arrow_type_text(kind) for kind in table.schema.types], [repr(row) for row in table.to_pylist()]
+    """Names, types and rows in a form that compares NaN and both zeros, and days that Python's calendar does not have."""
+    kinds = [arrow_type_text(kind) for kind in table.schema.types]
+    numbers = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64()}
+    columns = [
+        column.cast(numbers[kind]).to_pylist() if kind in numbers else column.to_pylist()
+        for column, kind in zip(table.columns, kinds, strict=True)
+    ]
+    return table.schema.names, kinds, [repr(row) for row in zip(*columns, strict=True)]
 
 
 def by_spark(spark, storage, query):

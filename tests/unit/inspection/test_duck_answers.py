@@ -1,0 +1,117 @@
+"""Queries that DuckDB answers over tables of a storage, in a process without Java. That Spark gives the same is in test_two_engines.py."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from lakelet.base.errors import LakeletError
+from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.inspector import Selection, duck_table, read_rows, run_sql
+from lakelet.inspection.statements import run_statement
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.writer import append
+from lakelet.storage.root import Registry, Storage, StoredDataset
+
+
+@pytest.fixture
+def storage(tmp_path):
+    """Two tables, one of them in two files that differ in their columns, one dataset that was never written, and an event."""
+    rows = {
+        "main.shop.orders": [pa.table({"id": [1, 2], "note": ["a", None]}), pa.table({"id": [3], "note": ["b"], "price": [1.5]})],
+        "main.gold.odd[1]": [pa.table({"n": [7]})],
+        "main.shop.later": [],
+    }
+    datasets = {}
+    for number, (name, tables) in enumerate(rows.items()):
+        datasets[name] = StoredDataset(name, "streaming_table", f"tables/{number}")
+        for table in tables:
+            (tmp_path / f"tables/{number}").mkdir(parents=True, exist_ok=True)
+            write_deltalake(str(tmp_path / f"tables/{number}"), table, mode="append", schema_mode="merge")
+    Storage(tmp_path).save(Registry(datasets=datasets))
+    append(Storage(tmp_path).events, [Event("create_update", "made", Origin("p", "shop", "u-1"), {"create_update": {}})])
+    return tmp_path
+
+
+def answered(storage, query):
+    return [tuple(row.values()) for row in duck_table(storage, query).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("query", "rows"),
+    [
+        ("SELECT count(*) FROM shop.orders", [(3,)]),
+        ("SELECT id, note, price FROM shop.orders ORDER BY id DESC", [(3, "b", 1.5), (2, None, None), (1, "a", None)]),
+        ("SELECT note FROM main.shop.orders ORDER BY note", [(None,), ("a",), ("b",)]),
+        ("SELECT n FROM gold.`odd[1]`", [(7,)]),
+        ("SELECT origin.update_id, message FROM event_log", [("u-1", "made")]),
+        ("SELECT sum(id) AS s, 7 DIV 2 AS d FROM shop.orders WHERE note IS NOT NULL", [(4, 3)]),
+    ],
+)
+def test_plain_queries_are_answered(storage, query, rows):
+    assert answered(storage, query) == rows
+
+
+def test_no_java_and_no_pyspark_is_loaded(storage):
+    code = (
+        "import sys\nfrom lakelet.cli.main import main\n"
+        f"code = main(['sql', 'SELECT count(*) AS n FROM shop.orders', '--json', '--storage', {str(storage)!r}])\n"
+        "sys.exit(code or ('pyspark' in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, '[{"n": 3}]\n', "")
+
+
+def test_the_command_line_starts_without_duckdb():
+    code = "import sys, lakelet.cli.main; sys.exit(bool({'duckdb', 'sqlglot', 'pyarrow', 'deltalake'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("SELECT sum(price) FROM shop.orders", "sum of a double"),
+        ("SELECT explode(note) FROM shop.orders", "the function explode"),
+        ("SELECT id FROM shop.orders WHERE note RLIKE 'a'", "in an expression"),
+        ("SELECT id + 1 AS a, a FROM shop.orders", "a is no column of the query's tables"),
+        ("SELECT 1 / 0 AS x", "it fails in DuckDB"),
+        ("SELECT 'it''s' AS x", "concat in an expression"),
+        ("SELECT id FROM shop.orders; SELECT 1", "the text is not one query"),
+        ("DROP TABLE shop.orders", "the text is not one query"),
+    ],
+)
+def test_other_queries_are_left_to_spark_with_the_reason(storage, query, reason):
+    with pytest.raises(NotSame, match=reason):
+        duck_table(storage, query)
+
+
+def test_unknown_and_unwritten_tables_are_errors_at_once(storage):
+    with pytest.raises(LakeletError, match=r"holds no table shop\.ordrs") as unknown:
+        run_sql(storage, "SELECT * FROM shop.ordrs")
+    assert unknown.value.nearest == ("main.shop.orders",)
+    with pytest.raises(LakeletError, match="was not written yet"):
+        run_sql(storage, "SELECT * FROM shop.later")
+
+
+def test_rows_are_chosen_by_condition_order_and_columns(storage):
+    chosen = read_rows(storage, "shop.orders", limit=2, selection=Selection("id > 0", "id DESC", "id, note"))
+    assert list(chosen.rows) == [{"id": 3, "note": "b"}, {"id": 2, "note": None}]
+    assert chosen.types == ("bigint", "string")
+    assert read_rows(storage, "shop.orders", limit=1).total == 3
+
+
+def test_show_tables_and_describe(storage):
+    shown = run_statement(storage, "show tables in shop;")
+    assert [tuple(row.values()) for row in shown.rows] == [
+        ("main.shop.later", "streaming_table", None, None),
+        ("main.shop.orders", "streaming_table", 3, 1),
+    ]
+    described = run_statement(storage, "DESCRIBE shop.orders")
+    assert [tuple(row.values()) for row in described.rows] == [("id", "bigint", None), ("note", "string", None), ("price", "double", None)]
+    assert "origin" in [row["col_name"] for row in run_statement(storage, "desc event_log").rows]
+    with pytest.raises(LakeletError, match="holds no table nope"):
+        run_statement(storage, "DESCRIBE TABLE nope")
