@@ -174,6 +174,12 @@ SELECT id, max(k) OVER (PARTITION BY word) AS m, dense_rank() OVER (ORDER BY wor
 SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY word ORDER BY id) AS r FROM facts) WHERE r = 1 ORDER BY id
 SELECT size(ar) AS n, ar, m, st FROM facts ORDER BY id
 SELECT id FROM facts LIMIT 0
+SELECT id + small * 2 - id % 3 AS a, -id * 2 + 1 AS b, id - small - 1 AS c, id * 2 % 3 AS d, 8 DIV 3 * 2 AS e, 7 - 2 DIV 2 AS f FROM facts
+SELECT id FROM facts WHERE NOT id = 1 AND k > 2 OR ok
+SELECT id FROM facts WHERE id BETWEEN 1 AND 3 AND k > 0 OR NOT ok IS NULL AND id + 1 > 5
+SELECT id FROM facts WHERE id IN (1, 2) OR s LIKE 'z%' AND NOT word = 'x'
+SELECT 'a' || word || 'b' AS j, sum(CAST(id AS BIGINT)) FROM facts GROUP BY word
+SELECT upper(trim(word)), coalesce(CAST(id AS STRING), 'x'), abs(id) + 1, length(s) > 2 FROM facts
 SELECT d AS id, id AS d FROM facts ORDER BY d
 SELECT id, id FROM facts ORDER BY 1
 SELECT published.n FROM published

@@ -56,6 +56,17 @@ def test_plain_queries_are_answered(storage, query, rows):
     assert answered(storage, query) == rows
 
 
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_fields_that_only_later_files_have_are_read(tmp_path, newest_first):
+    tables = [pa.table({"id": [1], "st": [{"x": 1}]}), pa.table({"id": [2], "st": [{"x": 2, "y": 3}]})]
+    (tmp_path / "tables/grown").mkdir(parents=True)
+    for table in reversed(tables) if newest_first else tables:
+        write_deltalake(str(tmp_path / "tables/grown"), table, mode="append", schema_mode="merge")
+    dataset = StoredDataset("main.default.grown", "streaming_table", "tables/grown")
+    Storage(tmp_path).save(Registry(datasets={dataset.name: dataset}))
+    assert answered(tmp_path, "SELECT id, st.x AS x, st.y AS y FROM grown ORDER BY id") == [(1, 1, None), (2, 2, 3)]
+
+
 def test_no_java_and_no_pyspark_is_loaded(storage):
     code = (
         "import sys\nfrom lakelet.cli.main import main\n"

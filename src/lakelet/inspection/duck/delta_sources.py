@@ -52,6 +52,7 @@ class DeltaSource:
             for internal, name, kind in columns
         ]
         listed = ", ".join(text_literal(str(file)) for file, _ in files)
+        by_name = by_name or (len(files) > 1 and any(kind.is_nested for _, _, kind in columns))  # else fields of later files are lost
         options = (", union_by_name = true" if by_name else "") + (f", filename = '{_FILE}'" if partitions else "")
         text = f"SELECT {', '.join(shown) or '1 AS one'} FROM read_parquet([{listed}], hive_partitioning = false{options}) AS f"
         if partitions:

@@ -237,7 +237,7 @@ def _between(self: Expressions, node: exp.Expr) -> Value:
 def _like(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expression", "negate")
     value, pattern = operand(self, node.this), operand(self, node.expression)
-    if value.type != STRING or pattern.constant is None:
+    if value.type != STRING or pattern.type != STRING or pattern.constant is None:
         raise NotSame("LIKE with a pattern that is no text")
     shown = f"{value.name} LIKE {pattern.constant}" if value.name else None
     if node.args.get("negate"):

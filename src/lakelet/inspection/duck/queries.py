@@ -292,6 +292,8 @@ class _Select:
                 raise NotSame("a star beside groups")
         else:
             value = expressions.of(item)
+            if isinstance(item, (exp.Cast, exp.TryCast)):
+                value = replace(value, name=_cast_name(item))
         return value if alias is None else Value(value.sql, value.type, alias)
 
     def _groups(self, items: list[tuple[exp.Expr | Column, str | None]]) -> frozenset[str] | None:
@@ -334,6 +336,12 @@ class _Select:
         if found.constant is not None:
             raise NotSame("ORDER BY of a constant")
         return sort_key(found)
+
+
+def _cast_name(node: exp.Expr) -> str | None:
+    """What Spark calls a column that is a cast: the name of the column that is cast; of other expressions not known here."""
+    inner = node.this
+    return written(inner.this) if isinstance(inner, exp.Column) and not inner.args.get("table") else None
 
 
 def _aliases(values: list[Value]) -> Mapping[str, Value]:
