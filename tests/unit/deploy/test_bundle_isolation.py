@@ -29,8 +29,8 @@ FOLDERS = st.sampled_from(
 PREFIXES = st.sampled_from(["", "x ", f"[dev {SHORT}] ", f"{SHORT}_", "staging_", "dev_ada_l_"])
 
 
-def few(values: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[dict[str, Any]]:
-    return st.dictionaries(st.sampled_from(["k", "l", "m"]), values, max_size=most)
+def few(kind: str, values: st.SearchStrategy[Any], most: int = 2) -> st.SearchStrategy[dict[str, Any]]:
+    return st.dictionaries(st.sampled_from([f"{kind}1", f"{kind}2", f"{kind}3"]), values, max_size=most)
 
 
 def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -45,13 +45,19 @@ PIPELINE = st.fixed_dictionaries(
 )
 JOB = some(name=NAMES, trigger=st.just({"periodic": {"interval": 1, "unit": "DAYS"}}))
 DASHBOARD = st.fixed_dictionaries({"serialized_dashboard": st.just("{}")}, optional={"display_name": NAMES, "parent_path": FOLDERS})
-RESOURCES = some(schemas=few(SCHEMA), volumes=few(VOLUME, 1), pipelines=few(PIPELINE), jobs=few(JOB), dashboards=few(DASHBOARD, 1))
+RESOURCES = some(
+    schemas=few("s", SCHEMA),
+    volumes=few("v", VOLUME, 1),
+    pipelines=few("p", PIPELINE),
+    jobs=few("j", JOB),
+    dashboards=few("d", DASHBOARD, 1),
+)
 WORKSPACE = some(root_path=FOLDERS, file_path=FOLDERS, state_path=FOLDERS, resource_path=FOLDERS)
 OVERLAY = {
     "workspace": WORKSPACE,
     "presets": some(name_prefix=PREFIXES),
     "variables": some(catalog=st.sampled_from(["main", "prod"])),
-    "resources": some(schemas=few(SCHEMA, 1), pipelines=few(PIPELINE, 1)),
+    "resources": some(schemas=few("s", SCHEMA, 1), pipelines=few("p", PIPELINE, 1)),
 }
 BUNDLES = st.fixed_dictionaries(
     {

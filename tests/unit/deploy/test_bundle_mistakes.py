@@ -210,6 +210,13 @@ def test_environments_and_clusters_of_tasks_are_declared(folder: Folder) -> None
     assert folder.mistakes() == ["CONFIG_INVALID databricks.yml, line 6: jobs.j has no 'mian' among its environments → main"]
 
 
+def test_one_key_for_two_kinds_is_refused(folder: Folder) -> None:
+    text = "resources:\n  schemas:\n    shop: {name: s, catalog_name: main}\n  jobs:\n    shop: {}\n"
+    assert folder.bundle("bundle: {name: b}\n" + text).mistakes() == [
+        "CONFIG_INVALID databricks.yml, line 6: the key 'shop' is that of schemas.shop and of jobs.shop"
+    ]
+
+
 def test_one_key_in_two_files_is_refused(folder: Folder) -> None:
     text = "resources: {{schemas: {{s: {{name: {0}, catalog_name: main}}}}}}\n"
     folder.bundle("bundle: {name: shop}\ninclude: [r/*.yml]\n").put({"r/a.yml": text.format("a"), "r/b.yml": text.format("b")})

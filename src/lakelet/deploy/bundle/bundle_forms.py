@@ -136,3 +136,14 @@ def check_kinds(tree: Node, problems: Problems) -> None:
             problems.bad(node, f"resources has no kind {kind!r}", nearest=nearest_names(kind, [*known, *OTHER_KINDS]))
         elif kind in known and node.value is not None and not isinstance(node.value, dict):
             problems.bad(node, f"resources.{kind} must be a mapping of keys to resources")
+    _refuse_shared_keys(tree, problems)
+
+
+def _refuse_shared_keys(tree: Node, problems: Problems) -> None:
+    """A key names one resource of a bundle, whatever its kind: `databricks bundle run KEY` finds it by the key alone."""
+    first: dict[str, str] = {}
+    for kind, group in children(tree.get("resources")).items():
+        for key, node in children(group).items():
+            if first.setdefault(key, kind) != kind:
+                what = f"the key {key!r} is that of {first[key]}.{key} and of {kind}.{key}"
+                problems.bad(node, what, todo="Keys are unique in a bundle. Rename one of them, and references to it.")
