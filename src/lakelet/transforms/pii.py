@@ -2,8 +2,9 @@
 
 The key of `keyed_hash` and `tokenize` is not in the plan: it comes from a frame of one row that is joined to each row, and Spark's plans
 show the columns of such a frame, not its values. As a literal it would be in `explain()`, in the SQL page and in the event log of Spark.
-It is in the memory of the driver and of the tasks, and in the blocks with which Spark sends it there, which are encrypted on disk and on
-the wire only where Spark is configured so.
+It is in the memory of the driver and of the tasks, in the blocks with which Spark sends it there, and for a moment in a temporary file of
+the driver, by which pyspark hands rows to Spark. Only with `spark.io.encryption.enabled` are the blocks encrypted on disk and is there no
+such file.
 """
 
 from __future__ import annotations
