@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Hashable, Mapping
-from dataclasses import asdict, is_dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import partial
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lakelet.base.errors import LakeletError
@@ -45,34 +45,74 @@ def save(file: AnyPath, log: str, history: History) -> None:
         if update.definitions:
             left[update.pipeline_id] = left.get(update.pipeline_id, 0) + 1
         kept.append(update if left.get(update.pipeline_id, 0) <= _WITH_DEFINITIONS else replace(update, definitions={}))
-    content = {"format": _FORMAT, "version": VERSION, "log": log, "updates": [asdict(update) for update in reversed(kept)]}
+    content = {"format": _FORMAT, "version": VERSION, "log": log, "updates": [_plain(update) for update in reversed(kept)]}
     write_atomically(file, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
 
 
-@cache
-def _types(kind: Any) -> Mapping[str, Any]:
-    return get_type_hints(kind)
+@dataclass(frozen=True)
+class _Field:
+    """A field of a dataclass. `default`: with which it is left out; `made`: its value from JSON, None where that is the value itself."""
+
+    name: str
+    default: Any
+    made: Callable[[Any], Any] | None
 
 
-def _value(kind: Any, given: Any) -> Any:
-    """What JSON gives as a value of a type. Raises TypeError and ValueError where it is none."""
+_known: dict[Any, tuple[_Field, ...]] = {}
+
+
+def _fields(kind: Any) -> tuple[_Field, ...]:
+    if kind not in _known:
+        types_of = get_type_hints(kind)
+        _known[kind] = tuple(_Field(f.name, f.default, _maker(types_of[f.name])) for f in fields(kind))
+    return _known[kind]
+
+
+def _plain(value: Any) -> Any:
+    """A value of the page for JSON: dataclasses as objects without the fields that have their defaults."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if not is_dataclass(value):
+        return value
+    found = ((f.name, getattr(value, f.name), f.default) for f in _fields(type(value)))
+    return {name: _plain(one) for name, one, default in found if one is not default and one != default}
+
+
+def _value(kind: Any, given: Mapping[str, Any]) -> Any:
+    """A dataclass from an object of JSON. Raises TypeError and ValueError where it is none."""
+    values = dict(given)
+    for field in _fields(kind):
+        if field.made is not None and field.name in values:
+            values[field.name] = field.made(values[field.name])
+    return kind(**values)
+
+
+def _maker(kind: Any) -> Callable[[Any], Any] | None:
+    """What makes a value of a type from JSON; None for the types that JSON has."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return None if given is None else _value(next(one for one in inner if one is not type(None)), given)
+        (one,) = [_maker(k) for k in inner if k is not type(None)]
+        return None if one is None else lambda given: None if given is None else one(given)
     if origin is tuple and inner[-1] is ...:
-        return tuple(_value(inner[0], one) for one in given)
+        return partial(_tuple, _maker(inner[0]))
     if origin is tuple:
-        return tuple(_value(one, value) for one, value in zip(inner, given, strict=True))
+        parts = [_maker(k) or (lambda given: given) for k in inner]
+        return lambda given: tuple(part(one) for part, one in zip(parts, given, strict=True))
     if origin is Mapping:
-        return {key: _value(inner[1], value) for key, value in given.items()}
-    known = _types(kind) if is_dataclass(kind) and isinstance(kind, Hashable) else None
-    if known is not None:
-        return kind(**{name: _value(known[name], value) for name, value in given.items()})
-    if issubclass(kind, Enum):
-        return kind(given)
-    if not isinstance(given, kind):
-        raise TypeError(f"{given!r} is no {kind.__name__}")
-    return given
+        return partial(_mapping, _maker(inner[1]))
+    if is_dataclass(kind):
+        return partial(_value, kind)
+    return kind if issubclass(kind, Enum) else None
+
+
+def _tuple(each: Callable[[Any], Any] | None, given: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(given) if each is None else tuple(map(each, given))
+
+
+def _mapping(each: Callable[[Any], Any] | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(given) if each is None else {key: each(one) for key, one in given.items()}
 
 
 __all__ = ["load", "save"]
