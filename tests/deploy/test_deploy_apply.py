@@ -205,6 +205,28 @@ def test_dashboards_jobs_and_grants_that_were_changed_by_hand_are_seen(deployed)
     assert "eve@example.com" not in names
 
 
+def test_privileges_on_schemas_are_granted_changed_and_seen(deployed):
+    schema, select, use = deployed.resources[SCHEMA], "SELECT", "USE_SCHEMA"
+
+    def granted(*privileges):
+        deployed.resources[SCHEMA] = replace(schema, permissions=tuple(Permission(p, "principal", "analysts") for p in privileges))
+        lines = shown(deployed.deploy())
+        answer = deployed.client().sdk.api_client.do("GET", "/api/2.1/unity-catalog/permissions/schema/main.sales")
+        return lines, {one["principal"]: sorted(one["privileges"]) for one in answer.get("privilege_assignments", [])}
+
+    changed = ["permission schemas.sales permissions.principal:analysts"]
+    assert granted(select, use) == (changed, {"analysts": [select, use]})
+    assert granted(select, use) == ([], {"analysts": [select, use]})
+    assert granted(select) == (changed, {"analysts": [select]})
+    grant = {"changes": [{"principal": "eve@example.com", "add": ["MODIFY"]}]}
+    deployed.client().sdk.api_client.do("PATCH", "/api/2.1/unity-catalog/permissions/schema/main.sales", body=grant)
+    assert granted(select) == (
+        ["drift schemas.sales permissions.principal:eve@example.com"],
+        {"analysts": [select], "eve@example.com": ["MODIFY"]},
+    )
+    assert granted(use)[1] == {"analysts": [use], "eve@example.com": ["MODIFY"]}
+
+
 def test_a_pipeline_deleted_by_hand_is_made_again_and_the_job_follows(deployed):
     old = deployed.state.resources[PIPELINE].id
     deployed.client().sdk.pipelines.delete(old)

@@ -193,6 +193,22 @@ def test_a_mistake_in_the_bundle_is_found_before_anything_is_uploaded(run, proje
     assert workspace.writes == []
 
 
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_mistake_of_the_pipeline_is_found_before_anything_is_uploaded(project, workspace):
+    (project / "pipelines/sums.sql").write_text("CREATE MATERIALIZED VIEW sums AS SELECT nonsense FROM orders;\n")
+    command = [sys.executable, "-m", "lakelet", "deploy"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2, done.stderr
+    assert "nonsense" in done.stderr
+    assert "pipelines/sums.sql" in done.stderr
+    assert workspace.writes == []
+    (project / "pipelines/sums.sql").write_text("CREATE MATERIALIZED VIEW sums AS SELECT count(*) AS n FROM orders;\n")
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(workspace.pipelines) == 1
+
+
 def test_help_needs_neither_spark_nor_the_sdk():
     code = "import sys; from lakelet.cli.main import main; main(['deploy', '--help']); print([m for m in sys.modules if m in BAD])"
     code = code.replace("BAD", "('databricks.sdk', 'pyspark', 'pandas', 'deltalake', 'requests')")

@@ -132,9 +132,10 @@ def plan(
         with_data: keys of resources that may be deleted with what they hold.
 
     Raises:
-        LakeletError: CONFIG_INVALID for a setting that cannot be changed, DEPLOY_PREVENTED for a deletion that the last deployment
-            forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
+        LakeletError: NOT_SUPPORTED_YET for `lifecycle.started`, CONFIG_INVALID for a setting that cannot be changed, DEPLOY_PREVENTED for
+            a deletion that the last deployment forbade, DEPLOY_UNKNOWN for a wrong name in `with_data`.
     """
+    _refuse_unsupported(desired)
     state = settled(state, remote)
     named = named_resources(with_data, state)
     wanted = {resource.key: resource for resource in desired.resources}
@@ -173,6 +174,15 @@ def refuse_conflicts(made: Plan) -> None:
 
 def _text(value: Any) -> str:
     return "nothing" if value is None else repr(value)
+
+
+def _refuse_unsupported(desired: Desired) -> None:
+    for resource in desired.resources:
+        if resource.start is not None:
+            what = f"{resource.key}: `lifecycle: started` has no effect on a {resource.key.kind.word} here"
+            raise LakeletError(
+                "NOT_SUPPORTED_YET", what, where=resource.where, todo="Take it out; start updates with `lakelet run --remote`."
+            )
 
 
 def named_resources(with_data: Iterable[str], state: State) -> frozenset[ResourceKey]:

@@ -148,6 +148,18 @@ def test_deleting_what_the_bundle_protected_is_refused():
         plan(wanted(), state, observed(pipeline()))
 
 
+def test_a_resource_that_is_to_be_started_is_refused():
+    with pytest.raises(LakeletError, match="`lifecycle: started` has no effect on a pipeline here"):
+        plan(wanted(replace(pipeline(), start=True)), State("d"), {})
+
+
+def test_settings_that_a_resource_has_for_life_cannot_be_changed():
+    schema = Resource(SCHEMA, {"name": "s", "catalog_name": "main"})
+    moved = Resource(SCHEMA, {"name": "s", "catalog_name": "prod"})
+    with pytest.raises(LakeletError, match="catalog_name cannot be changed from 'main' to 'prod'"):
+        plan(wanted(moved), deployed(schema, ids=("main.s",)), observed(schema, "main.s"))
+
+
 def test_changed_files_are_uploaded_and_files_that_are_gone_are_removed():
     state = deployed(files=[("a.py", "s1"), ("b.py", "s2"), ("c.py", "s3")])
     made = plan(wanted(files=[("a.py", "s1"), ("b.py", "new"), ("d.py", "s4")]), state, {})
