@@ -89,6 +89,7 @@ def test_the_command_line_starts_without_duckdb():
         ("SELECT explode(note) FROM shop.orders", "the function explode"),
         ("SELECT id FROM shop.orders WHERE note RLIKE 'a'", "in an expression"),
         ("SELECT id + 1 AS a, a FROM shop.orders", "a is no column of the query's tables"),
+        ("SELECT * FROM updates", "updates is a view of the event log"),
         ("SELECT 1 / 0 AS x", "it fails in DuckDB"),
         ("SELECT 'it''s' AS x", "concat in an expression"),
         ("SELECT id FROM shop.orders; SELECT 1", "the text is not one query"),

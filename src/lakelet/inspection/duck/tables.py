@@ -61,12 +61,12 @@ class Tables:
             raise unknown_table(shown, self._registry)
         return self._of_events(of_events)
 
-    def _of_events(self, name: str) -> Stored | Query:
-        """The event log, or a view of it, in whose query names mean the event log's own views."""
-        if name == event_views.SOURCE:
-            open_log(self._storage.events)
-            return self._source(self._storage.events, "the event log")
-        return self._translated(event_views.event_view(name).query, lambda parts: self._of_events(parts[0].lower()))
+    def _of_events(self, name: str) -> Stored:
+        """The event log. Raises NotSame for its views, whose texts are Spark's."""
+        if name != event_views.SOURCE:
+            raise NotSame(f"{name} is a view of the event log")
+        open_log(self._storage.events)  # says so if it is damaged
+        return self._source(self._storage.events, "the event log")
 
     def _translated(self, text: str, find: Callable[[tuple[str, ...]], Stored | Query]) -> Query:
         return Queries(find).query(parsed(text))
