@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError
 from lakelet.deploy.client import Unanswered
 from lakelet.deploy.events import Row, body_of, error_of, event_of, time_of, update_of
+from lakelet.deploy.states import PipelineState
 from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ PAGE = 250
 """Events of one answer; the most that a workspace gives."""
 _AGAIN = ("RETRY_ON_FAILURE", "SCHEMA_CHANGE")
 """Causes of updates that the workspace starts after another one that failed."""
-_AT_REST = ("IDLE", "FAILED", "DELETED")
-"""States of a pipeline that starts nothing by itself."""
 OVERLAP = timedelta(seconds=30)
 """Events are asked for again that far back: the workspace lists some later than their time."""
 
@@ -181,7 +180,7 @@ def successor(client: Client, pipeline_id: str, update_id: str, *, pacing: Pacin
         again = [one.id for one in newer if one.cause in _AGAIN]
         if again:
             return again[-1]
-        if newer or state in _AT_REST or time.monotonic() > deadline:
+        if newer or state in frozenset(PipelineState) or time.monotonic() > deadline:
             return None
         pacing.sleep(pause)
         pause = min(pacing.longest, pause * 1.5)

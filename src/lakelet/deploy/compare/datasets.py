@@ -19,6 +19,7 @@ from lakelet.deploy.watching import events, updates
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import TableInfo, list_tables, read_events, read_rows
 from lakelet.language.model import Kind
+from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.root import Storage
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 SHOWN_KEYS = 20
 """Differing keys that are told of one dataset."""
-_STORED = ("STREAMING_TABLE", "MATERIALIZED_VIEW", "TABLE")
+_STORED = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
 Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 
@@ -211,9 +212,9 @@ def _hosted_names(rows: Iterable[Mapping[str, Any]], pipeline: RemotePipeline) -
     place = (pipeline.settings.get("catalog") or "main", pipeline.settings.get("schema") or pipeline.settings.get("target") or "default")
     found: dict[str, None] = {}
     for row in rows:
-        kind = row["details"].get("dataset_definition", {}).get("dataset_type")
+        kind = row["details"].get(EventType.DATASET_DEFINITION, {}).get("dataset_type")
         name = row["origin"].get("dataset_name")
-        if name and row["event_type"] == "dataset_definition" and kind in _STORED:
+        if name and row["event_type"] == EventType.DATASET_DEFINITION and kind in _STORED:
             parts = split_name(str(name))
             found[".".join((*place[: 3 - len(parts)], *parts) if len(parts) < 3 else parts)] = None
     return list(found)
