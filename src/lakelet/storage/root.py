@@ -18,7 +18,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -287,8 +287,10 @@ class Storage:
             reached("lease.acquired")
             yield
         finally:
-            with suppress(OSError):  # where nothing can be written any more, the lease of a process that ended counts for nothing
+            try:
                 mine.unlink(missing_ok=True)
+            except OSError:  # nothing can be written any more; the file counts for nothing in this process, nor after its end
+                _ended.add(update_id)
 
     def _lease_files(self) -> list[AnyPath]:
         return [self.system / name for name in sorted(names_in(self.system)) if _LEASE.fullmatch(name)]
@@ -434,11 +436,15 @@ def _lease_text(update_id: str) -> str:
     )
 
 
+_ended: set[str] = set()
+"""Ids of updates of this process that have ended and whose leases could not be removed."""
+
+
 def _holder(lease: AnyPath) -> Mapping[str, Any] | None:
-    """Who holds a lease; None if there is none, if it is no lease, or if its process is gone."""
+    """Who holds a lease; None if there is none, if it is no lease, or if its update or its process has ended."""
     try:
         holder = json.loads(lease.read_text())
-        return holder if _alive(holder) else None
+        return holder if holder["update_id"] not in _ended and _alive(holder) else None
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
 
