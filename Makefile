@@ -41,7 +41,7 @@ test-oldest: setup
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/house tests/unit/language tests/unit/plan tests/unit/update
 
 test-crash: setup
-	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash
+	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash tests/deploy
 
 test-long: setup
 	@.venv/bin/python -m pytest $(PARALLEL) -m long

@@ -291,7 +291,8 @@ def _absent(module: str) -> str | None:
         found = importlib.util.find_spec(first)
         if found is None:
             return first if first != "databricks" or not more else f"databricks.{more[0]}"
-        if found.origin is None and more and importlib.util.find_spec(f"{first}.{more[0]}") is None:
+        shared = found.origin is None or first == "databricks"  # several distributions put modules into it
+        if shared and more and importlib.util.find_spec(f"{first}.{more[0]}") is None:
             return f"{first}.{more[0]}"
     except (ImportError, ValueError):
         return first
