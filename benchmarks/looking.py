@@ -21,11 +21,13 @@ import time
 from pathlib import Path
 
 BARE = """
+import os
 import sys
 import duckdb
 from deltalake import DeltaTable
 rows = DeltaTable(sys.argv[1]).to_pyarrow_dataset()
-print(duckdb.sql(sys.argv[2]).fetchall())
+print(duckdb.sql(sys.argv[2]).fetchall(), flush=True)
+os._exit(0)  # threads of the data set have aborted the interpreter's end
 """
 GROUPED = "SELECT word, count(*) AS n, max(id) AS last FROM {} WHERE id > 100 GROUP BY word ORDER BY n DESC, word LIMIT 5"
 
