@@ -65,11 +65,17 @@ class Injected:
         modules = {"pyspark.dbutils": self._pyspark_dbutils(), "databricks.sdk.runtime": self._runtime()}
         if "databricks" not in sys.modules and importlib.util.find_spec("databricks") is None:
             modules["databricks"] = _parent(modules["databricks.sdk.runtime"])
+        installed = None if "databricks" in modules else importlib.import_module("databricks")
+        lent = installed is not None and not hasattr(installed, "sdk")
+        if lent:  # the SDK is not imported for `import databricks.sdk.runtime as …`: that asks the package for its attribute `sdk`
+            vars(installed)["sdk"] = vars(_parent(modules["databricks.sdk.runtime"]))["sdk"]
         before = {name: sys.modules.get(name) for name in modules}
         sys.modules.update(modules)
         try:
             yield
         finally:
+            if lent and "databricks.sdk" not in sys.modules:
+                vars(installed).pop("sdk", None)
             for name, module in before.items():
                 if module is None:
                     sys.modules.pop(name, None)
