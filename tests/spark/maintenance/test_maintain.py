@@ -12,6 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.maintenance.layout import How
 from lakelet.maintenance.maintain import maintain
 from lakelet.storage.delta.tables import TableLog
+from tests.spark.conftest import Project
 
 pytestmark = pytest.mark.long
 
@@ -270,3 +271,33 @@ def test_names_and_globs_choose_tables_and_an_unknown_one_is_named(project):
     assert shown[0]["name"] == "main.default.raw"
     assert shown[0]["left_alone"] is True
     assert DeltaTable(str(p.path("raw"))).version() == p.version("raw")
+
+
+ODD = """
+import dlt
+
+@dlt.table(partition_cols=["kind"], table_properties={"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+def raw():
+    reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
+    return reader.schema("n LONG, kind STRING").load(spark.conf.get("landing"))
+
+@dlt.table
+def copy():
+    return spark.readStream.table("raw")
+"""
+
+
+def test_files_with_odd_characters_in_their_paths_are_known_as_those_that_a_stream_needs(spark, tmp_path):
+    p = Project(tmp_path / "my 100% ü+project", spark).write(ODD)
+    odd = "a b/ü%20:+'"
+    p.arrive("0.json", {"n": 0, "kind": odd})
+    p.run()
+    for number in range(1, 10):
+        p.arrive(f"{number}.json", {"n": number, "kind": odd})
+    p.run(select=("raw",))
+    found = maintained(p, "raw", least=0)["raw"]
+    assert (found.before.files, found.after.files, found.removed.files) == (10, 1, 1)  # the first one was read
+    p.run()
+    assert p.rows("copy") == p.rows("raw")
+    assert len(p.rows("copy")) == 10
+    assert maintained(p, "raw", least=0)["raw"].removed.files == 9
