@@ -343,7 +343,7 @@ def _formed(key: str, form: str, value: Any) -> Any:
             return value
         case "count" if isinstance(value, int) and number and value >= 0:
             return value
-        case "share" if number and 0 <= value <= 1:
+        case "share" if number and isinstance(value, int | float) and 0 <= value <= 1:
             return value
         case "duration" if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
             return float(match[1]) * _SECONDS[match[2]]

@@ -58,7 +58,7 @@ def pages_daily():
     views = dlt.read("web_events").where("type = 'page_view'")
     return views.groupBy("event_date", "page").agg(
         F.count("*").alias("views"),
-        F.countDistinct("person").alias("people"),
+        F.count_distinct("person").alias("people"),
         F.sum("duration_ms").alias("duration_ms"),
     )
 

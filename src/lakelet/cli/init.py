@@ -24,11 +24,17 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The repository (default: this folder).")] = Path(),
     report: Annotated[bool, typer.Option("--report", help="Only report; write nothing.")] = False,
     static: Annotated[bool, typer.Option("--static", help="Only read the code; load none of it.")] = False,
+    editor: Annotated[bool, typer.Option("--editor", help="Only write types and settings for editors and type checkers.")] = False,
     as_json: o.AsJson = False,
 ) -> None:
-    """Report what a repository holds and needs, and write a starter databricks.yml."""
+    """Report what a repository holds and needs, and write a starter databricks.yml, and types for the editor."""
     from lakelet.project import init as starter
 
+    if editor:
+        if report or static or as_json:
+            raise LakeletError("USAGE", "--editor goes alone: it reads no code and reports nothing", todo="Leave out the other options.")
+        _write_settings(folder)
+        return
     done = starter.start(folder, write=not report, load=not static)
     if as_json:
         told = starter.as_json(done.report, str(done.written) if done.written else None)
@@ -45,4 +51,16 @@ def init(
         )
     if done.written is not None:
         one = f" {done.report.pipelines[0].key}" if len(done.report.pipelines) > 1 else ""
-        write_lines([Line(f"Wrote {done.written}.", "good"), Line(f"Next: {program()} validate{one}", "quiet")], sys.stderr)
+        write_lines([Line(f"Wrote {done.written}.", "good")], sys.stderr)
+        _write_settings(folder)
+        write_lines([Line(f"Next: {program()} validate{one}", "quiet")], sys.stderr)
+
+
+def _write_settings(folder: Path) -> None:
+    """Write what editors need, and say where."""
+    from lakelet.project.editor import write_settings
+
+    written = write_settings(folder)
+    names = [str(file) for file in written if file.suffix != ".pyi"] + ([f"{folder / 'typings'}/"] if written else [])
+    said = f"Wrote types for the editor: {', '.join(sorted(names))}" if written else "The types for the editor are up to date."
+    write_lines([Line(said, "good" if written else "quiet")], sys.stderr)

@@ -1,0 +1,5 @@
+"""What makes an editor understand pipeline code: types of `dlt`, `pyspark.pipelines`, `spark`, `dbutils` and `display` in a project."""
+
+from lakelet.project.editor.settings import STUBS, write_settings
+
+__all__ = ["STUBS", "write_settings"]

@@ -1,0 +1,66 @@
+"""Writes stubs and settings of type checkers into a project. Files of others are never replaced; own ones are, by those of this version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.version import VERSION
+from lakelet.config.tool_settings import tomllib
+
+STUBS = Path(__file__).with_name("stubs")
+"""Folder with the stubs, laid out as type checkers read them."""
+
+TYPINGS = "typings"
+_OWN = "# Written by lakelet "
+_PYRIGHT = {"reportMissingModuleSource": "none", "reportWildcardImportFromLibrary": "none"}
+_MYPY = {"mypy_path": TYPINGS, "plugins": "lakelet.project.editor.mypy_plugin"}
+_MYPY_FILES = ("mypy.ini", ".mypy.ini")
+_PYRIGHT_FILE = "pyrightconfig.json"
+
+
+def write_settings(root: Path) -> list[Path]:
+    """Make type checkers find the stubs in the project at `root`; return the files that were written, in order.
+
+    The stubs go to `typings/`, where Pylance and pyright look by themselves. What else they and mypy need is added to `pyproject.toml`
+    where there is one without a table for the checker. A second call writes nothing, unless Lakelet's version is another one.
+    Raises USAGE if there is no such folder.
+    """
+    if not root.is_dir():
+        raise LakeletError("USAGE", f"{root} is no folder", todo="Name the folder of the project.")
+    written = [target for source in sorted(STUBS.rglob("*.pyi")) if (target := _copied(source, root)) is not None]
+    project = root / "pyproject.toml"
+    if project.is_file() and (tables := _missing_tables(root, project)):
+        text = project.read_text(encoding="utf-8")
+        project.write_text(f"{text.rstrip()}\n{tables}", encoding="utf-8")
+        written.append(project)
+    return written
+
+
+def _copied(source: Path, root: Path) -> Path | None:
+    """The stub's place in the project if it was written; None where it is up to date or the file is not ours."""
+    target = root / TYPINGS / source.relative_to(STUBS)
+    text = f"{_OWN}{VERSION}. `lakelet init --editor` writes it anew.\n{source.read_text(encoding='utf-8')}"
+    if target.exists() and (found := target.read_text(encoding="utf-8")) and (found == text or not found.startswith(_OWN)):
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def _missing_tables(root: Path, project: Path) -> str:
+    """TOML of the tables that the project's checkers lack. A checker that is set up elsewhere, or already, is left alone."""
+    try:
+        tools = tomllib.loads(project.read_text(encoding="utf-8")).get("tool", {})
+    except tomllib.TOMLDecodeError:
+        return ""
+    tables = []
+    if "pyright" not in tools and "basedpyright" not in tools and not (root / _PYRIGHT_FILE).exists():
+        tables.append(_table("pyright", _PYRIGHT))
+    if "mypy" not in tools and not any((root / name).exists() for name in _MYPY_FILES):
+        tables.append(_table("mypy", _MYPY))
+    return "".join(tables)
+
+
+def _table(name: str, values: dict[str, str]) -> str:
+    return f"\n[tool.{name}]\n" + "".join(f'{key} = "{value}"\n' for key, value in values.items())

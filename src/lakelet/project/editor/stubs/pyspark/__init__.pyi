@@ -1,0 +1,29 @@
+"""The names of the package `pyspark`, so that this folder can hold `pyspark.pipelines`; everything below is pyspark's own."""
+
+from pyspark import pipelines as pipelines
+from pyspark.accumulators import Accumulator as Accumulator
+from pyspark.accumulators import AccumulatorParam as AccumulatorParam
+from pyspark.conf import SparkConf as SparkConf
+from pyspark.core.broadcast import Broadcast as Broadcast
+from pyspark.core.context import SparkContext as SparkContext
+from pyspark.core.files import SparkFiles as SparkFiles
+from pyspark.core.rdd import RDD as RDD
+from pyspark.core.rdd import RDDBarrier as RDDBarrier
+from pyspark.core.status import SparkExecutorInfo as SparkExecutorInfo
+from pyspark.core.status import SparkJobInfo as SparkJobInfo
+from pyspark.core.status import SparkStageInfo as SparkStageInfo
+from pyspark.core.status import StatusTracker as StatusTracker
+from pyspark.profiler import BasicProfiler as BasicProfiler
+from pyspark.profiler import Profiler as Profiler
+from pyspark.serializers import CPickleSerializer as CPickleSerializer
+from pyspark.serializers import MarshalSerializer as MarshalSerializer
+from pyspark.sql import HiveContext as HiveContext
+from pyspark.sql import Row as Row
+from pyspark.sql import SQLContext as SQLContext
+from pyspark.storagelevel import StorageLevel as StorageLevel
+from pyspark.taskcontext import BarrierTaskContext as BarrierTaskContext
+from pyspark.taskcontext import BarrierTaskInfo as BarrierTaskInfo
+from pyspark.taskcontext import TaskContext as TaskContext
+from pyspark.util import InheritableThread as InheritableThread
+from pyspark.util import inheritable_thread_target as inheritable_thread_target
+from pyspark.version import __version__ as __version__
