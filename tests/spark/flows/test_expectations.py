@@ -231,3 +231,32 @@ def test_a_rule_of_a_streaming_table_may_name_a_column_that_a_join_by_name_hides
     p.arrive("b.json", {"customer": 9})
     p.run(expect="FAILED")
     assert '{"customer": 9, "id": null, "city": null}' in str(p.result.errors[0])
+
+
+def test_rules_that_only_count_are_right_whatever_they_are_made_of(project):
+    rules = {
+        "plain": "age >= 0",
+        "between": "age BETWEEN 0 AND 35 AND nullif(id, 2) IS NOT NULL",
+        "by_python": "is_even(id)",
+        "by_chance": "rand() <= 1",
+        "by_subquery": "id <= (SELECT max(id) FROM VALUES (1), (2) AS t(id))",
+    }
+    tables = "".join(
+        f"\n    @dlt.table(name='{name}')\n    @dlt.expect('{name}', {rule!r})\n    def q_{name}(): return {READ}\n"
+        for name, rule in rules.items()
+    )
+    p = project(f"""
+    import dlt
+
+    spark.udf.register("is_even", lambda number: number is not None and number % 2 == 0, "boolean")
+{tables}
+    @dlt.table
+    @dlt.expect_all({rules!r})
+    def together(): return {READ}
+""")
+    p.arrive("a.json", *records())
+    p.run()
+    expected = {"plain": (2, 3), "between": (1, 4), "by_python": (1, 4), "by_chance": (5, 0), "by_subquery": (2, 3)}
+    assert {name: p.quality(name) for name in rules} == {name: {name: counts} for name, counts in expected.items()}
+    assert p.quality("together") == expected
+    assert len(p.rows("together", "id", "age")) == 5

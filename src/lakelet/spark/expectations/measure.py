@@ -79,27 +79,45 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     `hold`: all rows, and in the column `HELD` what a quarantine is to know of those that break one.
 
     Rules are judged on the incoming row, so their order does not matter (EP-4). Rows that break a fail rule stay in: the caller refuses the
-    whole write when `Counts.violation` is set.
+    whole write when `Counts.violation` is set. Rules that only count are counted on the rows as they are: the struct of booleans would cost
+    two more copies of each row.
     """
+    counted = [F.count(F.lit(1)).alias("rows")]
     if not rules:
-        return rows.observe(watch, F.count(F.lit(1)).alias("rows"))
+        return rows.observe(watch, *counted)
     checks = F.struct(*(predicate(rule).alias(f"r{i}") for i, rule in enumerate(rules)))
     columns = [name for name in rows.columns if not name.startswith(_RESULT)]
+    results = [name for name in rows.columns if name.startswith(_RESULT)]
     with_checks = rows.withColumn(_CHECKS, checks)
+    if not hold and all(rule.action is Action.WARN for rule in rules) and _are_countable(rows, with_checks):
+        counted += [F.count(F.when(~predicate(rule), F.lit(1))).alias(f"f{i}") for i, rule in enumerate(rules)]
+        return rows.observe(watch, *counted).drop(*results)
     failed = [~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
     drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
     fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
-    counted = [F.count(F.lit(1)).alias("rows")]
     counted += [F.count_if(condition).alias(f"f{i}") for i, condition in enumerate(failed)]
     if drops:
         counted.append(F.count_if(_any(drops)).alias("dropped"))
     if fails:
         counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
     observed = with_checks.observe(watch, *counted)
-    results = [name for name in rows.columns if name.startswith(_RESULT)]
     if hold:
         return observed.withColumn(HELD, _held(rows, rules, failed, drops)).drop(_CHECKS, *results)
     return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS, *results)
+
+
+def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
+    """Whether Spark can evaluate the rules where it observes: they are deterministic expressions over the rows and nothing else.
+
+    A rule with a subquery, a window or a Python function needs an operator of its own below the one that observes.
+    """
+    checked: Any = with_checks._jdf.queryExecution().analyzed()
+    if not checked.child().equals(rows._jdf.queryExecution().analyzed()):
+        return False
+    jvm: Any = rows.sparkSession._jvm
+    rules, patterns = checked.projectList().last(), jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    outside = (patterns.PYTHON_UDF(), patterns.PLAN_EXPRESSION())
+    return bool(rules.deterministic()) and not any(rules.containsPattern(pattern) for pattern in outside)
 
 
 def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
