@@ -1,8 +1,6 @@
 """Web events from CSV files to typed, partitioned tables. What is personal is masked before anything is stored."""
 
 import dlt
-from pyspark.sql import functions as F
-
 from lakelet.transforms import (
     add_partition_columns,
     add_source_file,
@@ -20,8 +18,9 @@ from lakelet.transforms import (
     tokenize,
     with_columns,
 )
+from pyspark.sql import functions as F
 
-KEY = dbutils.secrets.get("web", "pii_key")  # noqa: F821
+KEY = dbutils.secrets.get("web", "pii_key")
 
 PROPERTIES = "query STRING, items ARRAY<STRUCT<sku: STRING, count: INT, tags: ARRAY<STRING>>>"
 

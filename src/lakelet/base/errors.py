@@ -194,7 +194,8 @@ CODES: dict[str, CodeInfo] = {
     # usage and definitions: found before anything runs
     "NOT_SUPPORTED_YET": CodeInfo(_I, "a name of the DLT language that this version does not execute"),
     "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
-    "FILE_EXISTS": CodeInfo(_I, "init would have to overwrite a file"),
+    "FILE_EXISTS": CodeInfo(_I, "init or new would have to overwrite a file"),
+    "NAME_INVALID": CodeInfo(_I, "a name given to `lakelet new` cannot be that of a project, a layer or a table"),
     "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
     "FILE_NOT_COVERED": CodeInfo(_I, "a pipeline needs a file that a deployment does not upload, or that Databricks does not find there"),
     "NO_SOURCES": CodeInfo(_I, "no pipeline source file was found"),

@@ -53,6 +53,7 @@ FAILPOINTS: tuple[str, ...] = (
     "maintain.deleted",
     "checks.validated",
     "checks.reported",
+    "scaffold.file_written",
     "report.written",
     "report.replaced",
     "update.before_terminal",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.text import counted
 from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line, program
@@ -39,7 +41,7 @@ def init(
     if as_json:
         told = starter.as_json(done.report, str(done.written) if done.written else None)
         sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
-    else:
+    elif not done.made:
         lines = starter.report_lines(done.report)
         write_lines([Line(line, "heading" if line.endswith(":") and not line.startswith(" ") else "") for line in lines], sys.stdout)
     if done.existing is not None and not report:
@@ -49,7 +51,10 @@ def init(
             why=f"{done.existing} makes the folder a project, and init overwrites nothing.",
             todo=f"Try it as it is: {program()} validate. Only the report, without this error: {program()} init --report",
         )
-    if done.written is not None:
+    if done.made:
+        _write_settings(folder)
+        _say_made(done.made)
+    elif done.written is not None:
         one = f" {done.report.pipelines[0].key}" if len(done.report.pipelines) > 1 else ""
         write_lines([Line(f"Wrote {done.written}.", "good")], sys.stderr)
         _write_settings(folder)
@@ -64,3 +69,14 @@ def _write_settings(folder: Path) -> None:
     names = [str(file) for file in written if file.suffix != ".pyi"] + ([f"{folder / 'typings'}/"] if written else [])
     said = f"Wrote types for the editor: {', '.join(sorted(names))}" if written else "The types for the editor are up to date."
     write_lines([Line(said, "good" if written else "quiet")], sys.stderr)
+
+
+def _say_made(files: Sequence[Path]) -> None:
+    """The files of the pipeline that was made for a folder of data files."""
+    root = files[0].parent
+    write_lines([Line(f"  {file.relative_to(root)}") for file in files], sys.stdout)
+    tables = sum(file.suffix == ".py" for file in files)
+    configured = any(file.name == "pyproject.toml" for file in files)
+    option = "" if configured else " --param landing=."
+    lines = [Line(f"No pipeline code here, but data files: wrote a pipeline with {counted(tables, 'bronze table')}. Next:", "good")]
+    write_lines([*lines, Line(f"  {program()} run{option}"), Line(f"  {program()} show")], sys.stderr)

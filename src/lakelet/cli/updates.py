@@ -152,9 +152,11 @@ def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineCon
 
 
 def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request]:
+    from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.plan.selection import Request
 
+    ready_for_spark()
     request = Request(
         o.names(asked.select),
         o.names(asked.full_refresh),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
@@ -110,12 +110,13 @@ class PathMap:
     """Path prefixes of user code and the paths of this machine that replace them.
 
     `kept`: folders whose paths are never mapped, because they are Lakelet's (the storage). `root`: the project's folder, in which
-    relative paths of files are looked up after the working directory.
+    relative paths of files are looked up after the working directory. `parameters`: those of the pipeline, for errors.
     """
 
     entries: tuple[Entry, ...] = ()
     kept: tuple[str, ...] = ()
     root: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
@@ -184,8 +185,13 @@ class PathMap:
             return here
         scheme = scheme_of(path.strip())
         if _parsed(path).hosted or (scheme in CLOUD_SCHEMES and not readable(scheme)):
-            raise not_mapped(path, where)
+            raise not_mapped(path, where, self._parameter(path))
         return path
+
+    def _parameter(self, path: str) -> str | None:
+        """The parameter whose value is the longest beginning of the path, or None."""
+        begun = {key: value for key, value in self.parameters.items() if _parsed(value).parts and _parsed(value).covers(_parsed(path))}
+        return max(begun, key=lambda key: len(begun[key]), default=None)
 
 
 def is_hosted(path: str) -> bool:
@@ -226,14 +232,18 @@ def flag_for(path: str) -> str:
     return f"--map {argument(prefix)}={kind}"
 
 
-def not_mapped(path: str, where: Location | None = None) -> LakeletError:
-    """The error for a path of Databricks, or of a cloud that cannot be read here, which the map does not cover."""
-    return LakeletError(
-        "PATH_NOT_MAPPED",
-        f"{path} does not exist on this machine, and no --map says what replaces it",
-        where=where,
-        todo=f"Say where it lies: {flag_for(path)}. A shorter prefix serves all paths below it.",
-    )
+def not_mapped(path: str, where: Location | None = None, parameter: str | None = None) -> LakeletError:
+    """The error for a path of Databricks, or of a cloud that cannot be read here, which the map does not cover.
+
+    `parameter`: the one of the pipeline that the path begins with.
+    """
+    todo = f"Say where it lies: {flag_for(path)}. A shorter prefix serves all paths below it."
+    why = None
+    if parameter is not None:
+        why = f"It begins with the parameter {parameter!r} of the pipeline, which has no value for this machine."
+        todo = f'Give it one: --param {parameter}=FOLDER, or parameters = {{ {parameter} = "FOLDER" }} in [tool.lakelet] of pyproject.toml.'
+    what = f"{path} does not exist on this machine, and no --map says what replaces it"
+    return LakeletError("PATH_NOT_MAPPED", what, where=where, why=why, todo=todo)
 
 
 def _target_missing(path: str, entry: Entry, where: Location | None) -> LakeletError:

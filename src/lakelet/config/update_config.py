@@ -136,7 +136,7 @@ def load_config(
         remarks=(*project.remarks, *_property_remarks(project, parameters, development)),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
-        paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root)),
+        paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), parameters=parameters),
         tables=_tables(project, tables, namespace, cwd, environ),
         identity=_identity(project, files, where),
         partial=_partial(project),

@@ -68,12 +68,29 @@ def suggest(storage: AnyPath, folder: Path, table: str) -> list[Suggestion]:
     Rules that the files have already, word for word, are left out.
     """
     info = stored_table(storage, table)
+    written = {_plain(rule.constraint) for rule in read_all(folder)[0]}
+    every = _fitting(storage, info, all_quoted(split_name(info.name)), info.name.rsplit(".", 1)[-1])
+    return [one for one in every if _plain(one.constraint) not in written]
+
+
+def suggest_for_new(storage: AnyPath, table: str, dataset: str, where: str | None) -> list[Suggestion]:
+    """Suggest rules for a dataset that is to hold the rows of a stored table that meet the SQL condition `where`, None for all.
+
+    Raises UNKNOWN_TABLE, and SQL_FAILED for a condition that does not analyse.
+    """
+    info = stored_table(storage, table)
     source = all_quoted(split_name(info.name))
+    return _fitting(storage, info, f"(SELECT * FROM {source} WHERE\n{where}\n)" if where else source, dataset)
+
+
+def _plain(constraint: str) -> str:
+    return " ".join(constraint.split()).lower()
+
+
+def _fitting(storage: AnyPath, info: TableInfo, source: str, dataset: str) -> list[Suggestion]:
+    """The suggestions for `dataset` that all rows of `source` keep; `source` is a name or a query with the columns of `info`."""
     (found,) = run_sql(storage, _profile_query(info, source)).rows
-    rows, columns = int(found["n"]), list(_profiles(info, found))
-    short = info.name.rsplit(".", 1)[-1]
-    written = {" ".join(rule.constraint.split()).lower() for rule in read_all(folder)[0]}
-    every = [s for s in suggestions(short, rows, columns) if " ".join(s.constraint.split()).lower() not in written]
+    every = list(suggestions(dataset, int(found["n"]), list(_profiles(info, found))))
     if not every:
         return []
     (measured,) = run_sql(storage, _measuring_query(every, source)).rows

@@ -238,7 +238,7 @@ def test_a_map_or_table_without_both_sides_is_refused_with_the_right_form(projec
     assert capsys.readouterr().err == form
 
 
-@pytest.mark.parametrize("command", ["preview", "watch", "new"])
+@pytest.mark.parametrize("command", ["preview", "watch"])
 def test_commands_that_come_later_are_refused_with_any_arguments(capsys, command):
     assert main([command, "--some", "thing", "else"]) == 2
     assert capsys.readouterr().err == f"[NOT_SUPPORTED_YET] `lakelet {command}` is not supported yet\n"
@@ -275,7 +275,7 @@ def test_help_and_version():
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
         *("run", "validate", "plan", "graph", "show", "sql", "events", "maintain", "report", "dashboard", "schema", "init", "doctor"),
-        *("deploy", "rollback", "destroy", "status", "stop", "diff", "quarantine", "sample", "rules"),
+        *("deploy", "rollback", "destroy", "status", "stop", "diff", "quarantine", "new", "sample", "rules"),
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0

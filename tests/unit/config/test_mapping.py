@@ -110,6 +110,15 @@ def test_a_pair_needs_both_sides(text):
 # --- what nothing maps ----------------------------------------------------------------------------------------------------------------
 
 
+def test_a_parameter_that_an_unmapped_path_begins_with_is_named():
+    parameters = {"landing": "/Volumes/main/raw", "other": "/Volumes/other", "day": "2026"}
+    with pytest.raises(LakeletError) as caught:
+        PathMap(parameters=parameters).located("/Volumes/main/raw/in/*.json", readable=nothing)
+    assert caught.value.code == "PATH_NOT_MAPPED"
+    assert "'landing'" in (caught.value.why or "")
+    assert "--param landing=FOLDER" in (caught.value.todo or "")
+
+
 @pytest.mark.parametrize(
     ("path", "flag"),
     [

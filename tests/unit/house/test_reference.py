@@ -61,7 +61,7 @@ def commands() -> dict[str, set[str]]:
     root = typer.main.get_command(app)
     found = {name: command for name, command in root.commands.items() if not command.hidden}
     found["sample check"] = found["sample"].commands["check"]
-    for group in ("rules", "quarantine"):
+    for group in ("rules", "quarantine", "new"):
         found |= {f"{group} {name}": command for name, command in found.pop(group).commands.items()}
     return {
         name: {o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--")} for name, command in found.items()

@@ -17,7 +17,7 @@ from lakelet.base.locations import cell_filename
 from lakelet.base.names import Namespace, quoted
 from lakelet.base.sentences import POSITION
 from lakelet.language.model import QueryFunction
-from lakelet.language.registry import names_in
+from lakelet.language.registry import active_reader, names_in
 from lakelet.language.sql.values import Column, Fragment
 from lakelet.language.sql_text.statements import StatementText
 from lakelet.language.sql_text.tokens import name_end, plain_tokens
@@ -69,8 +69,9 @@ class Query:
             if location is not None:
                 vars(error).setdefault("lakelet_where", location)  # that of an inner query stays
             raise
-        if self.wanted is not None and bool(frame.isStreaming) is not self.wanted.streaming:
-            raise LakeletError("QUERY_KIND", self.wanted.what, where=self.text.where, todo=self.wanted.todo)
+        wanted = None if getattr(active_reader(), "in_one_batch", False) else self.wanted
+        if wanted is not None and bool(frame.isStreaming) is not wanted.streaming:
+            raise LakeletError("QUERY_KIND", wanted.what, where=self.text.where, todo=wanted.todo)
         return frame
 
     def _in_its_line(self) -> str:

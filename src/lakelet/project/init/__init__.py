@@ -6,31 +6,56 @@ Code is read, not run; only names that running code makes are learned by loading
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.text import listed
 from lakelet.config.bundle import bundle_file, load_bundle
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.update_config import load_config
 from lakelet.project.init.bundlefile import bundle_text
-from lakelet.project.init.grouping import group_of
+from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.report import Report, as_json, report_on
 from lakelet.project.init.report_text import report_lines
 from lakelet.project.init.repository import Found, read_repository
+from lakelet.scaffold import DataSet, data_sets, pipeline_of, write_new
 
 __all__ = ["Report", "Started", "as_json", "report_lines", "start"]
 
 BUNDLE = "databricks.yml"
+_SOURCE = "A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like."
 
 
 @dataclass(frozen=True)
 class Started:
-    """The report, the file that was written, and the project file that was there already; each of them None without."""
+    """What `init` found and did.
+
+    Attributes:
+        written: the bundle file; None where none was written.
+        existing: the project file that was there already; None without.
+        made: all files of the pipeline that was made for a folder of data files; empty where there was code.
+    """
 
     report: Report
     written: Path | None
     existing: Path | None
+    made: tuple[Path, ...] = ()
+
+
+def _nothing_found(found: Found, report: Report, sets: Sequence[DataSet]) -> LakeletError:
+    """The error for a folder without pipeline code: what lies there, and the command that leads on from it."""
+    folder = found.folder
+    why = "\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None
+    if sets:
+        names = listed([one.name for one in sets], 5)
+        todo = f"lakelet init (without --report) makes a pipeline of the data files in it: {names}"
+    elif not any(folder.iterdir()):
+        todo = "The folder is empty. Begin with a project that runs: lakelet new project ."
+    else:
+        todo = f"{_SOURCE} A project to copy from: lakelet new project NAME"
+    return LakeletError("NO_SOURCES", f"no pipeline source file in {folder}", why=why, todo=todo)
 
 
 def _projects_below(found: Found) -> list[str]:
@@ -53,7 +78,8 @@ def _declared(folder: Path) -> dict[str, tuple[Path, ...]]:
 def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     """Read the repository in `folder` and write its `databricks.yml`, unless it has a project file already.
 
-    Nothing else is written, and nothing outside of the folder. Raises USAGE if there is no such folder, NO_SOURCES if it holds no pipeline.
+    A folder without pipeline code that holds CSV or JSON files gets a pipeline with a bronze table for each set of them. Nothing else is
+    written, and nothing outside of the folder. Raises USAGE if there is no such folder, NO_SOURCES if it holds neither, with what to do.
     """
     folder = folder.resolve()
     if not folder.is_dir():
@@ -65,12 +91,12 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     groups = [group_of([one for one in found.sources if one.path in files], key) for key, files in declared.items()]
     report = report_on(found, load=load, groups=groups or None)
     if not report.pipelines and existing is None:
-        raise LakeletError(
-            "NO_SOURCES",
-            f"no pipeline source file in {folder}",
-            why="\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None,
-            todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
-        )
+        sets = data_sets(folder)
+        if not (write and sets):
+            raise _nothing_found(found, report, sets)
+        settings = not (folder / "pyproject.toml").exists()
+        made = write_new(folder, pipeline_of(sets, name=slug(folder.name) or "pipeline", settings=settings))
+        return Started(report, folder / BUNDLE, None, made)
     written = None
     if write and existing is None:
         written = folder / BUNDLE

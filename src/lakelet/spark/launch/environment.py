@@ -15,8 +15,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,11 +41,22 @@ _S3 = {
 JAR_NAMES = tuple(_DELTA)
 S3_JAR_NAMES = tuple(_S3)
 _FETCH_SECONDS = 1800
+_LOOK_SECONDS = 0.3
+JAR_BYTES = 9_629_779
+"""Size of Delta's two jars together, to say how far fetching them is."""
+
+Fetched = Callable[[int], None]
+"""Takes the number of bytes that have arrived so far."""
 
 KEPT_ARCHIVES = 3
 _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
 
-INSTALL_JAVA = "sudo apt-get install -y openjdk-17-jre-headless"
+INSTALL_JAVA = {
+    "apt-get": "sudo apt-get install -y openjdk-17-jre-headless",
+    "dnf": "sudo dnf install -y java-17-openjdk-headless",
+    "brew": "brew install openjdk@17",
+}
+"""By the program that installs packages: what gets Java."""
 INSTALL_JAVA_ELSEWHERE = "install a JDK or JRE 17 or newer and point JAVA_HOME at it"
 
 
@@ -76,7 +89,8 @@ class Java:
 
 def java_remedy() -> str:
     """Return the one command or sentence that gets a usable Java on this machine."""
-    return f"Type: {INSTALL_JAVA}" if shutil.which("apt-get") else f"Please {INSTALL_JAVA_ELSEWHERE}."
+    known = next((command for program, command in INSTALL_JAVA.items() if shutil.which(program)), None)
+    return f"Type: {known}" if known else f"Please {INSTALL_JAVA_ELSEWHERE}."
 
 
 def find_java() -> Java:
@@ -216,9 +230,12 @@ def ensure_s3_jars() -> tuple[Path, ...]:
         return fetch_s3_jars()
 
 
-def fetch_jars() -> Jars:
-    """Get Delta's two jars, without what they depend on, into the cache and return them. Raises JARS_MISSING with Ivy's reason."""
-    _fetch("Delta's jars", _DELTA)
+def fetch_jars(fetched: Fetched | None = None) -> Jars:
+    """Get Delta's two jars, without what they depend on, into the cache and return them. Raises JARS_MISSING with Ivy's reason.
+
+    `fetched` is called a few times a second.
+    """
+    _fetch("Delta's jars", _DELTA, fetched)
     return jars()
 
 
@@ -228,7 +245,7 @@ def fetch_s3_jars() -> tuple[Path, ...]:
     return s3_jars()
 
 
-def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]]) -> None:
+def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetched | None = None) -> None:
     """Get jars into the cache.
 
     Uses the Ivy that pyspark ships (one small Java process, no Spark), which looks in its default repositories or, when `LAKELET_MAVEN`
@@ -238,7 +255,8 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
-        told = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
+        with _watching(work / "ivy", fetched):
+            told = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
@@ -248,6 +266,27 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]]) -> None:
             )
         for name in wanted:
             os.replace(work / name, target / name)
+
+
+@contextmanager
+def _watching(folder: Path, fetched: Fetched | None) -> Iterator[None]:
+    """While the block runs, call `fetched` with the size of what lies in the folder."""
+    ended = threading.Event()
+
+    def watch(tell: Fetched) -> None:
+        while not ended.wait(_LOOK_SECONDS):
+            with suppress(OSError):  # a file that Ivy renames meanwhile
+                tell(sum(path.stat().st_size for path in folder.rglob("*.jar*")))
+
+    watcher = threading.Thread(target=watch, args=(fetched,), name="lakelet-fetch", daemon=True) if fetched else None
+    if watcher:
+        watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if watcher:
+            watcher.join()
 
 
 def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -296,10 +335,16 @@ def archive_path(java: Java, delta: Jars) -> Path:
     return cache_folder() / "archives" / re.sub(r"[^\w.+-]", "_", name)
 
 
+def note_use(archive: Path) -> None:
+    """Note that a session uses the archive now: the ones used last are kept."""
+    with suppress(OSError):
+        os.utime(archive)
+
+
 def make_archive() -> Path:
     """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
 
-    The newest archives are kept, for other checkouts have their own. Raises ARCHIVE_FAILED with the last words of the process.
+    Those used last are kept, for other environments have their own. Raises ARCHIVE_FAILED with the last words of the process.
     """
     java, delta = require_java(), ensure_jars()
     target = archive_path(java, delta)

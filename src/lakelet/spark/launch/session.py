@@ -17,7 +17,7 @@ from lakelet.base.locations import PACKAGE
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch import java_process
-from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, require_java
+from lakelet.spark.launch.environment import Jars, archive_path, ensure_jars, ensure_s3_jars, note_use, require_java
 from lakelet.spark.launch.forks import python_executable
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ def start_session(
     options = [*java_process.tuning_options(java, delta, input_bytes), f"-Djava.io.tmpdir={scratch_folder('java')}"]
     command = java_process.java_command(java, delta, options, settings, more)
     process = java_process.start_java(command, local=local)
+    note_use(archive_path(java, delta))
     try:
         session = _new_session(process, settings)
         if worker_python or not local:

@@ -1,0 +1,1 @@
+../../../expectations/__init__.py

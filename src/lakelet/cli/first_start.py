@@ -1,0 +1,42 @@
+"""Shows what the first start on a machine does before Spark is there."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import IO
+
+from lakelet.base.text import seconds_text
+from lakelet.spark.launch.first_start import Step, prepare
+
+_MEGABYTE = 1_000_000
+
+
+def ready_for_spark() -> None:
+    """Fetch and make what a session needs, with a line on stderr for each step. Raises JAVA_MISSING or JARS_MISSING."""
+    prepare(StepLines(sys.stderr))
+
+
+class StepLines:
+    """One line per step: on a terminal it is redrawn as the step goes on, elsewhere it is written at the beginning and at the end."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream, self._redraws = stream, stream.isatty()
+        self._began: dict[str, float] = {}
+
+    def __call__(self, step: Step) -> None:
+        first = step.what not in self._began
+        began = self._began.setdefault(step.what, time.monotonic())
+        if not (self._redraws or first or step.ended):
+            return
+        text = _text(step) + (f"  {seconds_text(time.monotonic() - began)}" if step.ended else "")
+        self._stream.write(f"\r\x1b[K{text}" if self._redraws else f"{text}\n")
+        if self._redraws and step.ended:
+            self._stream.write("\n")
+        self._stream.flush()
+
+
+def _text(step: Step) -> str:
+    if step.done is None or not step.total:
+        return step.what
+    return f"{step.what} {step.done / _MEGABYTE:.1f}/{step.total / _MEGABYTE:.1f} MB"

@@ -1,0 +1,106 @@
+"""new: projects and tables to begin with."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lakelet.base.errors import LakeletError
+from lakelet.cli import options as o
+from lakelet.cli.console import write_lines
+from lakelet.cli.summary import Line, program
+
+POINTS = "starter|contact-center|web"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    group = typer.Typer(no_args_is_help=True, help="Begin a project or a table.", rich_markup_mode=None)
+    group.command()(project)
+    group.command()(table)
+    app.add_typer(group, name="new")
+
+
+def project(
+    name: Annotated[Path, typer.Argument(metavar="NAME", help="The new folder, named as the project; `.` for this one.")],
+    begin_with: Annotated[str, typer.Option("--from", metavar=POINTS, help="What it begins with.")] = "starter",
+    as_json: o.AsJson = False,
+) -> None:
+    """Write a project that runs: sample files, bronze, silver and gold, rules, a bundle, a test."""
+    from lakelet.project.editor import write_settings
+    from lakelet.scaffold import new_project
+
+    created = new_project(name, begin_with)
+    for_editors = [file for file in write_settings(created.folder) if file not in created.written]
+    inside = created.folder == Path.cwd()
+    commands = [*([] if inside else [f"cd {shlex.quote(_shown(created.folder))}"]), *created.point.next_commands]
+    _report((*created.written, *for_editors), Path.cwd(), commands, as_json=as_json)
+
+
+def table(
+    name: Annotated[str, typer.Argument(metavar="LAYER.NAME", help="The new table, for example silver.refunds.")],
+    source: Annotated[str, typer.Option("--from", metavar="TABLE", help="The stored table that it reads, for example bronze.events.")],
+    where: Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only the rows that meet this condition.")] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Write it in SQL.")] = False,
+    python: Annotated[bool, typer.Option("--python", help="Write it in Python (default).")] = False,
+    storage: o.StorageDir = None,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write a table's code, the rules that its rows suggest, and a test."""
+    from lakelet.cli.new_table import belongs, planned
+    from lakelet.scaffold import write_new
+    from lakelet.scaffold.tables import Language
+
+    if sql and python:
+        raise LakeletError("USAGE", "--sql and --python exclude each other")
+    language = Language.SQL if sql else Language.PYTHON
+    plan = planned(name, source, where=where, language=language, storage=storage, note=_note)
+    written = write_new(plan.root, plan.files)
+    remarks = [] if plan.new.rules else [f"No stored row of {plan.new.source.name} suggests a rule."]
+    if not belongs(plan):
+        remarks.append(f"{plan.new.file} is in none of the libraries of the pipeline: add it to the bundle.")
+    option = f" --storage {shlex.quote(storage)}" if storage else ""
+    _report(
+        written,
+        Path.cwd(),
+        [f"lakelet run{option}", f"lakelet show {plan.new.name.name}{option}", "pytest"],
+        as_json=as_json,
+        remarks=remarks,
+    )
+
+
+def _report(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_json: bool, remarks: Sequence[str] = ()) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps([_shown(file, near) for file in files], ensure_ascii=False) + "\n")
+    else:
+        write_lines([Line(f"  {name}") for name in _listed([_shown(file, near) for file in files])], sys.stdout)
+    write_lines([Line(remark, "warning") for remark in remarks], sys.stderr)
+    typed = [Line(f"  {_typed(command)}") for command in commands]
+    write_lines([Line(f"Wrote {len(files)} files. Next:", "good"), *typed], sys.stderr)
+
+
+def _listed(names: Sequence[str]) -> list[str]:
+    """The names; the stubs for editors as their folder alone."""
+    return list(dict.fromkeys(name.partition("typings/")[0] + "typings/" if name.endswith(".pyi") else name for name in names))
+
+
+def _typed(command: str) -> str:
+    """The command with the program as the reader can start it: where the shell does not find it, by its path."""
+    name, _, rest = command.partition(" ")
+    path = {"lakelet": program(), "pytest": str(Path(program()).with_name("pytest"))}.get(name, name)
+    return f"{path} {rest}".rstrip()
+
+
+def _shown(path: Path, near: Path | None = None) -> str:
+    folder = near or Path.cwd()
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+
+
+def _note(text: str) -> None:
+    write_lines([Line(text, "quiet")], sys.stderr)

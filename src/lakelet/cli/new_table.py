@@ -1,0 +1,121 @@
+"""What `lakelet new table` looks up before it writes: the project, the source table, the rules that its rows suggest."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
+from lakelet.scaffold.names import LAYERS
+from lakelet.scaffold.tables import Language
+
+if TYPE_CHECKING:
+    from lakelet.inspection.inspector import TableInfo
+    from lakelet.rules.suggestions import Suggestion
+
+Layers = dict[str, tuple[str, Location]]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The files of a new table, not yet written. `root`: the project's folder; `rows`: whether any rows suggested its rules."""
+
+    root: Path
+    files: tuple[NewFile, ...]
+    new: NewTable
+
+
+def planned(name: str, source: str, *, where: str | None, language: Language, storage: str | None, note: Callable[[str], None]) -> Planned:
+    """Look at the project here and its storage, profile the source, and return what is to be written.
+
+    Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that does not analyse.
+    """
+    asked, config = table_name(name), load_config((), storage=storage)
+    declared = _declared(config)
+    if asked.name in declared:
+        where_declared = declared[asked.name][1]
+        raise LakeletError("DUPLICATE_DATASET", f"the pipeline has a dataset {asked.name} already", where=where_declared)
+    table = named_source(source, _tables(config, declared))
+    note(f"Profiling {table.full_name} with Spark ...")
+    found = _suggestions(config, table, asked.name, where)
+    rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")
+    new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder(config, asked))
+    return Planned(config.root, (*table_files(new), *_needed(config.root)), new)
+
+
+def belongs(planned: Planned) -> bool:
+    """Whether the written source file belongs to the pipeline by itself."""
+    return planned.root / planned.new.file in load_config((), cwd=planned.root).files
+
+
+def _declared(config: PipelineConfig) -> Layers:
+    """By name in lower case, the folder's name and location of each dataset that the project's code declares, as far as reading says."""
+    from lakelet.project.init.repository import read_repository
+
+    found: Layers = {}
+    for reading in read_repository(config.root, config.files).sources:
+        for one in reading.datasets:
+            location = Location(one.location.file, one.location.line)
+            found.setdefault(one.parts[-1], (reading.path.parent.name, location))
+    return found
+
+
+def _tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
+    from lakelet.inspection.inspector import list_tables
+
+    stored = list_tables(config.storage, private=True) if config.storage.is_dir() else []
+    return [_source(config, info, declared) for info in stored if info.columns and not info.quarantine_of]
+
+
+def _source(config: PipelineConfig, info: TableInfo, declared: Layers) -> SourceTable:
+    from lakelet.language.model import Kind
+
+    prefix = f"{config.namespace.catalog}.{config.namespace.schema}."
+    short = info.name.removeprefix(prefix)
+    layer = declared.get(info.name.rsplit(".", 1)[-1].lower(), ("", None))[0]
+    changes = Path(info.path.removeprefix("file://")) / "_changes"  # a change table updates its rows: no stream reads it
+    streamable = info.kind is Kind.STREAMING_TABLE and not changes.exists()
+    columns = tuple((column["name"], column["type"]) for column in info.columns)
+    return SourceTable(short, info.name, layer if layer in LAYERS else "", streamable, columns)
+
+
+def _suggestions(config: PipelineConfig, table: SourceTable, dataset: str, where: str | None) -> Sequence[Suggestion]:
+    from lakelet.rules.suggestions import suggest_for_new
+
+    try:
+        found = suggest_for_new(config.storage, table.full_name, dataset, where)
+    except LakeletError as error:
+        if error.code != "SQL_FAILED" or where is None:
+            raise
+        reason = (error.why or error.what).splitlines()[0]  # what follows is the plan of the profile
+        raise LakeletError("SQL_FAILED", f"the condition {where!r} of --where does not analyse", why=reason) from error
+    checked = importlib.util.find_spec("great_expectations") is not None
+    return [one for one in found if checked or one.action != "checks"]
+
+
+def _rules_text(found: Sequence[Suggestion]) -> str:
+    from lakelet.rules.suggestions import suggested_yaml
+
+    return suggested_yaml(found)
+
+
+def _folder(config: PipelineConfig, asked: NewName) -> PurePosixPath:
+    """Where the project keeps its tables of that layer; else beside another layer; else `pipelines/<layer>`."""
+    folders = dict.fromkeys(parent for file in config.files for parent in file.parents if parent.is_relative_to(config.root))
+    same = [folder for folder in folders if folder.name == asked.layer]
+    beside = [folder.with_name(asked.layer) for folder in folders if folder.name in LAYERS]
+    found = next(iter([*same, *beside]), config.root / "pipelines" / asked.layer)
+    return PurePosixPath(found.relative_to(config.root).as_posix())
+
+
+def _needed(root: Path) -> list[NewFile]:
+    """The loader of rule files, where the project has none."""
+    from lakelet.config import rule_files
+
+    loader = NewFile.of("expectations/__init__.py", Path(rule_files.__file__).read_text(encoding="utf-8"))
+    return [] if (root / loader.path).exists() else [loader]

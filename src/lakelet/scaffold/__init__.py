@@ -1,0 +1,32 @@
+"""Files of new projects and new tables: values in, files out. No Spark.
+
+What a new project begins with are projects of this repository, which its tests run; nothing of them is kept here a second time.
+"""
+
+from lakelet.scaffold.data_files import DataSet, data_sets, pipeline_of
+from lakelet.scaffold.names import NewName, project_name, table_name
+from lakelet.scaffold.projects import Created, new_project
+from lakelet.scaffold.starting_points import DEFAULT, StartingPoint, starting_points
+from lakelet.scaffold.tables import NewTable, SourceTable, SuggestedRule, named_source, table_files
+from lakelet.scaffold.writing import NewFile, write_new
+
+__all__ = [
+    "DEFAULT",
+    "Created",
+    "DataSet",
+    "NewFile",
+    "NewName",
+    "NewTable",
+    "SourceTable",
+    "StartingPoint",
+    "SuggestedRule",
+    "data_sets",
+    "named_source",
+    "new_project",
+    "pipeline_of",
+    "project_name",
+    "starting_points",
+    "table_files",
+    "table_name",
+    "write_new",
+]

@@ -1,0 +1,162 @@
+"""A pipeline for a folder that holds nothing but data: one bronze table per set of CSV or JSON files. Reads the beginning of each file."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from lakelet.scaffold.starting_points import DEFAULT, files_of, starting_point
+from lakelet.scaffold.writing import NewFile
+
+_FORMATS = {".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
+_BEGINNING = 65_536
+_SEPARATORS = ",;\t|"
+_SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__", "venv"})
+_NUMBERING = re.compile(r"[-_. ]*\d[\d\-_.: TZ]*$")
+"""The date or number at the end of a file's name."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Files of one kind that make one table.
+
+    Attributes:
+        name: of the table.
+        folder: they lie in, relative to the project's folder; `.` for that itself.
+        pattern: glob of their names; None where they are all the folder holds.
+        format: csv or json.
+        options: of the reader.
+    """
+
+    name: str
+    folder: PurePosixPath
+    pattern: str | None
+    format: str
+    options: tuple[tuple[str, str], ...]
+    files: int
+
+
+def data_sets(folder: Path) -> list[DataSet]:
+    """The sets of CSV and JSON files in `folder` and below it, by name; hidden folders are left out."""
+    groups: dict[tuple[PurePosixPath, str, str], list[Path]] = defaultdict(list)
+    for file in sorted(folder.rglob("*")):
+        below = file.relative_to(folder)
+        hidden = any(part.startswith((".", "_")) or part in _SKIPPED for part in below.parts)
+        if not hidden and file.is_file() and _suffix(file) is not None and not _is_configuration(file):
+            groups[PurePosixPath(below.parent.as_posix()), _suffix(file) or "", _stem(file)].append(file)
+    places = Counter(place for place, _, _ in groups)
+    alone = {place for place, count in places.items() if count == 1 and place != PurePosixPath()}
+    found: dict[str, DataSet] = {}
+    for (place, suffix, stem), files in groups.items():
+        name = _table(place.name if place in alone else stem, found)
+        pattern = None if place in alone else _pattern(stem, files)
+        found[name] = DataSet(name, place, pattern, _FORMATS[suffix.removesuffix(".gz")], _options(files[0], suffix), len(files))
+    return [found[name] for name in sorted(found)]
+
+
+def pipeline_of(sets: Sequence[DataSet], *, name: str, settings: bool = True) -> list[NewFile]:
+    """The files of a project called `name` that reads the sets where they lie.
+
+    `settings`: also pyproject.toml, which says so; without it the parameter `landing` has to be given to a run.
+    """
+    starter = {str(file.path): file for file in files_of(starting_point(DEFAULT), name=name)}
+    taken = ["databricks.yml", ".gitignore", *(["pyproject.toml"] if settings else [])]
+    shared = [starter[path] for path in taken]
+    local = [NewFile(file.path, file.text.replace('"data/landing"', '"."')) for file in shared]
+    return [*local, *(NewFile.of(f"pipelines/bronze/{one.name}.py", _source(one)) for one in sets)]
+
+
+def _source(one: DataSet) -> str:
+    place = "" if one.folder == PurePosixPath() else f"/{one.folder}"
+    options = [("cloudFiles.format", one.format), *one.options, ("cloudFiles.inferColumnTypes", "true")]
+    options += [("pathGlobFilter", one.pattern)] if one.pattern else []
+    lines = [f"        .option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})" for key, value in options]
+    return "\n".join(
+        [
+            f'"""Bronze: {one.name}, as it arrived."""',
+            "",
+            "import dlt",
+            "",
+            "",
+            f'@dlt.table(comment="Every row of the {one.format.upper()} files.", table_properties={{"quality": "bronze"}})',
+            f"def {one.name}():",
+            "    return (",
+            '        spark.readStream.format("cloudFiles")',
+            *lines,
+            f"        .load(f\"{{spark.conf.get('landing')}}{place}\")",
+            "    )",
+            "",
+        ]
+    )
+
+
+def _suffix(file: Path) -> str | None:
+    """The ending of a data file, with `.gz`; None for any other file."""
+    packed = file.suffix == ".gz"
+    ending = (file.with_suffix("").suffix if packed else file.suffix).lower()
+    return ending + (".gz" if packed else "") if ending in _FORMATS else None
+
+
+def _stem(file: Path) -> str:
+    """The name without ending, date and number, so that the files of one feed share it."""
+    name = file.name.removesuffix(".gz")
+    bare = name[: name.rindex(".")]
+    return _NUMBERING.sub("", bare) or bare
+
+
+def _is_configuration(file: Path) -> bool:
+    return file.name in ("package.json", "package-lock.json", "tsconfig.json", "composer.json") or file.name.endswith((".schema.json",))
+
+
+def _table(text: str, taken: Container[str]) -> str:
+    """A free name for a table from that of files or a folder."""
+    base = re.sub(r"\W+", "_", text.lower(), flags=re.ASCII).strip("_") or "rows"
+    base = base if base[0].isalpha() else f"t_{base}"
+    names = (base, *(f"{base}_{number}" for number in range(2, 1000)))
+    return next(name for name in names if name not in taken)
+
+
+def _pattern(stem: str, files: Sequence[Path]) -> str:
+    """The name of the only file; for several, what their names have in common, followed by a date or number."""
+    if len(files) == 1:
+        return files[0].name
+    endings = sorted({file.name.removeprefix(stem).lstrip("-_. 0123456789TZ:") for file in files})
+    return f"{stem}*.{endings[0]}"
+
+
+def _options(file: Path, suffix: str) -> tuple[tuple[str, str], ...]:
+    text = _beginning(file)
+    return _csv_options(text) if suffix.startswith((".csv", ".tsv")) else _json_options(text)
+
+
+def _beginning(file: Path) -> str:
+    """The first lines, without what was cut off."""
+    try:
+        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
+            return stream.read(_BEGINNING).decode("utf-8", errors="replace").lstrip("\ufeff")
+    except OSError:
+        return ""
+
+
+def _csv_options(text: str) -> tuple[tuple[str, str], ...]:
+    lines = text.splitlines()[:20]
+    separator = max(_SEPARATORS, key=lambda sign: lines[0].count(sign)) if lines else ","
+    rows = list(csv.reader(lines[:2], delimiter=separator))
+    header = not rows or not any(re.fullmatch(r"-?\d+([.,]\d+)?", cell.strip()) for cell in rows[0])
+    return (("header", "true" if header else "false"), *([("sep", separator)] if separator != "," else []))
+
+
+def _json_options(text: str) -> tuple[tuple[str, str], ...]:
+    """Nothing for one object per line, `multiLine` for a document."""
+    first = text.lstrip().split("\n", 1)[0]
+    try:
+        one_object = isinstance(json.loads(first), dict)
+    except ValueError:
+        one_object = False
+    return () if one_object or not first else (("multiLine", "true"),)

@@ -1,0 +1,111 @@
+"""The projects of this repository that a new project can begin with, and where their files lie.
+
+In a checkout they are the folders of the repository itself. A wheel holds the same folders below `shipped` (pyproject.toml,
+`force-include`), so nothing exists twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.scaffold.writing import NewFile
+
+DEFAULT = "starter"
+_SHIPPED = Path(__file__).with_name("shipped")
+_CHECKOUT = Path(__file__).parents[3]
+_GENERATED = frozenset({"__pycache__", ".lakelet", ".pytest_cache", ".ruff_cache", ".DS_Store"})
+_GENERATED_LANDING = "landing"
+_CONTACT_CENTER_TESTS = ("agents", "bronze_router_logs", "gold_workforce", "gold_conversations", "silver_events")
+
+
+@dataclass(frozen=True)
+class StartingPoint:
+    """One project to begin with.
+
+    Attributes:
+        about: one line on what it does.
+        parts: folders and files of the repository, each with its path in the new project; `.` is the project's own folder.
+        next_commands: what to type in the new project's folder, up to a run and its tests.
+        renamed: whether the files carry the new project's name in place of the starting point's.
+    """
+
+    name: str
+    about: str
+    parts: Mapping[str, str]
+    next_commands: tuple[str, ...]
+    renamed: bool = False
+
+
+_SHARED = {f"examples/{DEFAULT}/{name}": name for name in (".vscode", ".gitignore")}
+
+_POINTS = (
+    StartingPoint(
+        DEFAULT,
+        "events and customers of a shop: a few lines of JSON and CSV",
+        {f"examples/{DEFAULT}": "."},
+        ("lakelet run", "pytest"),
+        renamed=True,
+    ),
+    StartingPoint(
+        "contact-center",
+        "log entries of a contact centre: 26 tables in three layers",
+        {
+            "examples/contact-center": ".",
+            **{name: name for name in ("databricks.yml", "resources", "pipelines", "expectations")},
+            **{f"tests/pipelines/test_{name}.py": f"tests/test_{name}.py" for name in _CONTACT_CENTER_TESTS},
+            **_SHARED,
+        },
+        ("pip install 'lakelet[samples]'", "lakelet sample --rows 20000 --seed 1 --out sample", "lakelet run", "pytest"),
+    ),
+    StartingPoint(
+        "web",
+        "web events from CSV files, personal data masked",
+        {"examples/web": ".", **_SHARED},
+        ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "pytest"),
+    ),
+)
+
+
+def starting_points() -> Mapping[str, StartingPoint]:
+    """All of them by name, the default first."""
+    return {point.name: point for point in _POINTS}
+
+
+def starting_point(name: str) -> StartingPoint:
+    """The one of that name. Raises USAGE with the nearest name."""
+    known = starting_points()
+    if name not in known:
+        what = f"there is no project {name!r} to begin with; there are {', '.join(known)}"
+        raise LakeletError("USAGE", what, nearest=nearest_names(name, known))
+    return known[name]
+
+
+def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
+    """The files of a project called `name` that begins with `point`, without what running it has made."""
+    root = _CHECKOUT if (_CHECKOUT / "examples" / DEFAULT).is_dir() else _SHIPPED
+    found: dict[PurePosixPath, NewFile] = {}
+    for source, target in point.parts.items():
+        for path, text in _texts(root / source):
+            place = PurePosixPath(target) / path
+            found[place] = NewFile(place, text.replace(point.name, name) if point.renamed and _is_named(place) else text)
+    return list(found.values())
+
+
+def _texts(source: Path) -> Iterator[tuple[PurePosixPath, str]]:
+    """Path below `source` and text of each file of a folder, or of the file that it is."""
+    if source.is_file():
+        yield PurePosixPath(), source.read_text(encoding="utf-8")
+        return
+    for file in sorted(source.rglob("*")):
+        below = PurePosixPath(file.relative_to(source).as_posix())
+        made = _GENERATED.intersection(below.parts) or below.parts[0] == _GENERATED_LANDING
+        if file.is_file() and not made:
+            yield below, file.read_text(encoding="utf-8")
+
+
+def _is_named(place: PurePosixPath) -> bool:
+    """Whether a file carries the project's name."""
+    return len(place.parts) == 1 and place.suffix in (".md", ".yml")

@@ -1,0 +1,219 @@
+"""A new table: its source file, its rules, its test. Pure texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import PurePosixPath
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import is_plain, quoted
+from lakelet.scaffold.names import NewName
+from lakelet.scaffold.writing import NewFile
+
+_WIDTH = 140
+"""Characters in a line of Python."""
+_DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop"}
+
+
+class Language(Enum):
+    """What the new table is written in."""
+
+    PYTHON = "python"
+    SQL = "sql"
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A stored table that the new one reads.
+
+    Attributes:
+        name: as the pipeline's code reads it.
+        full_name: with catalog and schema.
+        layer: the folder that its code lies in; empty where no code of the project declares it.
+        streamable: whether a stream may read it.
+        columns: name and Spark type of each.
+    """
+
+    name: str
+    full_name: str
+    layer: str
+    streamable: bool
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SuggestedRule:
+    """A row rule. `action`: warn or drop."""
+
+    action: str
+    name: str
+    constraint: str
+
+
+@dataclass(frozen=True)
+class NewTable:
+    """What is to be written.
+
+    Attributes:
+        where: SQL condition on the source's rows; None for all of them.
+        rules: those that the source's rows suggest.
+        rules_text: the same as a rule file.
+        folder: where the table's code goes, relative to the project's folder.
+    """
+
+    name: NewName
+    source: SourceTable
+    where: str | None
+    language: Language
+    rules: tuple[SuggestedRule, ...]
+    rules_text: str
+    folder: PurePosixPath
+
+    @property
+    def streams(self) -> bool:
+        """Whether it is a streaming table: gold tables are computed as a whole, as is what reads such a table."""
+        return self.source.streamable and self.name.layer != "gold"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The source's columns but for those that Auto Loader adds."""
+        return tuple(name for name, _ in self.source.columns if name != "_rescued_data")
+
+    @property
+    def file(self) -> PurePosixPath:
+        """Its source file."""
+        return self.folder / f"{self.name.name}.{'py' if self.language is Language.PYTHON else 'sql'}"
+
+
+def named_source(text: str, tables: Sequence[SourceTable]) -> SourceTable:
+    """The table that `text` names: by its name, `layer.name`, or with schema and catalog. Raises UNKNOWN_TABLE with the nearest names."""
+    wanted = text.lower()
+    for table in tables:
+        parts = table.full_name.lower().split(".")
+        spellings = {".".join(parts[i:]) for i in range(len(parts))} | {f"{table.layer}.{parts[-1]}", table.name.lower()}
+        if wanted in spellings:
+            return table
+    names = [f"{table.layer}.{table.name}" if table.layer else table.name for table in tables]
+    raise LakeletError(
+        "UNKNOWN_TABLE",
+        f"the storage holds no table {text}",
+        nearest=nearest_names(text, names),
+        todo="List all: lakelet show" if tables else "Fill the tables first: lakelet run",
+    )
+
+
+def table_files(new: NewTable) -> list[NewFile]:
+    """The files of the table: its code, its rules where there are any that the code reads, its test."""
+    name = new.name.name
+    files = [NewFile(new.file, _python(new) if new.language is Language.PYTHON else _sql(new))]
+    if new.rules_text and (new.language is Language.PYTHON or "checks:" in new.rules_text):
+        files.append(NewFile.of(f"expectations/{name}.yml", _rules(new)))
+    return [*files, NewFile.of(f"tests/test_{name}.py", _test(new))]
+
+
+def _about(new: NewTable) -> str:
+    return f"{new.name.layer.capitalize()}: {new.name.name}, from {new.source.name}"
+
+
+def _python(new: NewTable) -> str:
+    name, actions = new.name.name, [action for action in _DECORATORS if any(rule.action == action for rule in new.rules)]
+    decorators = [f'@dlt.table(comment={_text(_sentence(new))}, table_properties={{"quality": "{new.name.layer}"}})']
+    decorators += [f'@dlt.{_DECORATORS[action]}(rules("{name}", "{action}"))' for action in actions]
+    imports = ["import dlt", *(["", "from expectations import rules"] if actions else [])]
+    return "\n".join([f'"""{_about(new)}."""', "", *imports, "", "", *decorators, f"def {name}():", *_query(new), ""])
+
+
+def _query(new: NewTable) -> list[str]:
+    """The function's body: on one line if it fits, else a step per line."""
+    steps = [f"{'spark.readStream' if new.streams else 'spark.read'}.table({_text(new.source.name)})"]
+    steps += [f".where({_text(new.where)})"] if new.where else []
+    columns = [_text(_column(column)) for column in new.columns]
+    select = f".select({', '.join(columns)})"
+    one = f"    return {''.join(steps)}{select}"
+    if len(one) <= _WIDTH:
+        return [one]
+    if len(steps) == 1:
+        return [f"    return {steps[0]}.select(", *(f"        {column}," for column in columns), "    )"]
+    return ["    return (", *(f"        {step}" for step in [*steps, *_list(".select(", columns, ")", 8)]), "    )"]
+
+
+def _list(start: str, items: Sequence[str], end: str, indent: int) -> list[str]:
+    """A list on one line if it fits behind `indent` blanks, else with a line per item."""
+    one = f"{start}{', '.join(items)}{end}"
+    return [one] if indent + len(one) <= _WIDTH else [start, *(f"    {item}," for item in items), end]
+
+
+def _sql(new: NewTable) -> str:
+    kind = "STREAMING TABLE" if new.streams else "MATERIALIZED VIEW"
+    constraints = [
+        f"  CONSTRAINT {_column(rule.name)} EXPECT ({rule.constraint}){' ON VIOLATION DROP ROW' if rule.action == 'drop' else ''}"
+        for rule in new.rules
+    ]
+    head = f"CREATE OR REFRESH {kind} {new.name.name}"
+    listed = [f"{head} (", ",\n".join(constraints), ")"] if constraints else [head]
+    source = f"STREAM({new.source.name})" if new.streams else new.source.name
+    columns = ", ".join(map(_column, new.columns))
+    return "\n".join(
+        [
+            f"-- {_about(new)}.",
+            *listed,
+            f"COMMENT '{_sql_text(_sentence(new))}'",
+            f"TBLPROPERTIES ('quality' = '{new.name.layer}')",
+            f"AS SELECT {columns}",
+            f"FROM {source}" + (f"\nWHERE {new.where}" if new.where else "") + ";",
+            "",
+        ]
+    )
+
+
+def _rules(new: NewTable) -> str:
+    head = f"# Suggested by the rows of {new.source.name} that there are today: keep what is true of tomorrow's too."
+    return f"{head}\n{new.rules_text.rstrip()}\n"
+
+
+def _test(new: NewTable) -> str:
+    name, source = new.name.name, new.source.name
+    columns = [f"{_column(column)} {kind}" for column, kind in new.source.columns]
+    declared = _list("COLUMNS = ", [_text(", ".join(columns))], "", 0)
+    if len(declared) > 1:
+        declared = ["COLUMNS = (", *(f"    {_text(f'{column}, ')}" for column in columns[:-1]), f"    {_text(columns[-1])}", ")"]
+    expected = _list(f"    assert {name}.columns == [", [_text(column) for column in new.columns], "]", 0)
+    return "\n".join(
+        [
+            f'"""{name}, on rows of {source} that can be checked by hand."""',
+            "",
+            *declared,
+            f"ROWS = []  # rows of {source}: tuples of its columns",
+            "",
+            "",
+            f"def test_{name}_has_its_columns_and_its_rules_fit_them(spark, load_pipeline):",
+            "    rows = spark.createDataFrame(ROWS, COLUMNS)",
+            f'    p = load_pipeline("{new.file}", inputs={{{_text(source)}: rows}})',
+            f'    {name} = p["{name}"]()',
+            *(line if line.startswith("    assert") else f"    {line}" for line in expected),
+            f'    for rule in p.expectations["{name}"].values():',
+            f'        assert {name}.where(f"NOT coalesce(({{rule.text}}), false)").count() == 0, rule.name',
+            "",
+        ]
+    )
+
+
+def _sentence(new: NewTable) -> str:
+    condition = f" where {' '.join(new.where.split())}" if new.where and len(new.where) < 60 else ""
+    return f"Rows of {new.source.name}{condition}."
+
+
+def _text(text: str) -> str:
+    """A text as Python writes it, in double quotes where it can be."""
+    return repr(text) if '"' in text or "\\" in text else json.dumps(text, ensure_ascii=False)
+
+
+def _sql_text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _column(name: str) -> str:
+    return name if is_plain(name) else quoted(name)

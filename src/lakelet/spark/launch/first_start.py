@@ -1,0 +1,107 @@
+"""What the first start on a machine, or in a new environment, does before Spark: fetch Delta's jars, make the class-data archive.
+
+Both lie in the cache afterwards, and later starts only look at them. Imports neither Spark nor pyspark.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import environment as env
+
+ARCHIVE_SECONDS = 25
+"""About how long making the archive takes."""
+_IN_USE_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Step:
+    """How far one thing is that the first start does. `done`, `total`: bytes, None where nobody knows; `ended`: it is complete."""
+
+    what: str
+    done: int | None = None
+    total: int | None = None
+    ended: bool = False
+
+
+Say = Callable[[Step], None]
+
+
+def prepare(say: Say) -> None:
+    """Make this machine ready for a session, and say each step that takes time. Returns at once where nothing is missing.
+
+    Raises JAVA_MISSING or JARS_MISSING. An archive that cannot be made is no error: sessions start some seconds slower.
+    """
+    if _session_is_running():
+        return
+    java, delta = env.require_java(), _jars(say)
+    archive = env.archive_path(java, delta)
+    if archive.is_file() or os.environ.get("LAKELET_RECORD_CLASSES"):
+        return
+    try:
+        with _alone(archive.parent) as alone:
+            if alone and _has_room(archive):
+                _make(archive, say)
+    except OSError:
+        return
+
+
+def _session_is_running() -> bool:
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    return getattr(context, "_active_spark_context", None) is not None
+
+
+def _jars(say: Say) -> env.Jars:
+    try:
+        return env.jars()
+    except LakeletError:
+        if os.environ.get("LAKELET_JARS"):
+            raise
+    step = Step("Fetching Delta's jars", 0, env.JAR_BYTES)
+    say(step)
+    found = env.fetch_jars(lambda size: say(Step(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
+    say(Step(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
+    return found
+
+
+def _make(archive: Path, say: Say) -> None:
+    what = f"Preparing Spark for quick starts, once (about {ARCHIVE_SECONDS} s)"
+    say(Step(what))
+    try:
+        env.make_archive()
+    except LakeletError as error:
+        _failed(archive).write_text(str(error), encoding="utf-8")
+    say(Step(what, ended=True))
+
+
+def _failed(archive: Path) -> Path:
+    """The file that says that the archive could not be made, so that not every start tries it again."""
+    return archive.with_suffix(".failed")
+
+
+def _has_room(archive: Path) -> bool:
+    """Whether the archive may be made: it did not fail before, and no archive would go that another environment has used today."""
+    now = time.time()
+    used = [other for other in archive.parent.glob("*.jsa") if now - other.stat().st_mtime < _IN_USE_SECONDS]
+    return len(used) < env.KEPT_ARCHIVES and not _failed(archive).exists()
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Whether no other process makes an archive in the folder now."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True

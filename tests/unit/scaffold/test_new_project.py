@@ -1,0 +1,137 @@
+"""`lakelet new project`: a folder with a project that runs. No Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lakelet.cli.main import main
+from lakelet.config.update_config import load_config
+from lakelet.scaffold import new_project, starting_points
+from lakelet.scaffold.starting_points import files_of
+from tests.paths import ROOT
+
+
+def files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_new_project_has_files_of_each_layer_rules_a_bundle_a_test_and_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "project", "my-shop", "--json"]) == 0
+    printed = capsys.readouterr()
+    written = json.loads(printed.out)
+    assert sorted(written) == sorted(f"my-shop/{name}" for name in files(tmp_path / "my-shop"))
+    assert {
+        "databricks.yml",
+        "README.md",
+        ".gitignore",
+        ".vscode/settings.json",
+        "expectations/orders.yml",
+        "tests/test_orders.py",
+    } <= files(tmp_path / "my-shop")
+    assert {Path(name).suffix for name in written if "landing" in name} == {".csv", ".json"}
+    assert [line.split("/")[-1].strip() for line in printed.err.splitlines()[1:]] == ["cd my-shop", "lakelet run", "pytest"]
+
+    config = load_config((), cwd=tmp_path / "my-shop")
+    assert (config.name, config.namespace.schema, config.parameters["landing"]) == ("my_shop", "my_shop", "data/landing")
+    layers = [(file.parent.name, file.suffix) for file in config.files]
+    assert layers == [("bronze", ".sql"), ("bronze", ".py"), ("gold", ".sql"), ("silver", ".py")]
+
+
+def test_an_empty_current_folder_becomes_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert main(["new", "project", "."]) == 0
+    assert load_config(()).name == "here"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "code", "told"),
+    [
+        ("used", [], "FILE_EXISTS", "is not empty: it holds notes.txt"),
+        ("again", [], "FILE_EXISTS", "is not empty"),
+        ("a-file", [], "FILE_EXISTS", "is a file"),
+        ("my shop", [], "NAME_INVALID", "For example: my-shop"),
+        ("2026", [], "NAME_INVALID", "Choose another name"),
+        ("shop", ["--from", "contact-centre"], "USAGE", 'Did you mean "contact-center"?'),
+    ],
+)
+def test_what_cannot_become_a_project_is_refused_and_nothing_written(
+    name: str, options: list[str], code: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").write_text("mine")
+    (tmp_path / "a-file").write_text("")
+    new_project(tmp_path / "again")
+    before = files(tmp_path)
+    assert main(["new", "project", name, *options]) == 2
+    printed = capsys.readouterr().err
+    assert f"[{code}]" in printed
+    assert told in printed
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", [*starting_points()])
+def test_a_project_from_each_starting_point_holds_a_pipeline_tests_and_a_readme(name: str, tmp_path: Path) -> None:
+    created = new_project(tmp_path / "begun", name)
+    config = load_config((), cwd=created.folder)
+    assert config.files
+    assert config.root == created.folder
+    found = files(created.folder)
+    assert {"README.md", ".gitignore", ".vscode/settings.json", "pyproject.toml"} <= found
+    assert any(name.startswith("tests/test_") for name in found)
+    assert not {name for name in found if "__pycache__" in name or ".lakelet/" in name}
+    assert created.point.next_commands[-1] == "pytest"
+
+
+def test_the_files_of_every_starting_point_are_in_the_wheel() -> None:
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = settings.split("[tool.hatch.build.targets.wheel.force-include]\n")[1].split("\n[")[0]
+    lines = [line.split(" = ") for line in section.splitlines() if line and not line.startswith("#")]
+    shipped = {source.strip('"'): target.strip('"') for source, target in lines}
+    assert all(target == f"lakelet/scaffold/shipped/{source}" for source, target in shipped.items())
+    for point in starting_points().values():
+        for part in point.parts:
+            assert any(part == source or part.startswith(f"{source}/") for source in shipped), part
+            assert (ROOT / part).exists()
+
+
+def test_the_command_line_names_every_starting_point() -> None:
+    from lakelet.cli.new import POINTS
+
+    assert POINTS.split("|") == [*starting_points()]
+
+
+def test_the_projects_name_stands_where_the_starting_points_name_stood() -> None:
+    renamed = files_of(starting_points()["starter"], name="demo")
+    assert [str(file.path) for file in renamed if "starter" in file.text] == []
+
+
+def test_a_project_whose_writing_was_killed_is_finished_by_the_same_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lakelet", "new", "project", "demo"]
+    environment = {**os.environ, "LAKELET_FAILPOINT": "scaffold.file_written@5"}
+    assert subprocess.run(command, env=environment, cwd=tmp_path, start_new_session=True).returncode == -signal.SIGKILL
+    assert len(files(tmp_path / "demo")) == 5
+    assert subprocess.run(command, cwd=tmp_path).returncode == 0
+    own = {name for name in files(tmp_path / "demo") if not name.startswith("typings/")}
+    assert own == {str(file.path) for file in files_of(starting_points()["starter"], name="demo")}
+
+
+def test_the_help_of_new_loads_nothing_heavy() -> None:
+    started = time.monotonic()
+    heavy = "print(sorted({'pyspark', 'deltalake', 'pandas'} & {*sys.modules}))"
+    code = f"import sys; from lakelet.cli.main import main; main(['new', '--help']); {heavy}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert time.monotonic() - started < 20

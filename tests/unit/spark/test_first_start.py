@@ -1,0 +1,112 @@
+"""What the first start makes by itself, and what it says meanwhile. A shell script plays Java."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from lakelet.base.errors import LakeletError
+from lakelet.cli.first_start import StepLines
+from lakelet.spark.launch import environment as env
+from lakelet.spark.launch import first_start
+from lakelet.spark.launch.first_start import Step, prepare
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, a Java, and Ivy and the warm-up replaced by what they leave behind."""
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("LAKELET_CACHE", str(cache))
+    monkeypatch.delenv("LAKELET_JARS", raising=False)
+    monkeypatch.setattr(first_start, "_session_is_running", lambda: False)
+    monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True))
+    monkeypatch.setattr(env, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
+    found: list[env.Jars] = []
+
+    def jars() -> env.Jars:
+        if not found:
+            raise LakeletError("JARS_MISSING", "none yet")
+        return found[0]
+
+    def fetch(fetched: env.Fetched) -> env.Jars:
+        fetched(4_000_000)
+        found.append(env.Jars(tmp_path / "a.jar", tmp_path / "b.jar"))
+        return found[0]
+
+    monkeypatch.setattr(env, "jars", jars)
+    monkeypatch.setattr(env, "fetch_jars", fetch)
+    monkeypatch.setattr(env, "make_archive", lambda: (cache / "archives" / "fitting.jsa").write_text("classes"))
+    return cache
+
+
+def said() -> list[Step]:
+    steps: list[Step] = []
+    prepare(steps.append)
+    return steps
+
+
+def test_the_first_start_fetches_and_prepares_and_the_second_one_says_nothing(machine: Path) -> None:
+    jars, archive = "Fetching Delta's jars", "Preparing Spark for quick starts, once (about 25 s)"
+    total = env.JAR_BYTES
+    assert said() == [
+        Step(jars, 0, total),
+        Step(jars, 4_000_000, total),
+        Step(jars, total, total, ended=True),
+        Step(archive),
+        Step(archive, ended=True),
+    ]
+    assert said() == []
+
+
+def test_an_archive_that_cannot_be_made_is_not_tried_again_and_stops_nothing(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise LakeletError("ARCHIVE_FAILED", "no space left")
+
+    monkeypatch.setattr(env, "make_archive", fail)
+    assert len(said()) == 5
+    assert said() == []
+    assert "no space left" in (machine / "archives" / "fitting.failed").read_text()
+
+
+def test_archives_that_other_environments_used_today_are_not_thrown_out(machine: Path) -> None:
+    said()
+    folder = machine / "archives"
+    (folder / "fitting.jsa").unlink()
+    others = [folder / f"{number}.jsa" for number in range(env.KEPT_ARCHIVES)]
+    for other in others:
+        other.touch()
+    assert said() == []
+    os.utime(others[0], (0, 0))
+    assert [step.ended for step in said()] == [False, True]
+
+
+def test_a_cache_that_cannot_be_written_stops_nothing(machine: Path) -> None:
+    machine.mkdir()
+    (machine / "archives").write_text("a file where the folder should be")
+    assert len(said()) == 3
+
+
+def test_steps_are_lines_in_a_pipe_and_one_line_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    steps = [
+        Step("Fetching jars", 0, 9_600_000),
+        Step("Fetching jars", 4_000_000, 9_600_000),
+        Step("Fetching jars", 9_600_000, 9_600_000, True),
+    ]
+    pipe, terminal = io.StringIO(), Terminal()
+    for stream in (pipe, terminal):
+        show = StepLines(stream)
+        for step in steps:
+            show(step)
+    assert pipe.getvalue() == "Fetching jars 0.0/9.6 MB\nFetching jars 9.6/9.6 MB  0.0 s\n"
+    assert terminal.getvalue().split("\r\x1b[K")[1:] == [
+        "Fetching jars 0.0/9.6 MB",
+        "Fetching jars 4.0/9.6 MB",
+        "Fetching jars 9.6/9.6 MB  0.0 s\n",
+    ]
