@@ -117,7 +117,7 @@ def deploy(
 
 
 def _again(client: Client, calls: Mapping[ResourceKind, Api], prepared: Prepared, options: Options) -> Prepared:
-    """The same under the lock; planned anew if the state was written since."""
+    """The same under the lock; planned again if the state was written since."""
     state = load(client, prepared.desired.workspace)
     before = prepared.state
     if (state.serial, state.deployment_id or before.deployment_id, state.pending) == (before.serial, before.deployment_id, before.pending):

@@ -149,7 +149,7 @@ def started(client: Client, pipeline_id: str, request: UpdateRequest, before: Co
 def follow(client: Client, pipeline_id: str, update_id: str, on_row: Callable[[Row], None], *, pacing: Pacing | None = None) -> Ended:
     """Hand each event of an update to `on_row`, once and in order, until the update has ended, and return how it ended."""
     pacing = pacing or Pacing()
-    pause, ended_since, error, told = pacing.first, None, None, False
+    pause, ended_since, error, failed = pacing.first, None, None, False
     tail = EventTail(client, pipeline_id, since=update(client, pipeline_id, update_id).created)
     while True:
         now = update(client, pipeline_id, update_id)  # before the events: those of the end are then there
@@ -157,10 +157,10 @@ def follow(client: Client, pipeline_id: str, update_id: str, on_row: Callable[[R
         for row in rows:
             on_row(row)
             if row.get("event_type") == EventType.UPDATE_PROGRESS and body_of(row).get("state") in UpdateState.ends():
-                told, error = True, error_of(row)
+                failed, error = True, error_of(row)
         if now.has_ended:
             ended_since = time.monotonic() if ended_since is None else ended_since
-            if told or time.monotonic() - ended_since >= pacing.late_events:
+            if failed or time.monotonic() - ended_since >= pacing.late_events:
                 return Ended(update_id, UpdateState(now.state), error)
         pause = pacing.first if rows else min(pacing.longest, pause * 1.5)
         pacing.sleep(pause)

@@ -1,4 +1,4 @@
-"""What the analysis of flows finds out for their runs: their sources of files, and what is to be told about them. Grows meanwhile."""
+"""What the analysis of flows finds out for their runs: their sources of files, and the notices about them. Grows meanwhile."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FlowSources:
 
 
 class FlowNotices:
-    """What is to be told about the pipeline's flows, each sentence once: a query is looked at several times."""
+    """The notices about the pipeline's flows, each once: a query is analysed several times."""
 
     def __init__(self) -> None:
         self._by_flow: dict[str, dict[Notice, None]] = {}

@@ -27,7 +27,7 @@ def emit_mapping(run: FlowRun, schema: StructType) -> None:
 
 
 def emit_first_odd_names(run: FlowRun, columns: StructType) -> None:
-    """Report that a change table has got column mapping since the registry was told its columns; `columns`: those that it has now."""
+    """Report that a change table has got column mapping since the registry recorded its columns; `columns`: those that it has now."""
     noted = run.stored().columns
     before = StructType.fromJson(json.loads(noted)) if noted else StructType()
     odd_now, odd_before = (next(column_mapping.odd_names(schema), None) for schema in (columns, before))

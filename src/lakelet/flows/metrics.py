@@ -91,13 +91,13 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
 
 
 def emit_change(reporter: Reporter, change: SchemaChange, *, dataset: str, flow: str, id: str) -> None:
-    """Tell about a new version of a source's schema."""
+    """Emit a new version of a source's schema."""
     added = ", ".join(f"{name} {kind}" for name, kind in change.added)
     wider = ", ".join(f"{name} {after} (was {before})" for name, before, after in change.widened)
-    told = [f"new columns: {added}"] * bool(added) + [f"wider types: {wider}"] * bool(wider)
+    changes = [f"new columns: {added}"] * bool(added) + [f"wider types: {wider}"] * bool(wider)
     reporter.emit(
         EventType.SCHEMA_CHANGE,
-        f"Flow '{flow}' has, from {change.first_file}, {'; '.join(told)}.",
+        f"Flow '{flow}' has, from {change.first_file}, {'; '.join(changes)}.",
         {
             "flow_name": flow,
             "source": change.source,

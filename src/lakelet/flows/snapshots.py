@@ -135,11 +135,11 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
     merged = schemas.merge(stored, shape.columns, widen=schemas.widens(run.table_spec(shape.visible).properties or {}))
     keys, row = [col(key) for key in shape.keys], F.struct(*map(col, merged.fieldNames()))
     known = schemas.conformed(now, merged).select(*keys, same_values(row).alias("__now"))
-    told = schemas.conformed(wanted, merged).select(*keys, row.alias("__row"), same_values(row).alias("__told"))
-    both = told.join(known, list(shape.keys), "full_outer").where(~F.col("__told").eqNullSafe(F.col("__now")))
+    arrived = schemas.conformed(wanted, merged).select(*keys, row.alias("__row"), same_values(row).alias("__arrived"))
+    both = arrived.join(known, list(shape.keys), "full_outer").where(~F.col("__arrived").eqNullSafe(F.col("__now")))
     own = {key.lower() for key in shape.keys}
     values = [col(name) if name.lower() in own else F.col("__row")[name].alias(name) for name in merged.fieldNames()]
-    return both.select(*values, F.col("__told").isNull().alias(_GONE))
+    return both.select(*values, F.col("__arrived").isNull().alias(_GONE))
 
 
 def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any) -> None:

@@ -102,10 +102,10 @@ def _pyspark_damage() -> str | None:
     """What is wrong with the files of a pyspark whose metadata are right: another package wrote over them."""
     try:
         home = env.spark_home()
-        told = (home / "version.py").read_text(encoding="utf-8")
+        found = (home / "version.py").read_text(encoding="utf-8")
     except (LakeletError, OSError):
         return "its files are missing"
-    if env.SPARK_VERSION not in told:
+    if env.SPARK_VERSION not in found:
         return f"its files in {home} are of another version: another package overwrote them"
     if not any((home / "jars").glob("spark-core_*.jar")):
         return f"{home} holds no Spark jars: another package overwrote it"

@@ -32,8 +32,8 @@ class PublishedView:
 
 def published(flows: Iterable[Flow]) -> list[PublishedView]:
     """The views among the flows' datasets that are published; `lakelet.language.sql.declaring` says which."""
-    told = (vars(flow.query).get("published") for flow in flows if hasattr(flow.query, "__dict__"))
-    return [PublishedView(**view) for view in told if view is not None]
+    declared = (vars(flow.query).get("published") for flow in flows if hasattr(flow.query, "__dict__"))
+    return [PublishedView(**view) for view in declared if view is not None]
 
 
 def event_log_view(name: TableName) -> PublishedView:

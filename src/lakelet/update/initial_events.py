@@ -67,8 +67,8 @@ def _emit_flow(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, gra
         **({"view_expectations": of_views} if of_views else {}),
         **({"transforms": list(analyzed.transforms)} if analyzed.transforms else {}),
     }
-    told = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
-    reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {told}.", body, dataset=name, flow=flow.name)
+    shown = FlowType.COMPLETE if kind is FlowType.MATERIALIZED_VIEW else kind
+    reporter.emit(EventType.FLOW_DEFINITION, f"Flow '{flow.name}' defined as {shown}.", body, dataset=name, flow=flow.name)
 
 
 def _emit_columns(reporter: Reporter, dataset: Dataset, analyzed: AnalyzedFlow, graph: Graph) -> None:

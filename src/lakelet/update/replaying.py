@@ -36,8 +36,8 @@ class Replay(Update):
         except LakeletError as problem:
             progress.flow_failed(task, problem)
             return UpdateState.FAILED
-        told = f"{self.found.released} of {self.found.judged} held row(s) were released"
-        progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED: {told}.")
+        summary = f"{self.found.released} of {self.found.judged} held row(s) were released"
+        progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED: {summary}.")
         for other in everything:
             if self._opened.selects(other) and other.key != task.key:
                 progress.flow_is(other, FlowState.IDLE, f"Flow '{other.key}' is IDLE: a replay reads no source.")

@@ -184,7 +184,7 @@ def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str]
     for name, settings in stage.read.targets.items():
         mode = settings.get("mode")
         if name != stage.read.target and not (mode and mode.value == DEVELOPMENT):
-            ignored = Problems()  # those of the other target are told when it is deployed
+            ignored = Problems()  # those of the other target are reported when it is deployed
             read = with_other_target(stage.read, name, ignored)
             other = _staged(read, user, given, lambda kind, text: f"{kind} {text}", ignored)
             refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lakelet.deploy.targets import RemotePipeline, Target
 
 SHOWN_KEYS = 20
-"""Differing keys that are told of one dataset."""
+"""Differing keys that are shown of one dataset."""
 _STORED = tuple(kind.name for kind in (Kind.STREAMING_TABLE, Kind.MATERIALIZED_VIEW, Kind.TABLE))
 Counts = Mapping[tuple[str, str], tuple[int, int]]
 

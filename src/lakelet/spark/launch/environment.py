@@ -140,7 +140,7 @@ def _ask_java(executable: Path) -> Java:
     if not digits:
         first = settings.strip().splitlines()[:1]
         why = first[0] if first else "it printed nothing"
-        raise LakeletError("JAVA_MISSING", f"{executable} does not tell its version", why=why, todo=java_remedy())
+        raise LakeletError("JAVA_MISSING", f"{executable} does not say its version", why=why, todo=java_remedy())
     version = int(digits.group(1))
     modules = _output_of([str(executable), "--list-modules"]) if version >= MINIMUM_JAVA else ""
     full = properties.get("java.runtime.version") or specification
@@ -256,12 +256,12 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetch
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
         with _watching(work / "ivy", fetched):
-            told = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
+            output = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
                 f"{what} {' and '.join(wanted)} could not be fetched",
-                why=_ivy_reason(told),
+                why=_ivy_reason(output),
                 todo="Name a mirror with LAKELET_MAVEN=<repository URL>, or a folder that holds all of them with LAKELET_JARS=<folder>.",
             )
         for name in wanted:
@@ -311,10 +311,10 @@ def _mirror_settings(url: str) -> str:
     return f'<ivysettings><settings defaultResolver="mirror"/><resolvers>{resolver}</resolvers></ivysettings>'
 
 
-def _ivy_reason(told: str) -> str:
-    lines = [line.strip().lstrip(": ") for line in told.splitlines()]
-    telling = [line for line in lines if re.search(r"not found|failed|error|refused|unknown host|denied|exception", line, re.IGNORECASE)]
-    return "\n".join(dict.fromkeys((telling or lines)[:4])) or "Ivy said nothing"
+def _ivy_reason(output: str) -> str:
+    lines = [line.strip().lstrip(": ") for line in output.splitlines()]
+    reasons = [line for line in lines if re.search(r"not found|failed|error|refused|unknown host|denied|exception", line, re.IGNORECASE)]
+    return "\n".join(dict.fromkeys((reasons or lines)[:4])) or "Ivy said nothing"
 
 
 # --- the class-data archive -------------------------------------------------------------------------------------------------------------

@@ -39,6 +39,6 @@ def check_rows(rows: Callable[[], DataFrame], paths: Sequence[declared.Path]) ->
     assert counts is not None
     found = [(".".join(path), count) for path, count in zip(paths, counts, strict=True) if count]
     if found:
-        told = ", ".join(f"{count} row(s) without {name}" for name, count in found)
+        missing = ", ".join(f"{count} row(s) without {name}" for name, count in found)
         todo = "Correct the rows by hand, leave NOT NULL out of the schema, or do a full refresh of the table."
-        raise LakeletError(CODE, f"NOT NULL is declared for {found[0][0]}, and the table has {told}", todo=todo)
+        raise LakeletError(CODE, f"NOT NULL is declared for {found[0][0]}, and the table has {missing}", todo=todo)
