@@ -17,7 +17,7 @@ setup:
 	@sh scripts/setup.sh
 
 run: sample
-	@$(LAKELET) run --param landing=sample/landing
+	@$(LAKELET) run
 
 sample: setup
 	@test -d sample/landing || $(LAKELET) sample --rows $(ROWS) --seed 1 --out sample

@@ -1,8 +1,9 @@
-"""Executes README.md and docs/quick-start.md: every fenced block, in order, in a copy of the project with the sample data of `make run`.
+"""Executes README.md and docs/quick-start.md: every fenced block, in order.
 
-A `python` or `yaml` block is the file that its first line names, there from the next `lakelet` command on. A `sh` block is a command; a
-`text` block behind it is what it prints, where a line `…` stands for any lines. Times, ids of updates and the project's folder may differ,
-numbers of rows may not.
+`make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` and `pytest` in a folder
+that was empty, or where `cd` leads from there. A `python` or `yaml` block is the file that its first line names, there from the next
+command on. A `sh` block holds commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of
+updates and the project's folder may differ, numbers of rows may not.
 """
 
 from __future__ import annotations
@@ -28,48 +29,72 @@ from lakelet.config.tool_settings import _KEYS
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")
 LAKELET = ".venv/bin/lakelet "
+INSTALLED = "lakelet "
+INSTALLATION = "pip install lakelet"
 EXIT_CODE = '; echo "exit code $?"'
 
 
 @dataclass
 class Project:
-    """A copy of the project. `make run` is executed once for all pages; every other command runs in this process, on its session."""
+    """A copy of the project, and an empty folder. `make run` is executed once for all pages, `lakelet` in this process, on its session."""
 
     folder: Path
+    begun: Path  # where `lakelet` and `pytest` are typed
     said: Callable[[], str]  # what was printed since the last call
+    enter: Callable[[Path], None]
     made: dict[str, str]
     files: dict[Path, str] = field(default_factory=dict)
 
     def write(self, body: str) -> None:
-        """Keep the block for the next command."""
+        """Keep the block for the next command. In the copy of the project it is a new file, in a project of the page's own any file."""
         name = re.match(r"# (\S+)\n", body)
         assert name, f"a block does not start with its file name:\n{body}"
         file = self.folder / name[1]
-        assert file in self.files or not file.exists(), f"{name[1]} is there already"
+        if self.begun.joinpath("databricks.yml").exists():
+            file = self.begun / name[1]
+        else:
+            assert file in self.files or not file.exists(), f"{name[1]} is there already"
         self.files[file] = body
 
     def execute(self, command: str) -> str:
         """What the command printed. It must succeed, unless the line goes on with a look at the exit code."""
         if command.startswith("make "):
             return self._make(command)
-        assert command.startswith(LAKELET), command
+        if command == INSTALLATION:
+            return ""  # it is what this environment is
+        if command.startswith("cd "):
+            self.begun /= command.removeprefix("cd ")
+            return ""
+        place = self.folder if command.startswith(LAKELET) else self.begun
         for file, body in self.files.items():
-            file.write_text(body, encoding="utf-8")
+            if file.is_relative_to(place):
+                file.write_text(body, encoding="utf-8")
+        if command == "pytest":
+            return self._pytest()
+        prefix = next(prefix for prefix in (LAKELET, INSTALLED) if command.startswith(prefix))
+        self.enter(place)
         line, look, _ = command.partition(EXIT_CODE)
         self.said()
-        code = main(shlex.split(line.removeprefix(LAKELET)))
+        code = main(shlex.split(line.removeprefix(prefix)))
         printed = self.said() + (f"exit code {code}\n" if look else "")
         assert look or code == 0, printed
         return printed
 
+    def _pytest(self) -> str:
+        """The tests of the page's project, in a process of their own as a user starts it."""
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+        done = subprocess.run(command, cwd=self.begun, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
     def take_away(self) -> None:
         """Delete the page's files; an update notes that their tables are no longer defined, so that the next page is not told."""
-        found = [file for file in self.files if file.exists()]
+        found = [file for file in self.files if file.exists() and file.is_relative_to(self.folder)]
         for file in found:
             file.unlink()
         self.files.clear()
         if found:
-            self.execute(f"{LAKELET}run --param landing=sample/landing")
+            self.execute(f"{LAKELET}run")
 
     def _make(self, command: str) -> str:
         """`make run` without the set-up, which is this environment; the tests do not run the tests."""
@@ -103,19 +128,27 @@ def made() -> dict[str, str]:
 
 
 @pytest.fixture
-def project(folder: Path, made: dict[str, str], spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Project:
+def project(
+    folder: Path,
+    made: dict[str, str],
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Project:
     """The project as the current folder, settings of this shell and modules of this checkout out of the way."""
     monkeypatch.chdir(folder)
     for name in [n for n in os.environ if re.match(r"LAKELET_(STORAGE|MASTER|CATALOG|SCHEMA|TARGET|PARAM_)|BUNDLE_VAR_", n)]:
         monkeypatch.delenv(name)
     for name in [n for n in sys.modules if n.split(".")[0] in ("pipelines", "expectations")]:
         monkeypatch.delitem(sys.modules, name)
-    return Project(folder, lambda: "".join(reversed(capsys.readouterr())), made)
+    return Project(folder, tmp_path, lambda: "".join(reversed(capsys.readouterr())), monkeypatch.chdir, made)
 
 
 def normalised(text: str) -> list[str]:
     """The lines without what differs from run to run."""
     text = re.sub(r"(file:)?/\S*?/(?=\.lakelet\b|sample/|pipelines/|expectations/)", "DIR/", text)
+    text = re.sub(r"=+ (\d+ passed) in [\d.]+s =+", r"\1", text)
     text = re.sub(r"\S*/bin/lakelet\b", "lakelet", text)  # spelled as it was typed
     text = re.sub(r"\b([Uu]pdate) [0-9a-f]{6}\b", r"\1 ID", text)
     text = re.sub(r"\d+ min \d+ s\b|\b\d+\.\d ?s\b", "TIME", text)
@@ -154,8 +187,7 @@ def test_every_block_does_what_the_page_says(page: str, project: Project, pytest
                 project.write(body)
                 printed = None
             elif language == "sh":
-                (command,) = body.splitlines()
-                printed = project.execute(command)
+                printed = "".join(project.execute(command) for command in body.splitlines())
             else:
                 assert language == "text", f"a block of {language or 'no language'}"
                 assert printed is not None, f"no command in front of:\n{body}"

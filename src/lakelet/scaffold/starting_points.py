@@ -1,7 +1,7 @@
 """The projects of this repository that a new project can begin with, and where their files lie.
 
 In a checkout they are the folders of the repository itself. A wheel holds the same folders below `shipped` (pyproject.toml,
-`force-include`), so nothing exists twice.
+a build hook), so nothing exists twice.
 """
 
 from __future__ import annotations

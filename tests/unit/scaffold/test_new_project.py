@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.cli.main import main
+from lakelet.config.tool_settings import tomllib
 from lakelet.config.update_config import load_config
 from lakelet.scaffold import new_project, starting_points
 from lakelet.scaffold.starting_points import files_of
@@ -96,11 +97,9 @@ def test_a_project_from_each_starting_point_holds_a_pipeline_tests_and_a_readme(
 
 
 def test_the_files_of_every_starting_point_are_in_the_wheel() -> None:
-    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    section = settings.split("[tool.hatch.build.targets.wheel.force-include]\n")[1].split("\n[")[0]
-    lines = [line.split(" = ") for line in section.splitlines() if line and not line.startswith("#")]
-    shipped = {source.strip('"'): target.strip('"') for source, target in lines}
-    assert all(target == f"lakelet/scaffold/shipped/{source}" for source, target in shipped.items())
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
+    shipped = build["hooks"]["custom"]["shipped"]
+    assert (ROOT / build["hooks"]["custom"]["path"]).is_file()
     for point in starting_points().values():
         for part in point.parts:
             assert any(part == source or part.startswith(f"{source}/") for source in shipped), part

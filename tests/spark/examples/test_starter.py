@@ -1,0 +1,87 @@
+"""What `lakelet new` and `lakelet init` write runs: project, tables, and their own tests. One session for all of it."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.cli.main import main
+from lakelet.scaffold import new_project
+
+
+def rows(capsys: pytest.CaptureFixture[str], query: str) -> list[Any]:
+    capsys.readouterr()
+    assert main(["sql", query, "--json"]) == 0
+    return [list(row.values()) for row in json.loads(capsys.readouterr().out)]
+
+
+def run_its_test(project: Path, name: str, spark: Any, load_pipeline: Callable[..., Any]) -> int:
+    """Call the test functions of a file of the project as pytest would there; return how many there were."""
+    tests = [test for title, test in runpy.run_path(str(project / "tests" / name)).items() if title.startswith("test_")]
+    for test in tests:
+        test(spark, lambda path, **given: load_pipeline(project / path, **given))
+    return len(tests)
+
+
+@pytest.mark.long
+def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any, load_pipeline: Callable[..., Any]
+) -> None:
+    project = new_project(tmp_path / "demo").folder
+    monkeypatch.chdir(project)
+    assert main(["run"]) == 0
+    assert rows(capsys, "SELECT country, sum(orders), sum(revenue) FROM revenue_by_country GROUP BY 1 ORDER BY 1") == [
+        ["DE", 6, "209.06"],
+        ["FR", 9, "597.92"],
+        ["PL", 3, "164.58"],
+    ]
+    assert rows(capsys, "SELECT count(*) FROM orders") == [[18]]
+    assert run_its_test(project, "test_orders.py", spark, load_pipeline) == 1
+
+    refunds = ["--from", "bronze.events", "--where", "type = 'refund'"]
+    assert main(["new", "table", "silver.refunds", *refunds, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0] == "pipelines/silver/refunds.py"
+    assert main(["new", "table", "silver.returns", *refunds, "--sql"]) == 0
+    assert main(["new", "table", "gold.big_orders", "--from", "silver.orders", "--where", "amount > 50"]) == 0
+    before = sorted(project.rglob("*.*"))
+    assert main(["new", "table", "gold.none", "--from", "orders", "--where", "amuont > 50"]) == 2
+    assert "amount" in capsys.readouterr().err
+    assert sorted(project.rglob("*.*")) == before
+
+    assert main(["run"]) == 0
+    wanted = rows(capsys, "SELECT count(*), sum(amount) FROM events WHERE type = 'refund'")
+    assert wanted == [[4, str(Decimal("256.57"))]]
+    for table in ("refunds", "returns"):
+        assert rows(capsys, f"SELECT count(*), sum(amount) FROM {table}") == wanted
+        assert run_its_test(project, f"test_{table}.py", spark, load_pipeline) == 1
+    assert rows(capsys, "SELECT count(*) FROM big_orders") == rows(capsys, "SELECT count(*) FROM orders WHERE amount > 50")
+    assert run_its_test(project, "test_big_orders.py", spark, load_pipeline) == 1
+    kept = rows(capsys, "SELECT DISTINCT dataset, failed_records FROM expectation_metrics WHERE dataset LIKE '%refunds'")
+    assert kept == [["main.demo.refunds", 0]]
+
+
+@pytest.mark.long
+def test_init_makes_a_running_pipeline_of_data_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
+) -> None:
+    for name, text in {
+        "customers.csv": "id,name\n1,Ada\n2,Zoë\n",
+        "orders-2026-03-01.csv": "id;amount\n1;2\n",
+        "orders-2026-03-02.csv": "id;amount\n2;3\n3;4\n",
+        "clicks/a.json": '{"page": "/"}\n{"page": "/cart"}\n',
+        "report.json": '[\n{"day": 1},\n{"day": 2}\n]\n',
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    assert main(["run"]) == 0
+    query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in ("clicks", "customers", "orders", "report"))
+    assert rows(capsys, f"{query} ORDER BY 1") == [["clicks", 2], ["customers", 2], ["orders", 3], ["report", 2]]
+    assert rows(capsys, "SELECT sum(amount) FROM orders") == [[9]]
