@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import is_plain, quoted
-from lakelet.scaffold.names import NewName
+from lakelet.scaffold.names import LAYERS, NewName
 from lakelet.scaffold.writing import NewFile
 
 _WIDTH = 140
@@ -93,8 +93,9 @@ def named_source(text: str, tables: Sequence[SourceTable]) -> SourceTable:
     wanted = text.lower()
     for table in tables:
         parts = table.full_name.lower().split(".")
-        spellings = {".".join(parts[i:]) for i in range(len(parts))} | {f"{table.layer}.{parts[-1]}", table.name.lower()}
-        if wanted in spellings:
+        layers = (table.layer,) if table.layer else LAYERS  # where no code says the layer, any will do
+        spellings = {".".join(parts[i:]) for i in range(len(parts))} | {f"{layer}.{parts[-1]}" for layer in layers}
+        if wanted in spellings | {table.name.lower()}:
             return table
     names = [f"{table.layer}.{table.name}" if table.layer else table.name for table in tables]
     raise LakeletError(

@@ -106,6 +106,11 @@ def test_a_source_is_known_by_layer_schema_or_name(text: str) -> None:
     assert named_source(text, [replace(EVENTS, name="other", full_name="main.shop.other"), EVENTS]) is EVENTS
 
 
+def test_a_source_that_no_file_declares_by_name_may_be_said_to_be_of_any_layer() -> None:
+    made_in_a_loop = replace(EVENTS, layer="")
+    assert named_source("silver.events", [made_in_a_loop]) is made_in_a_loop
+
+
 def test_an_unknown_source_is_told_with_the_nearest_name() -> None:
     with pytest.raises(LakeletError) as caught:
         named_source("bronze.event", [EVENTS])
