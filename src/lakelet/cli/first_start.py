@@ -29,7 +29,7 @@ class StepLines:
         began = self._began.setdefault(step.what, time.monotonic())
         if not (self._redraws or first or step.ended):
             return
-        text = _text(step) + (f"  {seconds_text(time.monotonic() - began)}" if step.ended else "")
+        text = _text(step) + ("" if first else f"  {seconds_text(time.monotonic() - began)}")
         self._stream.write(f"\r\x1b[K{text}" if self._redraws else f"{text}\n")
         if self._redraws and step.ended:
             self._stream.write("\n")

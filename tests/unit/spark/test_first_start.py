@@ -107,6 +107,6 @@ def test_steps_are_lines_in_a_pipe_and_one_line_on_a_terminal() -> None:
     assert pipe.getvalue() == "Fetching jars 0.0/9.6 MB\nFetching jars 9.6/9.6 MB  0.0 s\n"
     assert terminal.getvalue().split("\r\x1b[K")[1:] == [
         "Fetching jars 0.0/9.6 MB",
-        "Fetching jars 4.0/9.6 MB",
+        "Fetching jars 4.0/9.6 MB  0.0 s",
         "Fetching jars 9.6/9.6 MB  0.0 s\n",
     ]

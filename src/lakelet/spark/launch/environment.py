@@ -18,7 +18,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -255,8 +255,9 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetch
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target, prefix=".fetch-") as temporary:
         work = Path(temporary)
-        with _watching(work / "ivy", fetched):
-            output = _output_of(_ivy_command(java, work, wanted.values()), seconds=_FETCH_SECONDS)
+        command, arriving = _ivy_command(java, work, wanted.values()), work / "ivy"
+        with meanwhile(lambda: fetched(_size(arriving)), every=_LOOK_SECONDS) if fetched else nullcontext():
+            output = _output_of(command, seconds=_FETCH_SECONDS)
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
@@ -269,24 +270,27 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetch
 
 
 @contextmanager
-def _watching(folder: Path, fetched: Fetched | None) -> Iterator[None]:
-    """While the block runs, call `fetched` with the size of what lies in the folder."""
+def meanwhile(action: Callable[[], None], *, every: float) -> Iterator[None]:
+    """Call `action` every few seconds while the block runs, in another thread; what it cannot read then is left out."""
     ended = threading.Event()
 
-    def watch(tell: Fetched) -> None:
-        while not ended.wait(_LOOK_SECONDS):
-            with suppress(OSError):  # a file that Ivy renames meanwhile
-                tell(sum(path.stat().st_size for path in folder.rglob("*.jar*")))
+    def repeat() -> None:
+        while not ended.wait(every):
+            with suppress(OSError):
+                action()
 
-    watcher = threading.Thread(target=watch, args=(fetched,), name="lakelet-fetch", daemon=True) if fetched else None
-    if watcher:
-        watcher.start()
+    thread = threading.Thread(target=repeat, name="lakelet-progress", daemon=True)
+    thread.start()
     try:
         yield
     finally:
         ended.set()
-        if watcher:
-            watcher.join()
+        thread.join()
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the jars below the folder, also of those that are still coming."""
+    return sum(path.stat().st_size for path in folder.rglob("*.jar*"))
 
 
 def _ivy_command(java: Java, work: Path, wanted: Iterable[tuple[str, str, str]]) -> list[str]:

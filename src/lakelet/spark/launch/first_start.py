@@ -76,7 +76,8 @@ def _make(archive: Path, say: Say) -> None:
     what = f"Preparing Spark for quick starts, once (about {ARCHIVE_SECONDS} s)"
     say(Step(what))
     try:
-        env.make_archive()
+        with env.meanwhile(lambda: say(Step(what)), every=1.0):
+            env.make_archive()
     except LakeletError as error:
         _failed(archive).write_text(str(error), encoding="utf-8")
     say(Step(what, ended=True))
