@@ -48,10 +48,11 @@ timestamps are written as microseconds: many readers take Spark's own INT96 for 
 
 @dataclass(frozen=True)
 class Checked:
-    """A valid pipeline: its graph, and sentences about what has no effect here, with file and line."""
+    """A valid pipeline: its graph, and sentences with file and line about what has no effect here, and about what could not be checked."""
 
     graph: Graph
     notices: tuple[Notice, ...]
+    unchecked: tuple[Notice, ...] = ()
 
 
 def load(
@@ -110,21 +111,21 @@ class Pipeline:
         self._spark = spark
 
     def validate(self, request: Request = EVERYTHING) -> Graph:
-        """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors."""
+        """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors, also for a function that raises."""
         return self.check(request).graph
 
     def check(self, request: Request = EVERYTHING) -> Checked:
-        """`validate`, with what is accepted without effect. Raises like it."""
+        """`validate`, with what is accepted without effect and what only an update can check. Raises like it."""
         from lakelet.analysis.checks import mapping_notices
 
-        with self._opened(request, str(uuid.uuid4())) as opened:
+        with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
             told = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
-            return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)))
+            return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)), opened.analysis.unchecked)
 
     @contextmanager
     def opened(self) -> Iterator[OpenedPipeline]:
-        """The loaded and analysed pipeline with its session, for commands that look at it; nothing is written. Raises like `validate`."""
+        """The loaded and analysed pipeline with its session, for commands that look at it; nothing is written. Raises like `run`."""
         with self._opened(EVERYTHING, str(uuid.uuid4())) as opened:
             yield opened
 
@@ -132,8 +133,9 @@ class Pipeline:
         """What `run` would do now and why; nothing is written. Raises like `validate`."""
         from lakelet.update.tasks import flow_tasks, planned
 
-        with self._opened(request, str(uuid.uuid4())) as opened:
-            return planned(opened.environment, flow_tasks(opened.analysis), opened.selection)
+        with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
+            found = planned(opened.environment, flow_tasks(opened.analysis), opened.selection)
+            return replace(found, unchecked=opened.analysis.unchecked)
 
     def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = ()) -> UpdateResult:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
@@ -183,7 +185,9 @@ class Pipeline:
                 return update.run(), update.found
 
     @contextmanager
-    def _opened(self, request: Request, update_id: str, write: Write = lambda event: None) -> Iterator[OpenedPipeline]:
+    def _opened(
+        self, request: Request, update_id: str, write: Write = lambda event: None, *, checking: bool = False
+    ) -> Iterator[OpenedPipeline]:
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.quality.definitions import table_checks
@@ -228,7 +232,7 @@ class Pipeline:
             environment = Environment.of(spark, catalog, reporter, config.parameters)
             kept = _never_reset(catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
-            analysis = environment.analyses.pipeline(found, unbound)
+            analysis = environment.analyses.pipeline(found, unbound, checking=checking)
             failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
             selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
             check_resets(selection, environment, analysis.datasets)

@@ -58,11 +58,15 @@ class AnalyzedDataset:
 
 @dataclass(frozen=True)
 class Analysis:
-    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each."""
+    """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each.
+
+    `unchecked`: sentences about those that only an update can judge.
+    """
 
     graph: Graph
     datasets: Mapping[str, AnalyzedDataset]
     failures: Mapping[str, LakeletError]
+    unchecked: tuple[Notice, ...] = ()
 
 
 @dataclass
@@ -70,13 +74,14 @@ class Findings:
     """What an analysis has found so far, beside the datasets.
 
     errors: mistakes of the definition. failures: by dataset, what only the run is to report. notices: by flow. uncertain: datasets whose
-    columns may be others once there are rows to look at, and what reads them.
+    columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.
     """
 
     errors: list[LakeletError] = field(default_factory=list)
     failures: dict[str, LakeletError] = field(default_factory=dict)
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     uncertain: set[str] = field(default_factory=set)
+    looked: set[str] = field(default_factory=set)
 
     def notice(self, flow: Flow, *notices: Notice) -> None:
         self.notices.setdefault(flow.name, []).extend(notices)

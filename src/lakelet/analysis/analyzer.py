@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, F
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan
 from lakelet.analysis.sink_paths import sink_path
+from lakelet.analysis.unchecked import Unusable, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
@@ -53,14 +54,6 @@ _OF_COLUMNS = {
 }
 
 _ROWS_MISSING = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
-
-
-class _Unusable(Exception):
-    """A dataset that is read cannot be used. Its own error has been recorded, or is `failure`, to be reported by the run."""
-
-    def __init__(self, failure: LakeletError | None = None) -> None:
-        super().__init__(failure)
-        self.failure = failure
 
 
 @dataclass
@@ -116,23 +109,27 @@ class Analyzer:
     def placeholders(self) -> Placeholders:
         return Placeholders(self.spark)
 
-    def run(self, found: Sequence[LakeletError] = (), *, complete: bool = True) -> Analysis:
+    def run(self, found: Sequence[LakeletError] = (), *, unfinished: Set[str] = frozenset(), checking: bool = False) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
-        `complete`: all files loaded to their end. If not, unknown datasets are no errors: the rest of a file may declare them.
+        `unfinished`: files that did not run to their end. The rest of them may declare what seems to be unknown, which then is no error.
+        `checking`: a function that raises is an error, unless only an update can judge it (decision 0044).
         """
         for dataset in self.catalog.datasets.values():
             if dataset.kind is Kind.VIEW:
                 self._check_unread_view(dataset)
             else:
                 self._analyzed(dataset)
-        errors = [*found, *(e for e in self.found.errors if complete or e.code != "UNKNOWN_DATASET")]
+        errors = [*found, *(e for e in self.found.errors if not unfinished or e.code != "UNKNOWN_DATASET")]
+        if checking:
+            errors += refused(self.found, unfinished)
         if errors:
             raise DefinitionErrors(_distinct(errors))
         inputs = {key: [n.key for n in node.inputs] for key, node in self._progress.nodes.items()}
         order = topological([k for k in self.catalog.datasets if k in self._progress.nodes], inputs)
         usable = {key: found for key, found in self._progress.done.items() if found is not None}
-        return Analysis(Graph(tuple(self._progress.nodes[key] for key in order)), usable, self.found.failures)
+        graph = Graph(tuple(self._progress.nodes[key] for key in order))
+        return Analysis(graph, usable, self.found.failures, unchecked(self.found))
 
     def dataset(self, key: str) -> AnalyzedDataset | None:
         """Analyse one dataset and what it reads; None if that fails."""
@@ -141,17 +138,17 @@ class Analyzer:
     # ------------------------------------------------------------------------------------ called back by the reader
 
     def usable(self, dataset: Dataset) -> AnalyzedDataset:
-        """Return the analysis of a stored dataset that a query reads. Raises _Unusable if it failed."""
+        """Return the analysis of a stored dataset that a query reads. Raises Unusable if it failed."""
         found = self._analyzed(dataset)
         if dataset.name.key in self.found.uncertain:
             self.found.uncertain.update(d.name.key for d in self._progress.stack)
         if found is None:
-            raise _Unusable
+            raise Unusable
         return found
 
     @contextmanager
     def without_cycle(self, dataset: Dataset) -> Iterator[None]:
-        """Record CYCLE and raise _Unusable if resolving `dataset` in the block leads back to itself."""
+        """Record CYCLE and raise Unusable if resolving `dataset` in the block leads back to itself."""
         keys = [d.name.key for d in self._progress.stack]
         if dataset.name.key in keys:
             circle = [*self._progress.stack[keys.index(dataset.name.key) :], dataset]
@@ -163,16 +160,16 @@ class Analyzer:
                     todo="Break the circle: one of them must not read the next.",
                 )
             )
-            raise _Unusable
+            raise Unusable
         # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
         if dataset.kind is Kind.VIEW:
             self._progress.stack.append(dataset)
             try:
                 yield
-            except _Unusable:
+            except Unusable:
                 raise
             except Exception as error:  # raised by a function of the user's
-                raise _Unusable(self._recorded(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
+                raise Unusable(self._recorded(error, dataset, self.catalog.flows[dataset.name.key][0])) from None
             finally:
                 self._progress.stack.pop()
         else:
@@ -185,7 +182,7 @@ class Analyzer:
         before = len(self.found.errors)
         self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
         if len(self.found.errors) > before:
-            raise _Unusable
+            raise Unusable
         self._progress.checked_views.add(dataset.name.key)
         self._progress.nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
 
@@ -366,6 +363,7 @@ class Analyzer:
         spec = flow.changes
         if spec is None or not callable(spec.snapshots):
             return rows_of(flow), spec
+        self.found.looked.add(flow.target.key)  # a function that gives snapshots looks for them
         given = copy_of(call_user_code(spec.snapshots, None))
         if given is not None:
             return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))
@@ -435,7 +433,7 @@ class Analyzer:
         """Run `work` and return its result; on failure return None and record a definition error, or a failure for the update to report."""
         try:
             return work()
-        except _Unusable as unusable:
+        except Unusable as unusable:
             failure = unusable.failure
         except Exception as error:  # raised by a function of the user's, or by Spark about its query
             failure = self._recorded(error, dataset, flow)

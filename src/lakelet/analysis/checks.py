@@ -18,9 +18,10 @@ from pyspark.sql.types import BooleanType, NullType, StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.raised import pointed
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice
-from lakelet.spark.errors.diagnosis import first_line, unresolved_nearest, without_proposal
+from lakelet.spark.errors.diagnosis import first_line, unresolved_name, unresolved_nearest, without_proposal
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
@@ -289,6 +290,7 @@ def rule_problems(dataset: Dataset, frame: DataFrame) -> list[LakeletError]:
 
 def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
     columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
+    missing: str | None = None
     why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
     try:
         found = frame.select(_constraint(rule)).schema.fields[0].dataType
@@ -299,12 +301,12 @@ def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> Lake
         nearest: tuple[str, ...] = ()
         todo = "Write a condition, for example `amount > 0`."
     except PySparkException as error:
-        problem, nearest = "does not analyse", unresolved_nearest(error, frame.columns)
+        problem, nearest, missing = "does not analyse", unresolved_nearest(error, frame.columns), unresolved_name(error)
         why = without_proposal(first_line(error))
     return LakeletError(
         "EXPECTATION_INVALID",
         f"expectation {rule.name!r} {problem}: {rule.text}",
-        where=rule.where,
+        where=pointed(rule.where, missing),
         dataset=str(dataset.name),
         why=why,
         nearest=nearest,

@@ -59,6 +59,7 @@ class PlaceholderReader(QueryReader):
 
     def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
         """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows."""
+        self.on_look()
         changes = self.flow.changes
         if changes is not None and callable(changes.snapshots):
             return  # a function that gives snapshots may look for them
@@ -68,6 +69,10 @@ class PlaceholderReader(QueryReader):
             self.needs_rows = True
             raise actions.RowsRequested
         self.notices.append(Notice(_ACTION.format(action=action), where))
+
+    def on_look(self) -> None:
+        """Note that the function looks at data: what it raises then may be for want of rows."""
+        self.analyzer.found.looked.add(self.flow.target.key)
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""

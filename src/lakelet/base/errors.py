@@ -46,13 +46,14 @@ class Location:
         return file + (f", line {self.line}" if self.line else "") + (f", column {self.column}" if self.column else "")
 
     def excerpt(self) -> list[str]:
-        """The line of the source and a caret under the column; nothing where either is not known. Long lines are cut around the column."""
-        if not self.source or not self.column:
+        """The line of the source and a caret under the column, where they are known. Long lines are cut around the column."""
+        if not self.source:
             return []
-        first = self.column - 81 if self.column > 120 else 0
-        shown = self.source[first : first + 120].replace("\t", " ").rstrip()
+        column = self.column or 0
+        first = column - 81 if column > 120 else 0
+        shown = redacted(self.source[first : first + 120].replace("\t", " ").rstrip())
         gutter = f"{self.line} | "
-        return [gutter + shown, " " * (len(gutter) + self.column - 1 - first) + "^"]
+        return [gutter + shown, *([" " * (len(gutter) + column - 1 - first) + "^"] if column else [])]
 
 
 class LakeletError(Exception):

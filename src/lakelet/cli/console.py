@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.base.text import counted, printable, seconds_text, shortener
 from lakelet.cli.summary import Line, cells, summary
 from lakelet.cli.tally import Tally
@@ -203,8 +203,14 @@ def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
 
 
 def error_lines(error: LakeletError) -> list[Line]:
-    """An error in full; the head lines of several errors stand out."""
-    return [Line(line, "" if line.startswith(" ") else "bad") for line in error.lines()]
+    """An error in full; several ones with a blank line between them, and their number at the end."""
+    several = error.errors if isinstance(error, DefinitionErrors) else [error]
+    lines: list[Line] = []
+    for one in several:
+        lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines())]
+    if len(several) > 1:
+        lines += [Line(""), Line(counted(len(several), "error"), "bad")]
+    return lines[1:]
 
 
 __all__ = ["JsonLines", "LiveTable", "PlainLines", "Watcher", "error_lines", "summary", "watcher", "write_lines"]

@@ -186,8 +186,10 @@ def _errors(errors: Sequence[LakeletError]) -> Iterator[Line]:
         return
     yield Line("")
     yield Line("Errors" if len(unique) > 1 else "Error", "bad")
-    for error in unique.values():
+    for number, error in enumerate(unique.values()):
         head, *rest = error.lines()
+        if number:
+            yield Line("")
         yield Line("  " + head, "bad")
         yield from (Line("  " + line) for line in rest)
 

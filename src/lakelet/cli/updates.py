@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
+    from lakelet.language.registry import Notice
     from lakelet.pipeline import Pipeline, UpdateResult
     from lakelet.plan.selection import Request
 
@@ -105,12 +107,12 @@ def validate(asked: o.Asked) -> None:
     rules = sum(len(node.expectations) for node in found.nodes)
     if asked.as_json:
         facts = {"valid": True, "pipeline": config.name, "datasets": len(found.nodes), "flows": flows, "expectations": rules}
-        notices = [{"text": notice.text, "where": str(notice.where)} for notice in checked.notices]
+        notices = [{"text": notice.text, "where": str(notice.where)} for notice in (*checked.unchecked, *checked.notices)]
         _print(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
-    told = [Line(f"{notice.where}: {notice.text}", "warning") for notice in checked.notices]
-    write_lines([*told, Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
+    write_lines([*_told(checked.unchecked), *_told(checked.notices)], sys.stderr)
+    write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
 def plan(asked: o.Asked) -> None:
@@ -119,6 +121,7 @@ def plan(asked: o.Asked) -> None:
     pipeline, request = _pipeline(config, asked)
     with stdout_for_data(asked):
         found = pipeline.plan(request)
+    write_lines(_told(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
 
     _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
@@ -129,10 +132,16 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
     with stdout_for_data(asked):
-        found = pipeline.validate(request)
+        checked = pipeline.check(request)
+    found = checked.graph
+    write_lines(_told(checked.unchecked), sys.stderr)
     from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
 
     _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
+
+
+def _told(notices: Iterable[Notice]) -> list[Line]:
+    return [Line(f"{notice.where}: {notice.text}", "warning") for notice in notices]
 
 
 def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineConfig:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from lakelet.base.text import shortener
 from lakelet.dashboard.values import DatasetRun, Definition, History, TableCheck
-
-LAYERS = ("bronze", "silver", "gold")
+from lakelet.plan.layers import declared_layer, depths
 
 
 @dataclass(frozen=True)
@@ -58,13 +57,13 @@ def dataset_views(history: History) -> tuple[DatasetView, ...]:
     rules, runs, checks = _rules(history), _runs(history), _checks(history)
     read = {i for names in inputs.values() for i in names} | {dataset for dataset, _ in rules if dataset not in runs}
     names = [*definitions, *sorted(read - set(definitions))]
-    short, depth = shortener(names), _depths(names, inputs)
+    short, depth = shortener(names), depths(names, inputs)
     by_dataset: dict[str, list[RuleSeries]] = {}
     for (dataset, rule), points in rules.items():
         by_dataset.setdefault(dataset, []).append(RuleSeries(dataset, rule, tuple(points)))
     found = []
     for name in sorted(names, key=lambda n: (depth[n], n)):
-        layer = _layer(name, definitions.get(name)) or str(depth[name])
+        layer = declared_layer(name, _file(definitions.get(name))) or str(depth[name])
         its_runs, its_rules = tuple(runs.get(name, ())), tuple(by_dataset.get(name, ()))
         found.append(
             DatasetView(
@@ -80,33 +79,8 @@ def _inputs(definition: Definition) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in (*definition.inputs, *by_columns) if name != definition.name))
 
 
-def _layer(name: str, definition: Definition | None) -> str:
-    """bronze, silver or gold, by the folder of its file or by its schema."""
-    folders = definition.source.file.replace("\\", "/").lower().split("/")[:-1] if definition and definition.source else []
-    schema = name.lower().split(".")[-2:-1]
-    return next((layer for part in (*reversed(folders), *schema) for layer in LAYERS if layer in part.replace("-", "_").split("_")), "")
-
-
-def _depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """How many datasets lie before each one on the longest way to it. A circle, which no pipeline has, ends where it is met again."""
-    depth: dict[str, int] = {}
-
-    def visit(start: str) -> None:
-        stack, within = [(start, iter(inputs.get(start, ())))], {start}
-        while stack:
-            name, rest = stack[-1]
-            following = next((i for i in rest if i not in depth and i not in within), None)
-            if following is not None:
-                within.add(following)
-                stack.append((following, iter(inputs.get(following, ()))))
-                continue
-            depth[name] = max((depth[i] + 1 for i in inputs.get(name, ()) if i in depth), default=0)
-            stack.pop()
-
-    for name in names:
-        if name not in depth:
-            visit(name)
-    return depth
+def _file(definition: Definition | None) -> str | None:
+    return definition.source.file if definition and definition.source else None
 
 
 def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]]:

@@ -40,13 +40,16 @@ class Analyses:
     sources: FlowSources
     notices: FlowNotices
 
-    def pipeline(self, found: Loaded, unbound: Set[str]) -> Analysis:
-        """Analyse all datasets. `unbound`: keys of those for which it does not count what is stored of them. Raises DefinitionErrors."""
+    def pipeline(self, found: Loaded, unbound: Set[str], *, checking: bool = False) -> Analysis:
+        """Analyse all datasets. `unbound`: keys of those for which it does not count what is stored of them. Raises DefinitionErrors.
+
+        `checking`: also for functions that raise (decision 0044); else they fail their branch of the update.
+        """
         register(self.spark, wrap=False)
         analyzer = self._analyzer({key: d for key, d in self.storage.registry().datasets.items() if key not in unbound})
         try:
             with patched_with(CALL_SITES):
-                result = analyzer.run(found.errors, complete=found.complete)
+                result = analyzer.run(found.errors, unfinished=found.unfinished, checking=checking)
         except DefinitionErrors as problem:
             for error in problem.errors:
                 if error not in found.errors:

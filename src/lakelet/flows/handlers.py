@@ -6,10 +6,8 @@ What it writes by name is a path of the user's (`--table`) or a Delta table belo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 from pyspark.errors.exceptions.base import PySparkException
@@ -18,9 +16,9 @@ from pyspark.sql import DataFrame
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, quoted, split_name
+from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import call_user_code, original_error
 from lakelet.flows.context import FlowRun, RunReader
-from lakelet.language.loader import innermost_location
 from lakelet.language.model import SinkHandler
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import essence
@@ -50,7 +48,7 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
         raise LakeletError(
             "SINK_HANDLER_FAILED",
             f"its function raised {type(cause).__name__} in batch {number}",
-            where=innermost_location(cause, [Path(os.sep)]) or run.dataset.where,
+            where=innermost_location(cause) or run.dataset.where,
             dataset=str(run.dataset.name),
             why=text or None,
             todo=f"Correct the function; the next update calls it with batch {number} again.",

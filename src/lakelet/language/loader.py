@@ -6,10 +6,9 @@ import inspect
 import os
 import re
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +17,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
+from lakelet.base.raised import import_remedy, innermost_location, near_names
 from lakelet.base.redaction import redacted
 from lakelet.base.user_code import class_and_text, is_library, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
@@ -37,15 +37,20 @@ from lakelet.language.registry import Notice, Registry, active_reader, name_left
 class Loaded:
     """What the files declare, what was noted on the way, and the helper modules they imported.
 
-    `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `complete`: every file ran to its end;
-    if not, a name that seems to be missing may stand in the rest.
+    `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `unfinished`: the files, as locations name
+    them, that did not run to their end: a name that seems to be missing may stand in the rest.
     """
 
     definitions: Definitions
     notices: tuple[Notice, ...]
     helpers: tuple[ModuleType, ...]
     errors: tuple[LakeletError, ...] = ()
-    complete: bool = True
+    unfinished: frozenset[str] = frozenset()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every file ran to its end."""
+        return not self.unfinished
 
 
 @contextmanager
@@ -81,13 +86,12 @@ def loaded(
         try:
             found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
             with recording(registry), tools.while_loading(), closing(found) as sources:
-                to_the_end = [_run(file, sources, registry, imports) for file in files]
-            complete = all(to_the_end)
-            definitions = registry.definitions(complete=complete)
+                unfinished = frozenset(display_path(str(file)) for file in files if not _run(file, sources, registry, imports))
+            definitions = registry.definitions(complete=not unfinished)
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
-            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), complete)
+            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), unfinished)
         finally:
             for module in _helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
@@ -137,21 +141,15 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
     except LakeletError as error:
         registry.errors.append(name_left_out(error, registry.notices))
     except SyntaxError as error:
-        registry.errors.append(
-            LakeletError(
-                "SOURCE_FAILED",
-                f"the file does not compile: {error.msg}",
-                where=code_location(error.filename or str(file), error.lineno or 1),
-                why=(error.text or "").strip() or None,
-                todo="Correct the syntax.",
-            )
-        )
+        where = replace(code_location(error.filename or str(file), error.lineno or 1), column=error.offset, source=error.text)
+        what = f"the file does not compile: {error.msg}"
+        registry.errors.append(LakeletError("SOURCE_FAILED", what, where=where, todo="Correct the syntax."))
     except Exception as raised:  # raised by the user's file
         cause = original_error(raised)
         failed = LakeletError(
             "SOURCE_FAILED",
             f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-            where=innermost_location(cause, [Path(os.sep)]) or Location(shown, 1),
+            where=innermost_location(cause) or Location(shown, 1),
             nearest=_nearest(cause),
             todo=_hint(cause),
         )
@@ -165,8 +163,8 @@ def _first_line(error: BaseException) -> str:
 
 
 def _hint(error: BaseException) -> str:
-    if isinstance(error, ModuleNotFoundError):
-        return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
+    if remedy := import_remedy(error):
+        return remedy
     if isinstance(error, NameError) and error.name == "dbutils":
         return "In a helper module: from databricks.sdk.runtime import dbutils"
     if hint := python_path_hint(error) or data_source_hint(str(error)):
@@ -205,17 +203,7 @@ def _nearest(error: BaseException) -> tuple[str, ...]:
     if match := _UNEXPECTED.search(text):
         arguments = [name for f in api.DLT.values() if f.__name__ == match["function"] for name in inspect.signature(f).parameters]
         return nearest_names(match["name"], arguments)
-    return ()
-
-
-def innermost_location(error: BaseException, roots: Sequence[Path]) -> Location | None:
-    """The deepest line of the traceback that lies in user code: below one of `roots` (or any file outside of libraries)."""
-    best = None
-    for frame in traceback.extract_tb(error.__traceback__):
-        inside = any(Path(frame.filename).is_relative_to(root) for root in roots)
-        if inside and not is_library(frame.filename):
-            best = code_location(frame.filename, frame.lineno or 1)
-    return best
+    return near_names(error)
 
 
 def _helpers(before: set[str], roots: Sequence[Path]) -> tuple[ModuleType, ...]:

@@ -209,6 +209,13 @@ def active_registry() -> Registry:
     return registry
 
 
+def note_look() -> None:
+    """Tell the active reader that user code looks at data from outside, such as the entries of a folder."""
+    looked = getattr(active_reader(), "on_look", None)
+    if looked is not None:
+        looked()
+
+
 def active_reader() -> Reader | None:
     """Who answers reads in this thread, or None outside of dataset functions."""
     return cast("Reader | None", active.reader.get())

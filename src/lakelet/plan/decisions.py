@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from lakelet.language.model import Kind
+from lakelet.language.registry import Notice
 
 
 class Strategy(Enum):
@@ -60,9 +61,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in the order in which they may start."""
+    """Steps in the order in which they may start. `unchecked`: sentences about datasets that only the update can check."""
 
     steps: tuple[Step, ...]
+    unchecked: tuple[Notice, ...] = ()
 
 
 def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfinished: bool) -> Decision:

@@ -61,19 +61,24 @@ class Graph:
                 found.update((n.name.key, n) for n in self.views_read(node.name.key))
         return tuple(found.values())
 
-    def downstream(self, keys: Iterable[str]) -> set[str]:
-        """`keys` and everything that reads them, directly or not."""
-        return _closure(keys, self.readers)
+    def downstream(self, keys: Iterable[str], steps: int | None = None) -> set[str]:
+        """`keys` and everything that reads them, directly or not; with `steps` no further than that."""
+        return _closure(keys, self.readers, steps)
+
+    def upstream(self, keys: Iterable[str], steps: int | None = None) -> set[str]:
+        """`keys` and every dataset that they read, directly or not; with `steps` no further than that."""
+        return _closure(keys, {key: [source.key for source in node.inputs] for key, node in self.by_key.items()}, steps)
 
 
-def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]]) -> set[str]:
+def _closure(start: Iterable[str], edges: Mapping[str, Sequence[str]], steps: int | None) -> set[str]:
     found: set[str] = set()
-    waiting = list(start)
+    waiting, left = set(start), steps
     while waiting:
-        key = waiting.pop()
-        if key not in found:
-            found.add(key)
-            waiting.extend(edges[key])
+        found |= waiting
+        if left == 0:
+            break
+        left = None if left is None else left - 1
+        waiting = {following for key in waiting for following in edges[key]} - found
     return found
 
 

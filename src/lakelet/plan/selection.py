@@ -10,11 +10,15 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph
+from lakelet.plan.selectors import followed, matching, parsed
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller asked of one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets."""
+    """What the caller asked of one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
+
+    `select` takes globs and directions too (`lakelet.plan.selectors`).
+    """
 
     select: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
@@ -66,7 +70,7 @@ def select(
             f"--full-refresh names {graph.by_key[min(reset & kept)].name}, whose property pipelines.reset.allowed is false",
             todo="Its rows may have no source any more. Take the property away first if they may be lost.",
         )
-    selected = _keys(request.select, "--select", graph, namespace, stored)
+    selected = _selected(request.select, graph, namespace, stored)
     flows = _flows(request.reset_checkpoint, graph, namespace)
     if request.refresh_failed:
         return Selection(refresh=failed & stored, reset=reset)
@@ -125,6 +129,29 @@ def refuse_in_continuous(request: Request) -> None:
             f"{'--select' if request.select else '--refresh-failed'} does not go with a continuous update",
             todo="Add --triggered: the update then ends when the selected datasets are up to date.",
         )
+
+
+def _selected(texts: Sequence[str], graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:
+    """Keys of the stored datasets that `--select` means: names, globs, and directions in the graph."""
+    found: set[str] = set()
+    for text in texts:
+        selector = parsed(text)
+        if selector.is_plain or _resolved(text, namespace) in stored:
+            found |= _keys((text,), "--select", graph, namespace, stored)
+            continue
+        # Directions may start at a view, which itself is not refreshed.
+        everything = frozenset(graph.by_key)
+        start = matching(selector.name, graph) if selector.is_glob else _keys((selector.name,), "--select", graph, namespace, everything)
+        meant = stored & followed(selector, start, graph)
+        if not meant:
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"--select names {text!r}, which matches no table of this pipeline",
+                nearest=nearest_names(selector.name.strip("*"), [str(graph.by_key[k].name) for k in sorted(stored)]),
+                todo="List all names: lakelet graph",
+            )
+        found |= meant
+    return frozenset(found)
 
 
 def _keys(names: Sequence[str], flag: str, graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:

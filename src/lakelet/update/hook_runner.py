@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.raised import innermost_location
 from lakelet.base.redaction import redacted
-from lakelet.language.loader import innermost_location
 from lakelet.language.model import Hook
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, HookState, Level, Maturity
@@ -92,7 +90,7 @@ class HookRunner:
             return
         count, allowed = self._failures[number], hook.max_failures
         first = (redacted(str(problem)).strip().splitlines() or [""])[0]
-        where = innermost_location(problem, [Path(os.sep)]) or hook.where
+        where = innermost_location(problem) or hook.where
         what = f"the event hook '{hook.name}' raised {type(problem).__name__}: {first}"
         error = LakeletError("HOOK_FAILED", what, where=where, todo="Hooks do not change what the update does.")
         error.__cause__ = problem

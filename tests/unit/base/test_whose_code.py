@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from lakelet.base.locations import PACKAGE, caller_location
+from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import is_library
-from lakelet.language.loader import innermost_location
 
 
 def calling(file: str, module: str = "__main__") -> Callable[..., Any]:
@@ -62,15 +62,12 @@ def test_a_library_is_recognised_by_its_folder(file: str, library: bool) -> None
     assert is_library(file) is library
 
 
-def test_the_line_that_raised_lies_below_a_root_and_not_beside_it() -> None:
-    def fails() -> None:
-        raise ValueError
-
-    def located(root: str) -> Any:
-        with pytest.raises(ValueError) as caught:  # noqa: PT011 - only where it was raised matters
-            calling("/home/me/project_two/p.py")(lambda: calling("/home/me/project/p.py")(fails))
-        return innermost_location(caught.value, [Path(root)])
-
-    assert str(located("/home/me/project_two").file).endswith("project_two/p.py")
-    assert str(located("/home/me/project").file).endswith("project/p.py")
-    assert located("/home/me/pro") is None
+def test_the_line_that_raised_is_the_innermost_one_of_user_code() -> None:
+    with pytest.raises(ValueError, match="x") as caught:
+        calling("/home/me/project_two/p.py")(lambda: calling("/home/me/project/p.py")(lambda: calling(PACKAGE + "p.py")(lambda: int("x"))))
+    assert (found := innermost_location(caught.value)) is not None
+    assert found.file.endswith("test_whose_code.py")
+    with pytest.raises(TypeError) as caught_in_file:
+        calling("/home/me/project/p.py")(None)
+    assert (found := innermost_location(caught_in_file.value)) is not None
+    assert found.file.endswith("project/p.py")

@@ -155,7 +155,7 @@ def test_all_wrong_definitions_are_told_together_without_traceback(project, monk
     assert out == ""
     assert (
         err.removeprefix(f"a: 1 source file, storage {project / '.lakelet'}\n")
-        == '[UNKNOWN_DATASET] reads "ordrs"\n  a.py, line 3\n  Did you mean "orders"?\n[CYCLE] a → b → a\n'
+        == '[UNKNOWN_DATASET] reads "ordrs"\n  a.py, line 3\n  Did you mean "orders"?\n\n[CYCLE] a → b → a\n\n2 errors\n'
     )
 
 

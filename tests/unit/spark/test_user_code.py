@@ -108,8 +108,8 @@ def test_a_file_that_ends_early_fails_by_name_and_the_others_are_loaded(tmp_path
         files[-1].write_text(f"{IMPORTS}{code}\n")
     (tmp_path / "sound.py").write_text(SOUND)
     found = mistakes(*files, tmp_path / "sound.py")
-    assert [(e.code, e.what, str(e.where)) for e in found] == [
-        ("SOURCE_FAILED", f"loading the file failed: {shown}", f"file{number}.py, line 3") for number, shown in enumerate(ENDS)
+    assert [(e.code, e.what, e.where and (e.where.file, e.where.line)) for e in found] == [
+        ("SOURCE_FAILED", f"loading the file failed: {shown}", (f"file{number}.py", 3)) for number, shown in enumerate(ENDS)
     ]
 
 
@@ -119,7 +119,9 @@ def test_a_helper_module_that_exits_is_the_mistake_of_the_line_that_does(tmp_pat
     (tmp_path / "reads.py").write_text("import leaving\n")
     (tmp_path / "sound.py").write_text(SOUND)
     (found,) = mistakes(tmp_path / "reads.py", tmp_path / "sound.py")
-    assert (found.what, str(found.where)) == ("loading the file failed: SystemExit: no licence", "leaving.py, line 2")
+    assert found.what == "loading the file failed: SystemExit: no licence"
+    assert found.where is not None
+    assert (found.where.file, found.where.excerpt()[0]) == ("leaving.py", "2 | sys.exit('no licence')")
 
 
 @pytest.mark.parametrize("code", ["import sys; sys.exit()", "import asyncio\nraise asyncio.CancelledError", "await forever()"])

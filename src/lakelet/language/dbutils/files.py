@@ -13,6 +13,7 @@ from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, is_hosted
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
 from lakelet.language.dbutils.members import Group, Note
+from lakelet.language.registry import note_look
 
 Locate = Callable[[str], str]
 """Function that returns the path of this machine for a path of user code."""
@@ -50,6 +51,7 @@ class FileSystem(Group):
 
     def ls(self, dir: str) -> list[FileInfo]:
         """Return the entries of a folder, by name; of a file, the file itself. Raises FILE_NOT_FOUND."""
+        note_look()
         found = _listed(self._local(dir))
         if found is None:
             raise _missing(dir)
@@ -60,6 +62,7 @@ class FileSystem(Group):
 
     def head(self, file: str, maxBytes: int = 65536, *, max_bytes: int | None = None) -> str:
         """Return the first `maxBytes` bytes of a file as text. Raises FILE_NOT_FOUND."""
+        note_look()
         where = self._local(file)
         count = maxBytes if max_bytes is None else max_bytes
         try:

@@ -149,6 +149,12 @@ def proposed(error: BaseException) -> list[str]:
     return [name.strip().strip("`").replace("`.`", ".") for name in found.split(", ")] if found else []
 
 
+def unresolved_name(error: BaseException) -> str | None:
+    """Return the last part of the name of the column or routine that Spark could not resolve; None for any other error."""
+    found = parameter(error, "objectName") or parameter(error, "routineName")
+    return split_name(found)[-1] if found else None
+
+
 def unresolved_nearest(error: PySparkException, columns: Sequence[str]) -> tuple[str, ...]:
     """Those of `columns` that look like the name which Spark could not resolve."""
     name = (error.getMessageParameters() or {}).get("objectName", "").replace("`", "")

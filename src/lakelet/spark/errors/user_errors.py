@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 from pyspark.errors import (
     AnalysisException,
     IllegalArgumentException,
@@ -17,15 +14,17 @@ from pyspark.errors import (
     SparkNoSuchElementException,
 )
 from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import functions
 
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.names import split_name
+from lakelet.base.raised import import_remedy, innermost_location, near_names
 from lakelet.base.user_code import class_and_text, original_error
 from lakelet.config.path_map import python_path_hint
-from lakelet.language.loader import innermost_location
 from lakelet.language.model import Dataset, Flow
 from lakelet.spark.errors.conditions import parameter
-from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_nearest, without_proposal
+from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_name, unresolved_nearest, without_proposal
 
 _DATA_CONDITIONS = (
     *("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE"),
@@ -47,9 +46,12 @@ _MISTAKES = (
 _CONNECTORS = (sentences.FORMAT_MISSING, sentences.NO_DRIVER, sentences.DRIVER_CLASS_MISSING)
 _SOURCES_OF_DATABRICKS = frozenset({"read_kinesis", "read_pubsub", "read_pulsar", "read_eventhubs", "read_statestore"})
 
-_NO_ROWS = (
+NO_ROWS = (
     "Correct the function. If it looks at rows (collect, first): tables that are not there yet have none; a query would not ask for them."
 )
+"""The remedy of a failure that may be for want of rows."""
+RUN_AGAIN = "Correct the function, or what it needs; the next update runs it again."
+"""The remedy of a failure of which no more is known."""
 
 
 def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
@@ -70,13 +72,14 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
     condition = error.getCondition() or ""
     data = condition.startswith(_DATA_CONDITIONS)
     message = first_line(error)
+    nearest = unresolved_nearest(error, proposed(error)) or _near_routines(error) or near_names(error)
     return LakeletError(
         "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
         "the data it reads cannot be opened" if data else "the query does not analyse",
         where=_user_location(error, flow),
         dataset=str(dataset.name),
         why=without_proposal(message),
-        nearest=unresolved_nearest(error, proposed(error)),
+        nearest=nearest,
         todo=remedy(error) or ("Check the path." if data else "Correct the query at this line."),
     )
 
@@ -105,14 +108,16 @@ def _without_connector(error: Exception, connector: str, dataset: Dataset, flow:
 def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
     """The failure of a dataset's function, with the line of the user's file that raised."""
     error = original_error(error)
-    on_rows = isinstance(error, TypeError | AttributeError | IndexError)
-    known = _NO_ROWS if on_rows else python_path_hint(error) or remedy(error)
+    nearest = near_names(error)
+    on_rows = isinstance(error, TypeError | AttributeError | IndexError) and not nearest
+    known = NO_ROWS if on_rows else python_path_hint(error) or import_remedy(error) or remedy(error)
     result = LakeletError(
         "USER_FUNCTION_FAILED",
         f"its function raised {class_and_text(error, first_line(error))}",
         where=_user_location(error, flow),
         dataset=str(dataset.name),
-        todo=known or "Correct the function, or what it needs; the next update runs it again.",
+        nearest=nearest,
+        todo=known or RUN_AGAIN,
     )
     result.__cause__ = error
     return result
@@ -120,4 +125,10 @@ def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletErr
 
 def _user_location(error: BaseException, flow: Flow) -> Location:
     location: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
-    return location or innermost_location(error, [Path(os.sep)]) or flow.where
+    return location or innermost_location(error, name=unresolved_name(error)) or flow.where
+
+
+def _near_routines(error: BaseException) -> tuple[str, ...]:
+    """Return Spark's functions close to one that a query names and nobody has."""
+    routine = parameter(error, "routineName", condition="UNRESOLVED_ROUTINE")
+    return nearest_names(split_name(routine)[-1], functions.__all__, limit=1) if routine else ()

@@ -22,6 +22,7 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
+from lakelet.base.raised import pointed
 from lakelet.config.named_tables import table_flag
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
@@ -239,7 +240,7 @@ class TableReader(ABC):
         return LakeletError(
             "UNKNOWN_DATASET",
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
-            where=caller_location(),
+            where=pointed(caller_location(), parts_of(text)[-1]),
             nearest=nearest_names(text, self.catalog.known_names()),
             todo=self._view_meant(text) or _where_it_could_be(text),
         )
@@ -318,7 +319,7 @@ def data_frame(result: Any, flow: Flow) -> DataFrame:
     raise LakeletError(
         "QUERY_RETURNED_NO_DATAFRAME",
         f"{name}() returned {_described(result)} instead of a Spark DataFrame",
-        where=flow.where,
+        where=pointed(flow.where),
         dataset=str(flow.target),
         todo="End the function with `return df`.",
     )

@@ -28,6 +28,9 @@ class ActionWatcher(Protocol):
     def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
         """User code is about to call `action` on `frame`. May raise."""
 
+    def on_look(self) -> None:
+        """User code looks at data in a way of which no more is known."""
+
 
 def _pivoted(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DataFrame | None:
     """Return the frame that `pivot` evaluates to find its columns; None if they are given."""
@@ -69,6 +72,18 @@ def _refused(name: str) -> Callable[[Any], Any]:
         return write
 
     return make
+
+
+def _as_rdd(original: Any) -> property:
+    """What is done with an RDD is not watched (decision 0019)."""
+
+    def rdd(self: Any) -> Any:
+        reader = _reader_of_user()
+        if reader is not None:
+            reader.on_look()
+        return original.__get__(self, type(self))
+
+    return property(rdd, doc=original.__doc__)
 
 
 def _reader_of_user() -> ActionWatcher | None:
@@ -118,6 +133,7 @@ ACTIONS: tuple[Patch, ...] = (
         Patch(owners.FRAME, name, without_context(_reported(name, lambda self, args, kwargs: self)), _ASKS, since)
         for name, since in _ACTIONS.items()
     ),
+    Patch(owners.FRAME, "rdd", without_context(_as_rdd), "analysis is notified that a function looks at rows", "1.3.0"),
     Patch(owners.GROUPED, "pivot", without_context(_reported("pivot", _pivoted)), _ASKS, "1.6.0"),
     *(
         Patch(owner, name, without_context(_refused(f"{owner.rpartition('.')[2]}.{name}")), _REFUSED, since)

@@ -1,0 +1,88 @@
+"""Datasets whose functions fail while the pipeline is analysed: which are wrong, and which only an update can judge (decision 0044)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.base import PySparkException
+
+from lakelet.analysis.analyzed import Findings
+from lakelet.base.errors import LakeletError
+from lakelet.language.registry import Notice
+from lakelet.spark.errors.user_errors import NO_ROWS, RUN_AGAIN
+
+_RAISED = "USER_FUNCTION_FAILED"
+_TOLD_BY_FLOW = "SCHEMA_OUTGROWN"
+"""The flow has a notice about it already."""
+_REMEDIES = {NO_ROWS: "Correct the function.", RUN_AGAIN: "Correct the function, or what it needs."}
+"""What to do about a function that raises without having looked at rows, by what the update would say."""
+_OF_DATA = (OSError, PySparkException, Py4JError)
+"""What says that data, a file or a service is not as the function needs it. Wrong queries have another code than `_RAISED`."""
+
+
+class Unusable(Exception):
+    """A dataset that is read cannot be used. Its own error has been recorded, or is `failure`, to be reported by the run."""
+
+    def __init__(self, failure: LakeletError | None = None) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+def refused(found: Findings, unfinished: Set[str]) -> list[LakeletError]:
+    """Return an error for each dataset whose function raises whatever the data is.
+
+    `unfinished`: files, as locations name them, that did not run to their end; what a function misses may stand in the rest.
+    """
+    wrong = [e for key, e in found.failures.items() if _wrong(found, key, e) and (e.where is None or e.where.file not in unfinished)]
+    return [_as_mistake(error) for error in wrong]
+
+
+def unchecked(found: Findings) -> tuple[Notice, ...]:
+    """Return a sentence for each dataset whose failure only an update can judge."""
+    left = [(key, e) for key, e in found.failures.items() if e.code != _TOLD_BY_FLOW and not _wrong(found, key, e)]
+    told = [Notice(_told(e, looked=_looks(found, key)), e.where) for key, e in left if e.where is not None]
+    return tuple(dict.fromkeys(told))
+
+
+def _wrong(found: Findings, key: str, error: LakeletError) -> bool:
+    if error.code != _RAISED or _looks(found, key):
+        return False
+    causes = list(_causes(error.__cause__))
+    return not isinstance(error.__cause__, _OF_DATA) and not any(isinstance(cause, Unusable) for cause in causes)
+
+
+def _looks(found: Findings, key: str) -> bool:
+    return key in found.looked or key in found.uncertain
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what it was raised from or while handling."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _as_mistake(error: LakeletError) -> LakeletError:
+    result = LakeletError(
+        "QUERY_FAILED_ANALYSIS",
+        error.what,
+        where=error.where,
+        dataset=error.dataset,
+        why=error.why,
+        todo=_REMEDIES.get(error.todo or "", error.todo),
+        nearest=error.nearest,
+    )
+    result.__cause__ = error.__cause__
+    return result
+
+
+def _told(error: LakeletError, *, looked: bool) -> str:
+    reason = "its function looks at rows, and there may be none yet" if looked else "its data is not there yet, or cannot be read"
+    facts = error.what + (f": {error.why.splitlines()[0]}" if error.why else "")
+    return f"{error.dataset} is not checked, only an update can: {reason} ({facts})"
+
+
+__all__ = ["Unusable", "refused", "unchecked"]

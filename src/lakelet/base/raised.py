@@ -1,0 +1,112 @@
+"""What an exception of user code says: the line and column that raised, names close to a wrong one, what to do about an import."""
+
+from __future__ import annotations
+
+import builtins
+import linecache
+import os
+import pkgutil
+import re
+import sys
+import traceback
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from types import FrameType
+
+from lakelet.base.errors import Location, nearest_names
+from lakelet.base.locations import cell_filename, code_location
+from lakelet.base.user_code import is_library
+
+_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
+_FROM_MODULE = re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>[\w.]+)'")
+
+
+def innermost_location(error: BaseException, *, name: str | None = None) -> Location | None:
+    """Return the deepest line of the traceback in user code, with its text; None where there is none.
+
+    The column is that of `name` (default: the name that the error is about) in the expression that raised, else where the expression
+    begins. Python 3.10 does not know it.
+    """
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library(frame.filename)]
+    if not frames:
+        return None
+    last = frames[-1]
+    line = last.lineno or 1
+    where = code_location(last.filename, line)
+    text = linecache.getline(last.filename, line).rstrip("\r\n")
+    if not text.strip():
+        return where
+    begin, end = getattr(last, "colno", None), getattr(last, "end_colno", None)
+    if begin is None:
+        return replace(where, source=text)
+    first, after = _characters(text, begin), _characters(text, end) if end and last.end_lineno == line else len(text)
+    at = _position(text, first, after, name or _name_of(error))
+    return replace(where, column=(first if at is None else at) + 1, source=text)
+
+
+def pointed(where: Location, name: str | None = None) -> Location:
+    """Return a line of user code with its text, and with the column where `name` stands in it for the first time."""
+    text = linecache.getline(cell_filename(os.path.abspath(where.file), where.cell), where.line).rstrip("\r\n")
+    if where.source or not text.strip():
+        return where
+    at = _position(text, 0, len(text), name)
+    return replace(where, source=text) if at is None else replace(where, column=at + 1, source=text)
+
+
+def _characters(text: str, offset: int) -> int:
+    """The number of characters in the first `offset` bytes of a line."""
+    return len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def _position(text: str, first: int, after: int, name: str | None) -> int | None:
+    found = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)").search(text, first, after) if name else None
+    return found.start() if found else None
+
+
+def _name_of(error: BaseException) -> str | None:
+    """Return the name that an error is about, as it stands in the code."""
+    if isinstance(error, NameError | AttributeError | ModuleNotFoundError):
+        return error.name if isinstance(error.name, str) else None
+    match = (_FROM_MODULE if isinstance(error, ImportError) else _UNEXPECTED).search(str(error))
+    return match["name"] if match and isinstance(error, ImportError | TypeError) else None
+
+
+def near_names(error: BaseException) -> tuple[str, ...]:
+    """Return names close to the one that user code misspelled: a variable, an attribute or method, a module, a name to import."""
+    if isinstance(error, ModuleNotFoundError):
+        return _near((error.name or "").partition(".")[0], (found.name for found in pkgutil.iter_modules()))
+    if isinstance(error, ImportError):
+        match = _FROM_MODULE.search(str(error))
+        return _near(match["name"], dir(sys.modules.get(match["module"]))) if match else ()
+    name = _name_of(error)
+    if isinstance(error, NameError):
+        return _near(name or "", _visible(error))
+    if name is None or not isinstance(error, AttributeError):
+        return ()
+    with suppress(Exception):  # raised by an object that cannot list its own attributes
+        return _near(name, dir(getattr(error, "obj", None)))
+    return ()
+
+
+def _near(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    return nearest_names(name, [one for one in known if one != name and (not one.startswith("_") or name.startswith("_"))], limit=1)
+
+
+def _visible(error: BaseException) -> list[str]:
+    """The names that the code which raised can see."""
+    frame: FrameType | None = None
+    for found, _ in traceback.walk_tb(error.__traceback__):
+        if not is_library(found.f_code.co_filename):
+            frame = found
+    return [*frame.f_locals, *frame.f_globals, *dir(builtins)] if frame else []
+
+
+def import_remedy(error: BaseException) -> str | None:
+    """Return what to do about a module that is not there; None for any other error."""
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
+
+
+__all__ = ["import_remedy", "innermost_location", "near_names", "pointed"]

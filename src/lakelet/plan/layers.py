@@ -1,0 +1,54 @@
+"""Layers of a pipeline's datasets: bronze, silver, gold. Pure: names, files and inputs in, layers out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+LAYERS = ("bronze", "silver", "gold")
+
+
+def declared_layer(name: str, file: str | None) -> str:
+    """Return the layer that the folder of a dataset's file says, else its schema; "" where neither does."""
+    folders = file.replace("\\", "/").lower().split("/")[:-1] if file else []
+    schema = name.lower().split(".")[-2:-1]
+    return next((layer for part in (*reversed(folders), *schema) for layer in LAYERS if layer in part.replace("-", "_").split("_")), "")
+
+
+def layers(files: Mapping[str, str | None], inputs: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the layer of each dataset of `files`: the declared one, else by its place in the graph.
+
+    What reads no other dataset is bronze; what reads others and nobody reads is gold; the rest is silver, or gold above gold.
+    """
+    read = {source for sources in inputs.values() for source in sources}
+    depth = depths(list(files), inputs)
+    found: dict[str, str] = {}
+    for name in sorted(files, key=lambda n: depth[n]):
+        sources = [found[i] for i in inputs.get(name, ()) if i in found]
+        placed = "bronze" if not sources else "silver" if name in read and "gold" not in sources else "gold"
+        found[name] = declared_layer(name, files[name]) or placed
+    return found
+
+
+def depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return how many datasets lie before each one on the longest way to it. A circle ends where it is met again."""
+    depth: dict[str, int] = {}
+
+    def visit(start: str) -> None:
+        stack, within = [(start, iter(inputs.get(start, ())))], {start}
+        while stack:
+            name, rest = stack[-1]
+            following = next((i for i in rest if i not in depth and i not in within), None)
+            if following is not None:
+                within.add(following)
+                stack.append((following, iter(inputs.get(following, ()))))
+                continue
+            depth[name] = max((depth[i] + 1 for i in inputs.get(name, ()) if i in depth), default=0)
+            stack.pop()
+
+    for name in names:
+        if name not in depth:
+            visit(name)
+    return depth
+
+
+__all__ = ["LAYERS", "declared_layer", "depths", "layers"]
