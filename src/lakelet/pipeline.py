@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.locations import display_path
+from lakelet.base.phases import report
 from lakelet.base.redaction import remember_secrets
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.properties import reset_allowed
@@ -284,6 +285,7 @@ def _never_reset(catalog: Catalog) -> frozenset[str]:
 def _session(config: PipelineConfig, since: str | None) -> SparkSession:
     from lakelet.spark.launch.session import start_session
 
+    report("Starting Spark")
     return start_session(
         app_name=config.name,
         master=config.master,

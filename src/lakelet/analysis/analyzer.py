@@ -28,6 +28,7 @@ from lakelet.analysis.unchecked import Unusable, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
+from lakelet.base.phases import report
 from lakelet.base.user_code import call_user_code
 from lakelet.base.version import VERSION
 from lakelet.cdc import identity
@@ -115,7 +116,9 @@ class Analyzer:
         `unfinished`: files that did not run to their end. The rest of them may declare what seems to be unknown, which then is no error.
         `checking`: a function that raises is an error, unless only an update can judge it (decision 0044).
         """
+        stored = sum(dataset.kind is not Kind.VIEW for dataset in self.catalog.datasets.values())
         for dataset in self.catalog.datasets.values():
+            report("Analysing", len(self._progress.done), stored)
             if dataset.kind is Kind.VIEW:
                 self._check_unread_view(dataset)
             else:

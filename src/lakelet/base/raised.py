@@ -40,7 +40,7 @@ def innermost_location(error: BaseException, *, name: str | None = None) -> Loca
     begin, end = getattr(last, "colno", None), getattr(last, "end_colno", None)
     if begin is None:
         return replace(where, source=text)
-    first, after = _characters(text, begin), _characters(text, end) if end and last.end_lineno == line else len(text)
+    first, after = _characters(text, begin), _characters(text, end) if end and getattr(last, "end_lineno", None) == line else len(text)
     at = _position(text, first, after, name or _name_of(error))
     return replace(where, column=(first if at is None else at) + 1, source=text)
 

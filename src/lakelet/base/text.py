@@ -44,6 +44,24 @@ def seconds_text(seconds: float) -> str:
     return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
 
 
+def bytes_text(number: int) -> str:
+    """`812 B`, `1.2 MB`; a thousand of a unit is one of the next."""
+    size, unit = float(number), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if size < 999.5:
+            break
+        size, unit = size / 1000, larger
+    return f"{number} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def cut(text: str, width: int) -> str:
+    """The text in at most `width` characters; what is too long loses its middle."""
+    if len(text) <= width:
+        return text
+    begin = (width - 1) // 2
+    return text[:begin] + "…" + text[len(text) - (width - 1 - begin) :]
+
+
 def shortener(names: Iterable[str]) -> Callable[[str], str]:
     """A function that cuts what all `names` have in common: the schema, else the catalog. Other names pass unchanged."""
     parts = [name.split(".") for name in names]

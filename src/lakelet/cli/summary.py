@@ -6,14 +6,16 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
-from lakelet.base.text import aligned, counted, listed, seconds_text, shortener
+from lakelet.base.text import aligned, counted, cut, listed, seconds_text, shortener
+from lakelet.cli.lines import Line
 from lakelet.cli.tally import STATES, DatasetTally, Tally
+from lakelet.language.model import Action
+from lakelet.plan.layers import LAYERS
 from lakelet.storage.eventlog.states import FlowState, UpdateState
 
 _TOLD_ORDER = (
@@ -27,14 +29,10 @@ _TOLD_ORDER = (
 SHOWN_DATASETS = 20
 SHOWN_RULES = 10
 SHOWN_WARNINGS = 10
-
-
-@dataclass(frozen=True)
-class Line:
-    """One line of prose and how it looks on a terminal: plain, `good`, `warning`, `bad`, `heading` or `quiet`."""
-
-    text: str
-    style: str = ""
+_QUIET = (FlowState.IDLE, FlowState.EXCLUDED, FlowState.QUEUED)
+_HEADER = ("layer", "dataset", "state", "rows", "dropped", "violations", "time")
+_ROW_STYLES = {FlowState.FAILED: "bad", FlowState.SKIPPED: "warning", FlowState.STOPPED: "warning", FlowState.IDLE: "quiet"}
+_SHORTEST_NAME = 12
 
 
 def summary(
@@ -46,19 +44,20 @@ def summary(
     storage: str | None = None,
     elapsed: float | None = None,
     following: Sequence[str] | None = None,
+    width: int | None = None,
 ) -> list[Line]:
     """The closing report of an update that ended in `state`.
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
-    `following`: the commands to try next, where they are not those of a local storage.
+    `following`: the commands to try next, where they are not those of a local storage. `width`: of the terminal, None where lines are not
+    to be cut. What happened comes last, where the eye is.
     """
     short = shortener(tally.datasets)
-    lines = [*_head(tally, state, elapsed), *_table(tally, short), *_violations(tally, short)]
-    lines += [*_checks(tally, short), *_warnings(tally, short)]
-    lines += _errors([*errors, *tally.errors])
-    lines += [Line(""), *_next(following or _commands(tally, state, namespace or Namespace(), storage))]
-    return lines
+    lines = [*_table(tally, short, width), *_broken_rules(tally, short), *_checks(tally, short), *_warnings(tally, short)]
+    lines += [*_errors([*errors, *tally.errors]), Line(""), *_head(tally, state, elapsed)]
+    lines += _next(following or _commands(tally, state, namespace or Namespace(), storage))
+    return lines[1:] if lines[0] == Line("") else lines
 
 
 def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[Line]:
@@ -77,18 +76,35 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
         yield Line("  Nothing new: no table was touched.")
 
 
-def _table(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
-    """The datasets that did something, the busiest first when there are many."""
-    worked = [d for d in tally.datasets.values() if d.state not in (FlowState.IDLE, FlowState.EXCLUDED, FlowState.QUEUED)]
+def _table(tally: Tally, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
+    """The datasets that did something, and those of gold: bronze, silver, gold; the busiest where there are many."""
+    layer = tally.layers()
+    worked = [d for d in tally.datasets.values() if d.state not in _QUIET]
     if not worked:
         return
-    shown = worked if len(worked) <= SHOWN_DATASETS else sorted(worked, key=_importance)[:SHOWN_DATASETS]
+    gold = [d for d in tally.datasets.values() if layer[d.name] == LAYERS[-1] and d.state is not FlowState.QUEUED]
+    wanted = {d.name for d in [*sorted(worked, key=_importance)[:SHOWN_DATASETS], *sorted(gold, key=_importance)[:SHOWN_DATASETS]]}
+    shown = [d for d in tally.datasets.values() if d.name in wanted]
+    shown.sort(key=lambda d: LAYERS.index(layer[d.name]))
+    first = 0 if len(set(layer.values())) > 1 else 1  # the column of layers is left out where there is one only
+    rows = [(layer[d.name], *cells(d, short, d.ended))[first:] for d in shown]
+    header = _HEADER[first:]
     yield Line("")
-    header = ("dataset", "state", "rows", "dropped", "violations", "time")
-    for line in aligned([cells(d, short, d.ended) for d in shown], header=header, right=(2, 3, 4, 5), indent="  "):
-        yield Line(line, "heading" if line.lstrip().startswith("dataset ") else "")
-    if len(shown) < len(worked):
-        yield Line(f"  and {counted(len(worked) - len(shown), 'more dataset')}", "quiet")
+    for number, line in enumerate(aligned(_fitted(rows, header, width), header=header, right=range(3 - first, 7 - first), indent="  ")):
+        yield Line(line, "heading" if number == 0 else _ROW_STYLES.get(shown[number - 1].state, ""))
+    left = sum(d.name not in wanted for d in worked)
+    if left:
+        yield Line(f"  and {counted(left, 'more dataset')}", "quiet")
+
+
+def _fitted(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | None) -> list[tuple[str, ...]]:
+    """The rows with names cut where the lines would not fit the terminal."""
+    if width is None:
+        return rows
+    at = header.index("dataset")
+    others = [max(len(title), *(len(row[i]) for row in rows)) for i, title in enumerate(header) if i != at]
+    room = max(_SHORTEST_NAME, width - 2 - sum(others) - 2 * len(others))
+    return [(*row[:at], cut(row[at], room), *row[at + 1 :]) for row in rows]
 
 
 def _importance(dataset: DatasetTally) -> tuple[int, int]:
@@ -113,12 +129,19 @@ def _dropped(dataset: DatasetTally) -> str:
     return f"{dataset.dropped:,}{kept}" if dataset.dropped else ""
 
 
-def _violations(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+def _broken_rules(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
+    """Rows that rules dropped, and apart from them the rows that break a rule and are kept."""
     broken = sorted(((f, p + f, name, rule) for (name, rule), (p, f) in tally.rules.items() if f), key=lambda b: (-b[0], b[2:]))
+    dropped = [one for one in broken if tally.actions.get(one[2:]) == Action.DROP.value]
+    yield from _rule_lines("Dropped rows", dropped, short)
+    yield from _rule_lines("Violations", [one for one in broken if one not in dropped], short)
+
+
+def _rule_lines(title: str, broken: Sequence[tuple[int, int, str, str]], short: Callable[[str], str]) -> Iterator[Line]:
     if not broken:
         return
     yield Line("")
-    yield Line("Violations", "warning")
+    yield Line(title, "warning")
     rows = [(short(name), rule, f"{failed:,}", f"of {counted(total, 'row')}") for failed, total, name, rule in broken[:SHOWN_RULES]]
     yield from (Line(line) for line in aligned(rows, right=(2,), indent="  "))
     if len(broken) > SHOWN_RULES:
@@ -220,3 +243,6 @@ def _commands(tally: Tally, state: UpdateState, namespace: Namespace, storage: s
     if state is UpdateState.COMPLETED:
         commands.append(f"{lakelet} events{option}")
     return commands
+
+
+__all__ = ["Line", "cells", "program", "summary", "warning_texts"]

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lakelet.base.errors import LakeletError
+from lakelet.plan.layers import layers
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
@@ -41,6 +42,8 @@ class DatasetTally:
     ended: datetime | None = None
     reason: str = ""
     readable: bool = True  # false for a sink
+    files: int | None = None  # that waited when it began, with their bytes
+    bytes: int | None = None
 
     @property
     def state(self) -> FlowState:
@@ -87,7 +90,10 @@ class CheckTally:
 
 @dataclass
 class Tally:
-    """Feed it every event of one update, or of all attempts of a command; read it at any time. Not thread-safe: the caller locks."""
+    """Feed it every event of one update, or of all attempts of a command; read it at any time. Not thread-safe: the caller locks.
+
+    actions: of rules, by dataset and name. sources_of, declared_in: what each dataset reads, and the file that declares it.
+    """
 
     update_id: str = ""
     pipeline: str = ""
@@ -101,6 +107,9 @@ class Tally:
     changes: list[SchemaChange] = field(default_factory=list)
     checks: list[CheckTally] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
+    actions: dict[tuple[str, str], str] = field(default_factory=dict)
+    sources_of: dict[str, set[str]] = field(default_factory=dict)
+    declared_in: dict[str, str] = field(default_factory=dict)
     errors: list[LakeletError] = field(default_factory=list)
     _measured: set[str] = field(default_factory=set)
 
@@ -121,6 +130,10 @@ class Tally:
     def counts(self) -> Counter[FlowState]:
         """Number of datasets per state."""
         return Counter(dataset.state for dataset in self.datasets.values())
+
+    def layers(self) -> dict[str, str]:
+        """The layer of each dataset: bronze, silver or gold."""
+        return layers({name: self.declared_in.get(name) for name in self.datasets}, {n: sorted(s) for n, s in self.sources_of.items()})
 
     @property
     def rows(self) -> int:
@@ -163,6 +176,8 @@ class Tally:
     def _measure(self, dataset: DatasetTally, body: Mapping[str, Any]) -> None:
         metrics = body.get("metrics") or {}
         dataset.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
+        if metrics.get("backlog_files"):
+            dataset.files, dataset.bytes = int(metrics["backlog_files"]), metrics.get("backlog_bytes")
         quality = body.get("data_quality") or {}
         dataset.dropped += int(quality.get("dropped_records") or 0)
         dataset.quarantined += int(quality.get("quarantined_records") or 0)
@@ -171,6 +186,22 @@ class Tally:
             counts[0] += int(rule.get("passed_records") or 0)
             counts[1] += int(rule.get("failed_records") or 0)
             dataset.failed += int(rule.get("failed_records") or 0)
+
+    def _on_dataset_definition(self, event: Event) -> None:
+        name, source = str(event.origin.dataset_name), event.body.get("source_code") or {}
+        if source.get("file"):
+            self.declared_in[name] = str(source["file"])
+        for rule in event.body.get("expectations") or ():
+            self.actions[name, rule["name"]] = str(rule["action"]).lower()
+
+    def _on_flow_definition(self, event: Event) -> None:
+        self.sources_of.setdefault(str(event.body.get("output_dataset")), set()).update(event.body.get("input_datasets") or ())
+
+    def _on_column_lineage(self, event: Event) -> None:
+        """Columns look through views, which flows name as their inputs."""
+        name = str(event.body.get("output_dataset"))
+        found = {i["dataset"] for column in event.body.get("columns") or () for i in column.get("inputs") or ()}
+        self.sources_of.setdefault(name, set()).update(found - {name})
 
     def _on_source_records(self, event: Event) -> None:
         body = event.body
@@ -201,6 +232,9 @@ _HANDLERS: Mapping[EventType, Callable[[Tally, Event], None]] = {
     EventType.LATE_RECORDS: Tally._on_late_records,
     EventType.SCHEMA_CHANGE: Tally._on_schema_change,
     EventType.TABLE_CHECK: Tally._on_table_check,
+    EventType.DATASET_DEFINITION: Tally._on_dataset_definition,
+    EventType.FLOW_DEFINITION: Tally._on_flow_definition,
+    EventType.COLUMN_LINEAGE: Tally._on_column_lineage,
 }
 
 

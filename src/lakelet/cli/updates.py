@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterable
@@ -15,7 +16,7 @@ from lakelet.base.errors import ExitCode
 from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
-from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.console import shown_phases, watcher, write_lines
 from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
 from lakelet.cli.summary import Line, summary
@@ -67,7 +68,8 @@ def _run_here(asked: o.Asked, continuous: bool | None) -> None:
         size = counted(len(config.files), "source file")
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
     watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
-    told: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage}
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    told: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
@@ -100,7 +102,7 @@ def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with stdout_for_data(asked):
+    with shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
@@ -112,6 +114,7 @@ def validate(asked: o.Asked) -> None:
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
     write_lines([*_told(checked.unchecked), *_told(checked.notices)], sys.stderr)
+    size += f", {len(checked.unchecked):,} not checked" if checked.unchecked else ""
     write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
 
@@ -119,7 +122,7 @@ def plan(asked: o.Asked) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with stdout_for_data(asked):
+    with shown_phases(sys.stderr), stdout_for_data(asked):
         found = pipeline.plan(request)
     write_lines(_told(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
@@ -131,7 +134,7 @@ def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", hel
     """Show the datasets and what they read. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with stdout_for_data(asked):
+    with shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     write_lines(_told(checked.unchecked), sys.stderr)

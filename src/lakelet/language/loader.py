@@ -17,6 +17,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
+from lakelet.base.phases import report
 from lakelet.base.raised import import_remedy, innermost_location, near_names
 from lakelet.base.redaction import redacted
 from lakelet.base.user_code import class_and_text, is_library, original_error, user_code_block
@@ -86,7 +87,11 @@ def loaded(
         try:
             found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
             with recording(registry), tools.while_loading(), closing(found) as sources:
-                unfinished = frozenset(display_path(str(file)) for file in files if not _run(file, sources, registry, imports))
+                unfinished: frozenset[str] = frozenset()
+                for number, file in enumerate(files):
+                    report("Loading files", number, len(files))
+                    if not _run(file, sources, registry, imports):
+                        unfinished |= {display_path(str(file))}
             definitions = registry.definitions(complete=not unfinished)
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.text import aligned, counted, listed, shortener
 from lakelet.language.model import Kind
+from lakelet.plan.decisions import Strategy
 
 if TYPE_CHECKING:
     from lakelet.plan.decisions import Plan, Step
     from lakelet.plan.graph import Graph, Node
 
 _STRATEGY_ORDER = ("stream", "full", "skip", "excluded")
+_RESTING = (Strategy.SKIP, Strategy.EXCLUDED)
 _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '[/"{}"/]'}
 
 
@@ -26,11 +28,15 @@ def kind_text(kind: Kind) -> str:
 
 
 def plan_text(plan: Plan) -> str:
-    """One line per step (strategy, dataset, reason), what of `lakelet.transforms` it applies, the number of steps per strategy."""
+    """One line per step (strategy, dataset, reason), what of `lakelet.transforms` it applies, the number of steps per strategy.
+
+    Steps that do something come first; otherwise they are in the order in which they may start.
+    """
     if not plan.steps:
         return "Nothing to do: the pipeline has no steps."
     short = shortener(name for step in plan.steps for name in (step.dataset, *step.inputs))
-    rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), step.reason) for step in plan.steps]
+    steps = sorted(plan.steps, key=lambda step: step.strategy in _RESTING)  # what does something comes first
+    rows = [(step.strategy.value, _step_name(step, short), kind_text(step.kind), step.reason) for step in steps]
     counts = Counter(step.strategy.value for step in plan.steps)
     summary = ", ".join(f"{counts[name]:,} {name}" for name in sorted(counts, key=_strategy_rank))
     applied = [

@@ -12,6 +12,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
+from lakelet.base.text import bytes_text
 from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
 from lakelet.cli.summary import Line, program, summary
 from lakelet.cli.tally import Tally
@@ -170,6 +171,43 @@ def test_summary_of_three_hundred_datasets_stays_short(golden):
 def test_summary_when_nothing_was_new(golden):
     story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").flow("b", "QUEUED", "EXCLUDED").state("COMPLETED")
     golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))
+
+
+def layered_story(*, daily: str = "COMPLETED") -> Story:
+    """raw → orders → daily, and names, which has nothing new; daily is gold by its place, names by its folder."""
+    story = Story().state("RUNNING")
+    inputs = {"raw": [], "orders": ["main.shop.raw"], "daily": ["main.shop.orders"], "names": []}
+    for name, read in inputs.items():
+        rules = [
+            {"name": "has_id", "constraint": "id IS NOT NULL", "action": "DROP"},
+            {"name": "new", "constraint": "x", "action": "ALLOW"},
+        ]
+        body = {"dataset_type": "STREAMING_TABLE", "expectations": rules if name == "orders" else []}
+        file = {"source_code": {"file": "pipelines/gold/names.py" if name == "names" else "pipelines/p.py", "line": 1}}
+        story.add("dataset_definition", {**body, **file}, dataset=name)
+        story.add("flow_definition", {"output_dataset": f"main.shop.{name}", "input_datasets": read}, dataset=name)
+    story.flow("names", "IDLE").flow("daily", "STARTING").batch("daily", 3).flow("daily", daily)
+    story.flow("raw", "STARTING").batch("raw", 9).flow("raw", "COMPLETED")
+    story.flow("orders", "STARTING").batch("orders", 7, 2, {"has_id": (7, 2), "new": (8, 1)}).flow("orders", "COMPLETED")
+    return story.state("COMPLETED")
+
+
+def test_summary_is_in_layer_order_shows_gold_always_and_tells_dropped_rows_apart(golden):
+    golden("run_layers_summary.txt", text_of(summary(layered_story().tally(), UpdateState.COMPLETED)))
+
+
+def test_a_summary_fits_the_terminal():
+    story = Story().state("RUNNING").flow("a_very_long_name_of_a_dataset_that_goes_on_and_on_beyond_the_screen_of_a_terminal", "STARTING")
+    lines = summary(story.tally(), UpdateState.COMPLETED, width=80)
+    assert max(len(line.text) for line in lines[:2]) <= 80
+    assert "a_very_long" in lines[1].text
+    assert "…" in lines[1].text
+
+
+def test_bytes_are_told_in_the_unit_that_fits():
+    assert [bytes_text(n) for n in (0, 812, 1_250, 999_900, 38_100_000, 2**62)] == [
+        "0 B", "812 B", "1.2 kB", "1.0 MB", "38.1 MB", "4611686.0 TB",
+    ]  # fmt: skip
 
 
 def test_a_measurement_that_arrives_twice_counts_once():

@@ -1,0 +1,78 @@
+"""Lines of prose about an update: what a line is, how it looks on a terminal, and the line of one event."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.text import counted, printable, seconds_text
+from lakelet.cli.tally import Tally
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
+
+_COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
+_TOLD_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
+_ENDED_STYLES = {FlowState.COMPLETED: "", FlowState.FAILED: "bad", FlowState.SKIPPED: "warning", FlowState.STOPPED: "warning"}
+"""The states in which a dataset gets a line; idle and excluded ones only count in the summary."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of prose and how it looks on a terminal: plain, `good`, `warning`, `bad`, `heading` or `quiet`."""
+
+    text: str
+    style: str = ""
+
+
+def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Line | None:
+    """The line about an event that `tally` has taken into account; None for most events. States of the update are headings."""
+    if event.event_type is EventType.UPDATE_PROGRESS and event.level is not Level.WARN:
+        return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _TOLD_UPDATE_STATES else None
+    status = FlowState(event.body["status"]) if event.event_type is EventType.FLOW_PROGRESS else None
+    if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
+        return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
+    failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
+    if event.level is Level.WARN or failed:
+        return Line(event.message, "bad" if failed else "warning")
+    return Line(event.message) if event.event_type is EventType.SCHEMA_CHANGE else None
+
+
+def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
+    dataset = tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
+    facts = [counted(dataset.rows, "row")] if dataset.began else []
+    facts += [f"{dataset.dropped:,} dropped"] if dataset.dropped else []
+    facts += [f"{dataset.quarantined:,} quarantined"] if dataset.quarantined else []
+    facts += [counted(dataset.failed, "violation")] if dataset.failed else []
+    seconds = dataset.seconds(event.timestamp)
+    facts += [seconds_text(seconds)] if seconds is not None else []
+    if isinstance(event.error, LakeletError):
+        facts = [event.error.lines()[0]]
+    elif event.body["status"] == FlowState.SKIPPED:
+        facts = [event.message]
+    flow = event.origin.flow_name
+    of = f" (flow {short(flow)})" if flow and flow != dataset.name else ""
+    return f"{event.body['status']:<9}  {short(dataset.name)}{of}" + (f"  {', '.join(facts)}" if facts else "")
+
+
+def coloured(stream: IO[str]) -> bool:
+    """Whether text for a stream has colours: on a terminal, unless NO_COLOR is set; elsewhere only if FORCE_COLOR is."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    forced = os.environ.get("FORCE_COLOR", "")
+    return forced not in ("", "0") or (stream.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
+    """Write lines of prose, coloured when the stream is a terminal (`coloured`)."""
+    colour = coloured(stream)
+    for line in lines:
+        text = printable(line.text)
+        code = _COLOURS.get(line.style) if colour else None
+        stream.write((f"\x1b[{code}m{text}\x1b[0m" if code and text else text) + "\n")
+    stream.flush()
+
+
+__all__ = ["Line", "coloured", "line_of", "write_lines"]

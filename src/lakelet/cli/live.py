@@ -1,0 +1,184 @@
+"""What a terminal shows while a command works: its phase with a bar, or the datasets of an update.
+
+Datasets at work stand at the bottom; what has ended scrolls up as lines.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from typing import IO, TYPE_CHECKING, Any
+
+from lakelet.base.phases import Phase, reported_to
+from lakelet.base.text import bytes_text, counted, printable, seconds_text, shortener
+from lakelet.cli.lines import line_of
+from lakelet.cli.tally import DatasetTally, Tally
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import FlowState
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+WAITING = "Starting Spark and analysing the pipeline"
+"""What happens before the first event of a local update."""
+_QUIET_SECONDS = 1.0
+_BAR = 20
+_STYLES = {"good": "green", "warning": "yellow", "bad": "bold red", "quiet": "dim"}
+
+
+class LiveTable:
+    """Draws the datasets at work and a bar of how many are done; lines of those that have ended stay above it."""
+
+    def __init__(
+        self, stream: IO[str], *, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc), waiting: str = WAITING
+    ) -> None:
+        self.tally = Tally()
+        self._phase = Phase(waiting)
+        self._now, self._lock, self._opened = now, threading.Lock(), now()
+        self._console, self._live = _live(stream, self.render)
+        self._phases = reported_to(self._on_phase)
+        self._phases.__enter__()
+        self._live.start()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self.tally.feed(event)
+            line = line_of(self.tally, event, shortener(self.tally.datasets))
+        if line is not None and line.style != "heading":
+            self._console.print(printable(line.text), highlight=False, markup=False, style=_STYLES.get(line.style, ""))
+
+    def close(self) -> None:
+        """Take the picture away; the lines above it stay."""
+        self._live.stop()
+        self._phases.__exit__(None, None, None)
+
+    def render(self) -> RenderableType:
+        """The picture of this moment."""
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        with self._lock:
+            now = self._now()
+            if self.tally.began is None:
+                return _phase_line(self._phase, (now - self._opened).total_seconds())
+            short = shortener(self.tally.datasets)
+            working = [d for d in self.tally.datasets.values() if d.state.is_at_work]
+            rows = [_working(dataset, short, now) for dataset in working[: max(3, self._console.height - 6)]]
+            left = len(working) - len(rows)
+            footer = self._footer(now)
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for position in range(4):
+            table.add_column(justify="right" if position > 1 else "left", no_wrap=True, overflow="ellipsis")
+        for row in rows:
+            table.add_row(*row)
+        more = [Text(f"and {left:,} more", style="dim")] if left else []
+        return Group(table, *more, footer) if rows else footer
+
+    def _on_phase(self, phase: Phase) -> None:
+        with self._lock:
+            self._phase = phase
+
+    def _footer(self, now: datetime) -> RenderableType:
+        counts = self.tally.counts()
+        done = sum(number for state, number in counts.items() if state.has_ended)
+        told = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
+        elapsed = seconds_text((now - self.tally.began).total_seconds() if self.tally.began else 0)
+        text = "  ".join([elapsed, counted(self.tally.rows, "row"), told]).rstrip()
+        return _with_bar(f"{self.tally.state} {done:,}/{len(self.tally.datasets):,}", done, len(self.tally.datasets), text)
+
+
+def _working(dataset: DatasetTally, short: Callable[[str], str], now: datetime) -> tuple[Any, ...]:
+    from rich.text import Text
+
+    seconds = dataset.seconds(now)
+    waiting = f"{counted(dataset.files, 'file')}, {bytes_text(dataset.bytes)}" if dataset.files and dataset.bytes is not None else ""
+    return (
+        Text(short(dataset.name)),
+        Text(dataset.state, style="cyan"),
+        ", ".join(filter(None, [counted(dataset.rows, "row"), waiting and f"of {waiting}"])),
+        seconds_text(seconds) if seconds is not None else "",
+    )
+
+
+def _with_bar(before: str, done: int, total: int, after: str) -> RenderableType:
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    line = Table.grid(padding=(0, 1))
+    line.add_column(no_wrap=True)
+    line.add_column(no_wrap=True, width=_BAR)
+    line.add_column(no_wrap=True, overflow="ellipsis")
+    line.add_row(Text(before, style="bold"), ProgressBar(total=max(total, 1), completed=done, width=_BAR), Text(after, style="dim"))
+    return line
+
+
+def _phase_line(phase: Phase, seconds: float) -> RenderableType:
+    from rich.text import Text
+
+    if phase.total is None:
+        return Text(f"{phase}  {seconds_text(seconds)}", style="dim")
+    return _with_bar(str(phase), phase.done, phase.total, seconds_text(seconds))
+
+
+def _live(stream: IO[str], render: Callable[[], RenderableType]) -> tuple[Console, Any]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(file=stream)
+    # What the pipeline's code prints goes above the picture, unless stdout is no terminal: then it stays there.
+    live = Live(
+        console=console, get_renderable=render, refresh_per_second=4, transient=True, redirect_stdout=sys.stdout.isatty(), screen=False
+    )
+    return console, live
+
+
+@contextmanager
+def shown_phases(stream: IO[str]) -> Iterator[None]:
+    """Show what is done in the block, and how far it is, as one line of a terminal; from the second second on, and gone at the end.
+
+    Elsewhere nothing is shown: a log keeps results.
+    """
+    if not stream.isatty():
+        yield
+        return
+    line = _PhaseLine(stream)
+    try:
+        with reported_to(line.on_phase):
+            yield
+    finally:
+        line.close()
+
+
+class _PhaseLine:
+    """The phase of the moment, drawn once it has taken a second."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._opened, self._phase, self._closed = time.monotonic(), Phase("Starting"), False
+        self._lock = threading.Lock()
+        _, self._live = _live(stream, lambda: _phase_line(self._phase, time.monotonic() - self._opened))
+        self._timer = threading.Timer(_QUIET_SECONDS, self._begin)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def on_phase(self, phase: Phase) -> None:
+        self._phase = phase
+
+    def close(self) -> None:
+        self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            self._live.stop()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if not self._closed:
+                self._live.start()
+
+
+__all__ = ["WAITING", "LiveTable", "shown_phases"]
