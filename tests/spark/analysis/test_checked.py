@@ -140,4 +140,3 @@ def test_what_waits_for_rows_or_files_is_told_and_the_update_decides(project):
     assert plan.unchecked == checked.unchecked
     p.run(expect="FAILED")
     assert p.rows("looks", "amount") == [2.0]
-    assert len(p.rows("of_rdd")) == 1
