@@ -75,7 +75,7 @@ PLAIN: Mapping[str, Option] = by_key(
         text("columnNameOfCorruptRecord", "_corrupt_record"),
         word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
         text("badRecordsPath"),
-        text("latestFirst", notice="files are read in the order of their modification times"),
+        flag("latestFirst", False),
     ]
 )
 _HIDDEN_KEYS = ("path",)
@@ -183,6 +183,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         file_path_in_rescued=confs.get("spark.databricks.sql.rescuedDataColumn.filePath.enabled", "true").lower() != "false",
         max_files=cloud["maxfilespertrigger"],
         max_bytes=cloud["maxbytespertrigger"],
+        newest_first=plain["latestfirst"],
         name_glob=plain["pathglobfilter"],
         hidden_segments=_regex(plain["ignoredpathsegmentregex"], spec),
         modified_after=_moment(values.given_plain, "modifiedAfter", zone, spec),

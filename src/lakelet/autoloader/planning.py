@@ -63,7 +63,8 @@ class Planner:
         if after < 0:
             self._ledger.restart()
         listing, self._discovered = self._frozen or self._listed()
-        return in_plan_order(self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites))
+        unseen = self._ledger.unseen(listing.found, after, by_time=self._spec.allow_overwrites)
+        return in_plan_order(unseen, newest_first=self._spec.newest_first)
 
     def _clean(self, committed: int) -> None:
         """`cleanSource` of a stream that Lakelet does not run: once per start. Failures are warnings."""

@@ -96,6 +96,7 @@ class ReaderSpec:
     ignore_corrupt: bool
     ignore_missing: bool
     schema_location: str = ""
+    newest_first: bool = False  # latestFirst: each batch takes the newest files that are waiting
     schema_json: str = ""  # data columns, partition columns, rescued column: what the stream returns without internal columns
     hints: str = ""  # cloudFiles.schemaHints as written, for a reader that evolves the schema
     hinted: tuple[str, ...] = ()  # lower-case paths of hinted columns and fields: their types are fixed

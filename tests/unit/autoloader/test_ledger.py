@@ -181,6 +181,18 @@ def test_d04_d05_bytes_are_a_soft_cap_and_files_a_hard_one(tmp_path: Path) -> No
     assert [files(plans, at, at + 1) for at in (-1, 0)] == [["a", "b"], ["c", "d"]]
 
 
+def test_the_newest_files_come_first_where_asked(tmp_path: Path) -> None:
+    spec = SourceSpec(str(tmp_path / "in"), {"cloudFiles.format": "json", "latestFirst": "true"})
+    put(tmp_path, "old.json", "older.json", "new.json")
+    for name, modified in (("older.json", 100), ("old.json", 200), ("new.json", 300)):
+        os.utime(tmp_path / "in" / name, (modified, modified))
+    plans = Planner(replace(parse_options(spec, {}).reader, state=str(tmp_path / "state")))
+    assert plans.plan(-1, Limits(1)) == 0
+    put(tmp_path, "live.json")  # comes while the backlog is read
+    assert [plans.plan(at, Limits(1)) for at in (0, 1, 2, 3)] == [1, 2, 3, 3]
+    assert [files(plans, at, at + 1) for at in (-1, 0, 1, 2)] == [["new.json"], ["live.json"], ["old.json"], ["older.json"]]
+
+
 def test_plans_are_deterministic_and_stop_when_nothing_is_left(tmp_path: Path) -> None:
     plans = planner(tmp_path, maxFilesPerTrigger="2")
     put(tmp_path, "a.json", "b.json", "c.json")

@@ -51,9 +51,10 @@ class Listing:
         return in_plan_order(self.found)
 
 
-def in_plan_order(files: Any) -> Any:
-    """Files by modification time, then path."""
-    return files.sort_by([("modified", "ascending"), ("path", "ascending")])
+def in_plan_order(files: Any, *, newest_first: bool = False) -> Any:
+    """Files by modification time, then path; `newest_first`: the other way round."""
+    order = "descending" if newest_first else "ascending"
+    return files.sort_by([("modified", order), ("path", order)])
 
 
 def list_files(root: str, filters: Filters, *, file_allowed: bool = False) -> Listing:
