@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
+from lakelet.analysis.partitions import PartitionSource
 from lakelet.analysis.plan_facts import Placeholders, StreamPlan
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Dataset, Flow, Kind
@@ -42,6 +43,8 @@ class AnalyzedFlow:
     """The fingerprint in the form that storages of before table descriptions (TP-1) hold: as good as the present one."""
     transforms: tuple[str, ...] = ()
     """The functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls."""
+    partitions: PartitionSource | None = None
+    """Of a materialized view: which rows of its input a partition of it is made of, where its query says so."""
     plan: TracedPlan = field(default_factory=TracedPlan)
     """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
 

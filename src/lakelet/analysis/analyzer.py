@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StructType
 
 from lakelet.analysis import actions, checks
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
+from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan
 from lakelet.analysis.sink_paths import sink_path
@@ -316,7 +317,9 @@ class Analyzer:
         facts = AnalyzedFlow(
             flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan, transforms=transforms
         )
-        return replace(facts, earlier_fingerprint=earlier)
+        judged = any(view.expectations for view in self._views_read(reader.reads.values()))
+        partitions = None if judged else partition_source(frame, self.placeholders, dataset.partition_cols)
+        return replace(facts, earlier_fingerprint=earlier, partitions=partitions)
 
     def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:
         """Return the settings of the views that a flow reads, which count for the flow; finding them costs a call of its function (LG-20).

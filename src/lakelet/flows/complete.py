@@ -5,17 +5,20 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import Observation
+from pyspark.sql import DataFrame, Observation
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
+from lakelet.base.text import counted
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
+from lakelet.flows.partitions import affected_partitions
 from lakelet.flows.quarantine import is_behind, quarantine_of
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
@@ -25,6 +28,8 @@ from lakelet.spark.names import named_tables
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
+from lakelet.storage.delta.partitions import overwrite_partitions
+from lakelet.storage.delta.table_spec import TableSpec
 
 
 def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
@@ -34,7 +39,11 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     state = _state(run, inputs, stored.input_versions, by_old_names=True)
     if table_exists and is_behind(run):
         return Decision(Strategy.FULL, "its quarantine does not have the rows that it left out")
-    return view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
+    decision = view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
+    affected = affected_partitions(run, state) if table_exists and decision.strategy is Strategy.FULL else None
+    if affected is None:
+        return decision
+    return Decision(Strategy.PARTITIONS, f"{decision.reason} in {counted(len(affected.values), 'partition')}")
 
 
 def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
@@ -58,7 +67,7 @@ def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, b
 
 
 def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
-    """Compute the view and replace its content, or add to it where a stream reads it (UP-6).
+    """Compute the view and replace its content; or some partitions of it (UP-8), or add to it where a stream reads it (UP-6).
 
     Raises LakeletError; then the table is as before.
     """
@@ -76,13 +85,10 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                     found = query_metrics(run, reader, observation, batch_id=None, event_id=str(uuid.uuid4()))
                     return replace(found, view=ComputedFrom(state.fingerprint, state.inputs))
 
-                quarantine = quarantine_of(run)
-                hold = quarantine is not None and quarantine.active
-                spec, rows = run.table_spec(frame.schema), judged(frame, run.dataset.expectations, observation, hold=hold)
-                streamed = run.is_streamed()
-                written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=streamed, quarantine=quarantine)
-                if quarantine is not None:
-                    quarantine.create(spec, spark)
+                spec = run.table_spec(frame.schema)
+                written = _written_in_part(run, state, frame, observation, spec, measure)
+                if written is None:
+                    written = _written(run, frame, observation, spec, measure)
             if written.mapped:
                 emit_mapping(run, spec.schema)
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
@@ -97,6 +103,28 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
     totals.add(written.metrics)
     emit_batch(environment.reporter, written.metrics)
     return totals
+
+
+def _written(run: FlowRun, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure) -> tables.Written:
+    """Replace the view's content as a whole."""
+    spark, quarantine, streamed = frame.sparkSession, quarantine_of(run), run.is_streamed()
+    rows = judged(frame, run.dataset.expectations, observation, hold=quarantine is not None and quarantine.active)
+    written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=streamed, quarantine=quarantine)
+    if quarantine is not None:
+        quarantine.create(spec, spark)
+    return written
+
+
+def _written_in_part(
+    run: FlowRun, state: ViewState, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure
+) -> tables.Written | None:
+    """Replace the partitions that can have changed; None where all of the view must be computed."""
+    affected = affected_partitions(run, state)
+    if affected is None:
+        return None
+    of = affected.condition()
+    rows = partial(judged, frame.where(of), (), observation)
+    return overwrite_partitions(frame.sparkSession, run.path(), rows, spec, of=of, measure=measure)
 
 
 def _failed(problem: BaseException, run: FlowRun) -> LakeletError:

@@ -41,7 +41,10 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
     if policy == "incremental_strict":
         unsupported("refresh_policy='incremental_strict'", where)
     if policy == "incremental":
-        registry.note("refresh_policy='incremental' has no effect here: the view is recomputed when its inputs changed", where)
+        registry.note(
+            "refresh_policy='incremental' has no effect here: nothing is recomputed that is known to be unchanged, whatever the policy",
+            where,
+        )
     full = registry.resolve(text("name", name, where) or "", where)
     if options.get("partition_cols") and options.get("cluster_by"):
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")
@@ -57,6 +60,7 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
             partition_cols=texts("partition_cols", options.pop("partition_cols", None), where),
             cluster_by=texts("cluster_by", options.pop("cluster_by", None), where),
             schema=schema,
+            always_whole=policy == "full",
             private=bool(options.pop("temporary", False)) | bool(options.pop("private", False)),
             expectations=(*limits, *expectations),
         )

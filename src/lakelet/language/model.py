@@ -87,7 +87,7 @@ class Dataset:
     """One dataset as declared.
 
     `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
-    schema; views without it are temporary.
+    schema; views without it are temporary. `always_whole`: a materialized view whose refresh policy is FULL.
     """
 
     name: TableName
@@ -103,6 +103,7 @@ class Dataset:
     expectations: tuple[Expectation, ...] = ()
     sink: Sink | None = None
     published: bool = False
+    always_whole: bool = False
 
     @property
     def keeps_dropped(self) -> bool:

@@ -14,10 +14,11 @@ from lakelet.language.registry import Notice
 
 
 class Strategy(Enum):
-    """How one step brings its dataset up to date. Incremental refresh of materialized views will be one more member."""
+    """How one step brings its dataset up to date. PARTITIONS: only the partitions of a materialized view that can have changed."""
 
     STREAM = "stream"
     FULL = "full"
+    PARTITIONS = "partitions"
     SKIP = "skip"
     EXCLUDED = "excluded"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lakelet.plan.decisions import Plan, Step
     from lakelet.plan.graph import Graph, Node
 
-_STRATEGY_ORDER = ("stream", "full", "skip", "excluded")
+_STRATEGY_ORDER = ("stream", "full", "partitions", "skip", "excluded")
 _RESTING = (Strategy.SKIP, Strategy.EXCLUDED)
 _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '[/"{}"/]'}
 

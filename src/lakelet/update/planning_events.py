@@ -10,6 +10,7 @@ from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import EventType
 
 NO_OP, RECOMPUTE = "MAINTENANCE_TYPE_NO_OP", "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"
+PARTITION_OVERWRITE = "MAINTENANCE_TYPE_PARTITION_OVERWRITE"
 """The techniques that Lakelet has, in Databricks' words."""
 
 _COUNTS = ("backlog_files", "backlog_bytes")
@@ -35,9 +36,10 @@ def _of_source(source: SourcePosition, processed: bool) -> dict[str, int]:
 
 def emit_technique(reporter: Reporter, decision: Decision, *, dataset: str, flow: str) -> None:
     """Report whether a materialized view is computed or left as it is, and why (EL-16)."""
-    chosen = NO_OP if decision.strategy is Strategy.SKIP else RECOMPUTE
+    chosen = {Strategy.SKIP: NO_OP, Strategy.PARTITIONS: PARTITION_OVERWRITE}.get(decision.strategy, RECOMPUTE)
     techniques = [
-        {"maintenance_type": one, "is_chosen": one == chosen, "is_applicable": one in (chosen, RECOMPUTE)} for one in (NO_OP, RECOMPUTE)
+        {"maintenance_type": one, "is_chosen": one == chosen, "is_applicable": one in (chosen, RECOMPUTE)}
+        for one in (NO_OP, PARTITION_OVERWRITE, RECOMPUTE)
     ]
     body = {"technique_information": techniques, "reason": decision.reason}
     text = f"Flow '{flow}' has been planned to be executed as {chosen.removeprefix('MAINTENANCE_TYPE_')} because {decision.reason}."

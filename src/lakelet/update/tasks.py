@@ -78,7 +78,7 @@ def planned(environment: Environment, everything: Sequence[FlowTask], selection:
             if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
                 strategy = Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
                 decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
-        if decision.strategy in (Strategy.FULL, Strategy.STREAM):
+        if decision.strategy in (Strategy.FULL, Strategy.PARTITIONS, Strategy.STREAM):
             busy.add(task.target)
         inputs = tuple(names[i] for i in task.inputs)
         transforms = task.flow.transforms if task.flow is not None else ()

@@ -47,7 +47,11 @@ class Told:
 
 @pytest.mark.parametrize(
     ("strategy", "chosen"),
-    [(Strategy.SKIP, "MAINTENANCE_TYPE_NO_OP"), (Strategy.FULL, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE")],
+    [
+        (Strategy.SKIP, "MAINTENANCE_TYPE_NO_OP"),
+        (Strategy.FULL, "MAINTENANCE_TYPE_COMPLETE_RECOMPUTE"),
+        (Strategy.PARTITIONS, "MAINTENANCE_TYPE_PARTITION_OVERWRITE"),
+    ],
 )
 def test_the_technique_of_a_materialized_view_has_its_reason(strategy: Strategy, chosen: str) -> None:
     told: Any = Told()

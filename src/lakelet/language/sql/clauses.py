@@ -48,7 +48,7 @@ def view_clauses(cursor: Cursor, remarks: list[Remark]) -> Clauses:
 def table_clauses(cursor: Cursor, remarks: list[Remark], kind: Kind) -> Clauses:
     """The clauses of a table, in any order. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED."""
     found: dict[str, Any] = {}
-    while _shared(cursor, remarks, found) or _storage(cursor, remarks, found) or _schedule(cursor, remarks, kind):
+    while _shared(cursor, remarks, found) or _storage(cursor, remarks, found) or _schedule(cursor, remarks, found, kind):
         pass
     if found.get("partitioned_by") and found.get("cluster_by"):
         first = cursor.where(cursor.words[0])
@@ -131,13 +131,12 @@ def _cluster(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], where
     return _put(found, "cluster_by", cursor.listed(lambda: ".".join(cursor.name("a column").parts)), where)
 
 
-def _schedule(cursor: Cursor, remarks: list[Remark], kind: Kind) -> bool:
+def _schedule(cursor: Cursor, remarks: list[Remark], found: dict[str, Any], kind: Kind) -> bool:
     """When and how the table is refreshed."""
     where = cursor.where()
     if cursor.skip("REFRESH"):
         cursor.expect("POLICY")
-        _policy(cursor, remarks, kind, where)
-        return True
+        return _put(found, "always_whole", _policy(cursor, remarks, kind, where), where)
     if cursor.skip("SCHEDULE"):
         cursor.skip("REFRESH")
         _every(cursor)
@@ -153,16 +152,21 @@ def _schedule(cursor: Cursor, remarks: list[Remark], kind: Kind) -> bool:
     return False
 
 
-def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> None:
+def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) -> bool:
+    """Whether the view is to be computed as a whole each time."""
     if kind is not Kind.MATERIALIZED_VIEW:
         raise cursor.error("REFRESH POLICY belongs to materialized views", where=where, todo="Leave it out.")
     if cursor.skip("INCREMENTAL", "STRICT"):
         unsupported("REFRESH POLICY INCREMENTAL STRICT", where)
     if cursor.skip("INCREMENTAL"):
-        text = "REFRESH POLICY INCREMENTAL has no effect here: the view is recomputed when its inputs changed"
+        text = "REFRESH POLICY INCREMENTAL has no effect here: nothing is recomputed that is known to be unchanged, whatever the policy"
         remarks.append(Remark(text, where))
-    elif not cursor.skip("AUTO") and not cursor.skip("FULL"):
+        return False
+    if cursor.skip("FULL"):
+        return True
+    if not cursor.skip("AUTO"):
         cursor.fail("AUTO, INCREMENTAL or FULL is expected", ("AUTO", "INCREMENTAL", "FULL"))
+    return False
 
 
 def _every(cursor: Cursor) -> None:

@@ -164,6 +164,7 @@ class _Source:
                 table_properties={} if found.view else clauses.properties,
                 partition_cols=clauses.partitioned_by,
                 cluster_by=clauses.cluster_by,
+                always_whole=clauses.always_whole,
                 schema=schema,
                 private=found.private,
                 expectations=(*limits, *_rules(found)),

@@ -89,6 +89,7 @@ class Clauses:
     properties: Mapping[str, str] = field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
+    always_whole: bool = False
 
 
 Columns = tuple[str, ...] | None

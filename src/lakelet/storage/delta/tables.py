@@ -35,7 +35,8 @@ class Commit:
     """One version of a table.
 
     `added`: partition values of each file that brought data; `changed`: files with data were removed; `removed`: any files were, also by
-    OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`.
+    OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`. `taken`: partition values of each file with data that
+    was removed, None where the log does not say.
     """
 
     version: int
@@ -45,6 +46,7 @@ class Commit:
     described: bool
     table_id: str | None
     user_metadata: Mapping[str, Any] | None
+    taken: tuple[Mapping[str, str | None] | None, ...] = ()
 
 
 class TableLog:
@@ -118,6 +120,7 @@ def streams_from_log(log: TableLog) -> bool:
 
 def _parse_commit(version: int, text: str) -> Commit:
     added: list[Mapping[str, str | None]] = []
+    taken: list[Mapping[str, str | None] | None] = []
     changed = removed = described = False
     user_metadata = table_id = None
     for line in text.splitlines():
@@ -127,7 +130,10 @@ def _parse_commit(version: int, text: str) -> Commit:
                 added.append(action.get("partitionValues", {}))
         elif line.startswith('{"remove"'):
             removed = True
-            changed |= json.loads(line)["remove"].get("dataChange", True)
+            action = json.loads(line)["remove"]
+            if action.get("dataChange", True):
+                changed = True
+                taken.append(action.get("partitionValues"))
         elif line.startswith('{"metaData"'):
             described = True
             table_id = json.loads(line)["metaData"].get("id")
@@ -137,7 +143,8 @@ def _parse_commit(version: int, text: str) -> Commit:
                 user_metadata = json.loads(raw) if raw else None
             except ValueError:
                 user_metadata = None
-    return Commit(version, tuple(added), changed, removed, described, table_id, user_metadata if isinstance(user_metadata, dict) else None)
+    kept = user_metadata if isinstance(user_metadata, dict) else None
+    return Commit(version, tuple(added), changed, removed, described, table_id, kept, tuple(taken))
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

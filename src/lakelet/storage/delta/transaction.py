@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
@@ -217,9 +217,14 @@ class Transaction:
         files = self._txn.filterFiles()
         return [files.apply(i) for i in range(files.size())]
 
-    def removals(self) -> list[Any]:
-        """Actions that remove every file the table has."""
-        return [file.remove() for file in self.files()]
+    def removals(self, of: Column | None = None) -> list[Any]:
+        """Actions that remove every file the table has, or those of the partitions for which a condition is true."""
+        return [file.remove() for file in (self.files() if of is None else self._files_of(of))]
+
+    def _files_of(self, partitions: Column) -> list[Any]:
+        condition = self.rows().where(partitions)._jdf.queryExecution().analyzed().condition()
+        files = self._txn.filterFiles(self._seq([condition]), False)
+        return [files.apply(i) for i in range(files.size())]
 
     def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""

@@ -1,0 +1,37 @@
+"""Replaces some partitions of a table in one commit; the others keep their files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from lakelet.base.failpoints import reached
+from lakelet.files.paths import AnyPath
+from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.table_spec import TableSpec
+from lakelet.storage.delta.tables import Measure, Written, lock_of
+from lakelet.storage.delta.transaction import Transaction
+
+
+def overwrite_partitions(
+    spark: SparkSession, path: AnyPath, rows: Callable[[], DataFrame], spec: TableSpec, *, of: Column, measure: Measure
+) -> Written | None:
+    """Replace the rows for which `of`, a condition on partition columns, is true by what `rows` returns, for which it is true as well.
+
+    None, and nothing is written, where the table is not there, belongs to an earlier reset or is not described as `spec` says: then it
+    has to be replaced as a whole. A concurrent reader sees the old or the new content.
+    """
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        if transaction.read_version < 0 or transaction.outdated(spec) or column_mapping.is_mapped(transaction.properties):
+            return None
+        if not transaction.described(spec, replace=True):
+            return None
+        removed = transaction.removals(of)
+        files = transaction.write(schemas.aligned(rows(), spec.schema))
+        reached("view.files_written")
+        metrics = measure()
+        version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
+        reached("view.committed")
+        return Written(version, metrics)
