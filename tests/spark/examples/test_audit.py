@@ -1,0 +1,149 @@
+"""examples/audit as its README runs it, on CloudTrail's own files, and under a reader; the tables against an oracle of another hand."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import runpy
+import shlex
+import sys
+import tarfile
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake.exceptions import TableNotFoundError
+
+from lakelet.cli.main import main
+from tests.audit_example import check, copied, table
+from tests.oracles import audit as oracle
+from tests.paths import ROOT
+
+SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAMPLE = ROOT.parent / "shared" / "data" / "cloudtrail" / "cloudtrail.tar.gz"
+
+pytestmark = [pytest.mark.long, pytest.mark.spark]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example in a folder of its own, which is the current one."""
+    folder = copied(tmp_path / "audit")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def files_of(project: Path, name: str) -> dict[str, set[str]]:
+    """Data files of a table by partition."""
+    found: dict[str, set[str]] = {}
+    for path in table(project, name).file_uris():
+        found.setdefault(Path(path).parent.name, set()).add(path)
+    return found
+
+
+def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
+) -> None:
+    (commands,) = SH.findall((project / "README.md").read_text(encoding="utf-8"))
+    updates = 0
+    before: dict[str, set[str]] = {}
+    for line in commands.splitlines():
+        first, *rest = shlex.split(line)
+        if first == "python":
+            monkeypatch.setattr(sys, "argv", rest)
+            runpy.run_path(rest[0], run_name="__main__")
+            if updates == 1:
+                not_a_log = project / "landing" / "2026" / "03" / "01" / "cut.json.gz"
+                not_a_log.write_bytes(gzip.compress(b'{"Records":[{"eventID":"cut off","eventT'))
+        else:
+            assert (first, main(rest)) == ("lakelet", 0), line
+        if rest[0] == "run":
+            updates += 1
+            if updates == 1:
+                check(project)
+                before = files_of(project, "calls_daily")
+    assert updates == 2
+    shown = capsys.readouterr().out
+    assert "arn:aws:" in shown.splitlines()[-3]
+
+    apart = table(project, "records_apart").to_pyarrow_table().to_pylist()
+    cut = [row["record"] for row in apart if row["source_file"].endswith("cut.json.gz")]
+    assert cut == ['{"Records":[{"eventID":"cut off","eventT']  # kept whole
+    (project / "landing" / "2026" / "03" / "01" / "cut.json.gz").unlink()  # the oracle reads whole files only
+    assert len(check(project)["events"]) > 15_000
+
+    # Late files came for some days: the rollups of the other days are the files of the first update.
+    after = files_of(project, "calls_daily")
+    assert {day for day in before if after[day] == before[day]} >= {"event_date=2026-02-28"}
+    assert main(["events", "--type", "planning_information"]) == 0
+    assert capsys.readouterr().out.count("PARTITION_OVERWRITE because main.audit.events changed in") == 3
+
+
+@pytest.mark.real_data
+def test_real_cloudtrail_files_give_the_tables_of_the_oracle(project: Path, spark: Any) -> None:
+    if not SAMPLE.is_file():
+        pytest.skip(f"{SAMPLE} is not there")
+    landing = project / "landing"
+    landing.mkdir()
+    with tarfile.open(SAMPLE) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.name.endswith(".json") else None
+            if content is not None:
+                (landing / (Path(member.name).name + ".gz")).write_bytes(gzip.compress(content.read()))
+    assert main(["run"]) == 0
+    assert len(check(project)["events"]) == 2_900
+
+
+@contextmanager
+def readers(project: Path) -> Iterator[dict[str, dict[int, Any]]]:
+    """Reads the newest version of two tables again and again meanwhile; yields what it has seen, by table and version."""
+    seen: dict[str, dict[int, Any]] = {"audit_records": {}, "events": {}}
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            for name, versions in seen.items():
+                with suppress(TableNotFoundError):  # before its first commit
+                    found = table(project, name)
+                    versions.setdefault(found.version(), found.to_pyarrow_table(columns=["event_id", "source_file"]).to_pylist())
+            done.wait(0.05)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_readers_see_whole_files_in_their_order_the_newest_first_while_an_update_writes(project: Path, spark: Any) -> None:
+    made = runpy.run_path(str(project / "generate.py"))
+    landing, count = project / "landing", 8
+    paths = []
+    for number, (name, content) in enumerate(made["files"](2, count // 2, 40, 5)):
+        made["write"](landing / name, content)
+        os.utime(landing / name, (1_800_000_000 + number, 1_800_000_000 + number))
+        paths.append(landing / name)
+    with readers(project) as seen:
+        assert main(["run", "--param", "newest_first=true", "--param", "files_per_batch=1"]) == 0
+    check(project)
+
+    newest_first = paths[::-1]
+    records = [len(list(oracle.records_of(path))) for path in newest_first]
+    prefixes = [sum(records[:end]) for end in range(count + 1)]
+    for version, found in seen["audit_records"].items():
+        in_files = Counter(Path(row["source_file"]).name for row in found)
+        assert in_files == {path.name: n for path, n in zip(newest_first[: version + 1], records, strict=False)}
+        assert len(found) == prefixes[version + 1]
+    ids = [{r["eventID"] for r in oracle.records_of(path) if oracle.event_of(r) is not None} for path in newest_first]
+    known = [set().union(*ids[:end]) for end in range(1, count + 1)]
+    for version, found in seen["events"].items():
+        assert {row["event_id"] for row in found} == known[version], f"version {version} of events is no prefix of the files"
+    assert len(seen["audit_records"]) > 2
+    assert len(seen["events"]) > 2
