@@ -24,7 +24,7 @@ class NewFile:
 
 
 def write_new(folder: Path, files: Sequence[NewFile]) -> tuple[Path, ...]:
-    """Write the files below `folder` and return their paths.
+    """Write the files below `folder` and return their paths (PF-3).
 
     A file that is there already with the same text is taken as written by an attempt that was interrupted. Raises FILE_EXISTS, before
     anything is written, if another text is there or if nothing is left to write; STORAGE_FAILED where the disk refuses.

@@ -1,4 +1,4 @@
-"""What the first start makes by itself, and what it says meanwhile. A shell script plays Java."""
+"""What the first start makes by itself, and what it reports meanwhile. A shell script plays Java."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return cache
 
 
-def said() -> list[Step]:
+def reported() -> list[Step]:
     steps: list[Step] = []
     prepare(steps.append)
     return steps
 
 
-def test_the_first_start_fetches_and_prepares_and_the_second_one_says_nothing(machine: Path) -> None:
+def test_the_first_start_fetches_and_prepares_and_the_second_one_reports_nothing(machine: Path) -> None:
     jars, archive = "Fetching Delta's jars", "Preparing Spark for quick starts, once (about 25 s)"
     total = env.JAR_BYTES
-    assert said() == [
+    assert reported() == [
         Step(jars, 0, total),
         Step(jars, 4_000_000, total),
         Step(jars, total, total, ended=True),
         Step(archive),
         Step(archive, ended=True),
     ]
-    assert said() == []
+    assert reported() == []
 
 
 def test_an_archive_that_cannot_be_made_is_not_tried_again_and_stops_nothing(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,27 +66,27 @@ def test_an_archive_that_cannot_be_made_is_not_tried_again_and_stops_nothing(mac
         raise LakeletError("ARCHIVE_FAILED", "no space left")
 
     monkeypatch.setattr(env, "make_archive", fail)
-    assert len(said()) == 5
-    assert said() == []
+    assert len(reported()) == 5
+    assert reported() == []
     assert "no space left" in (machine / "archives" / "fitting.failed").read_text()
 
 
 def test_archives_that_other_environments_used_today_are_not_thrown_out(machine: Path) -> None:
-    said()
+    reported()
     folder = machine / "archives"
     (folder / "fitting.jsa").unlink()
     others = [folder / f"{number}.jsa" for number in range(env.KEPT_ARCHIVES)]
     for other in others:
         other.touch()
-    assert said() == []
+    assert reported() == []
     os.utime(others[0], (0, 0))
-    assert [step.ended for step in said()] == [False, True]
+    assert [step.ended for step in reported()] == [False, True]
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(machine: Path) -> None:
     machine.mkdir()
     (machine / "archives").write_text("a file where the folder should be")
-    assert len(said()) == 3
+    assert len(reported()) == 3
 
 
 def test_steps_are_lines_in_a_pipe_and_one_line_on_a_terminal() -> None:

@@ -32,24 +32,24 @@ class Step:
     ended: bool = False
 
 
-Say = Callable[[Step], None]
+Report = Callable[[Step], None]
 
 
-def prepare(say: Say) -> None:
-    """Make this machine ready for a session, and say each step that takes time. Returns at once where nothing is missing.
+def prepare(report: Report) -> None:
+    """Make this machine ready for a session, and report each step that takes time. Returns at once where nothing is missing.
 
     Raises JAVA_MISSING or JARS_MISSING. An archive that cannot be made is no error: sessions start some seconds slower.
     """
     if _session_is_running():
         return
-    java, delta = env.require_java(), _jars(say)
+    java, delta = env.require_java(), _jars(report)
     archive = env.archive_path(java, delta)
     if archive.is_file() or os.environ.get("LAKELET_RECORD_CLASSES"):
         return
     try:
         with _alone(archive.parent) as alone:
             if alone and _has_room(archive):
-                _make(archive, say)
+                _make(archive, report)
     except OSError:
         return
 
@@ -59,28 +59,28 @@ def _session_is_running() -> bool:
     return getattr(context, "_active_spark_context", None) is not None
 
 
-def _jars(say: Say) -> env.Jars:
+def _jars(report: Report) -> env.Jars:
     try:
         return env.jars()
     except LakeletError:
         if os.environ.get("LAKELET_JARS"):
             raise
     step = Step("Fetching Delta's jars", 0, env.JAR_BYTES)
-    say(step)
-    found = env.fetch_jars(lambda size: say(Step(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
-    say(Step(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
+    report(step)
+    found = env.fetch_jars(lambda size: report(Step(step.what, min(size, env.JAR_BYTES), env.JAR_BYTES)))
+    report(Step(step.what, env.JAR_BYTES, env.JAR_BYTES, ended=True))
     return found
 
 
-def _make(archive: Path, say: Say) -> None:
+def _make(archive: Path, report: Report) -> None:
     what = f"Preparing Spark for quick starts, once (about {ARCHIVE_SECONDS} s)"
-    say(Step(what))
+    report(Step(what))
     try:
-        with env.meanwhile(lambda: say(Step(what)), every=1.0):
+        with env.meanwhile(lambda: report(Step(what)), every=1.0):
             env.make_archive()
     except LakeletError as error:
         _failed(archive).write_text(str(error), encoding="utf-8")
-    say(Step(what, ended=True))
+    report(Step(what, ended=True))
 
 
 def _failed(archive: Path) -> Path:
