@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.cli.first_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
 from lakelet.scaffold.names import LAYERS
@@ -41,6 +42,7 @@ def planned(name: str, source: str, *, where: str | None, language: Language, st
         where_declared = declared[asked.name][1]
         raise LakeletError("DUPLICATE_DATASET", f"the pipeline has a dataset {asked.name} already", where=where_declared)
     table = named_source(source, _tables(config, declared))
+    ready_for_spark()
     note(f"Profiling {table.full_name} with Spark ...")
     found = _suggestions(config, table, asked.name, where)
     rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")

@@ -49,9 +49,11 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
 
 def replay(asked: o.Asked, dataset: Dataset) -> None:
     """Judge the held rows by the rules of now; those that pass go into the dataset, once."""
+    from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
 
     config = configured(asked)
+    ready_for_spark()
     watch, tally, listeners = watcher(as_json=False, stdout=sys.stderr, stderr=sys.stderr)
     try:
         with stoppable(), stdout_for_data(asked):

@@ -160,9 +160,11 @@ def convert(
 
 def _pipeline(asked: o.Asked) -> tuple[Pipeline, Path]:
     """The pipeline and its folder of rule files."""
+    from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.quality.files import FOLDER
 
+    ready_for_spark()
     config = load_config(
         asked.source or (),
         target=asked.target,
