@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
+from lakelet.cdc import change_feed
 
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
@@ -128,6 +129,7 @@ class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
+    `feeds`: numbers of the leaves that have the columns of a change feed.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
     count.
@@ -137,14 +139,23 @@ class StreamPlan:
     watermark: bool
     processor: bool = False
     aggregates: bool = False
+    feeds: frozenset[int] = frozenset()
 
 
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     """Walk the analysed plan of a streaming query."""
     names: set[str] = set()
-    leaves = tuple(_walk(frame._jdf.queryExecution().analyzed(), [], placeholders, names))
+    found = list(_walk(frame._jdf.queryExecution().analyzed(), [], names))
+    leaves = tuple((placeholders.key_of(leaf), allowed) for leaf, allowed in found)
+    feeds = frozenset(number for number, (leaf, _) in enumerate(found) if _is_feed(leaf))
     processor = any(name.startswith("TransformWithState") for name in names)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES))
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds)
+
+
+def _is_feed(leaf: Any) -> bool:
+    """Whether a leaf has the columns of a change feed; in one call to Java, as each query of a pipeline is asked."""
+    columns = str(leaf.output().toString())  # List(id#1L, _change_type#2, …)
+    return all(re.search(rf"[( ]{column.name}#", columns) for column in change_feed.COLUMNS)
 
 
 def aggregates_all(node: Any) -> bool:
@@ -155,21 +166,20 @@ def aggregates_all(node: Any) -> bool:
     return children.size() > 0 and all(aggregates_all(children.apply(i)) for i in range(children.size()))
 
 
-def _walk(
-    node: Any, filters: list[Any], placeholders: Placeholders, names: set[str]
-) -> Iterator[tuple[str | None, Mapping[str, frozenset[str]]]]:
+def _walk(node: Any, filters: list[Any], names: set[str]) -> Iterator[tuple[Any, Mapping[str, frozenset[str]]]]:
+    """The streaming leaves below a node, with the filter of each."""
     if not node.isStreaming():
         return
     name = node.nodeName()
     names.add(name)
     children = node.children()
     if not children.size():
-        yield placeholders.key_of(node), equality_filter(filters)
+        yield node, equality_filter(filters)
     elif name == "Filter":
-        yield from _walk(children.apply(0), [*filters, node.condition()], placeholders, names)
+        yield from _walk(children.apply(0), [*filters, node.condition()], names)
     else:
         for i in range(children.size()):
-            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], placeholders, names)
+            yield from _walk(children.apply(i), filters if name in _TRANSPARENT else [], names)
 
 
 def equality_filter(conditions: Sequence[Any]) -> dict[str, frozenset[str]]:

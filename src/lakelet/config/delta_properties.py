@@ -116,6 +116,11 @@ _TIMES = """
     logRetentionDuration deletedFileRetentionDuration checkpointRetentionDuration sampleRetentionDuration setTransactionRetentionDuration
     dropFeatureTruncateHistory.retentionDuration
 """
+_NO_MODULE = "Delta's module that writes this metadata is not there for Spark 4.2"
+_NOT_WRITTEN = {
+    "compatibility": "the tables of a storage are read as Delta",
+    **dict.fromkeys(("iceberg", "hudi", "iceberg,hudi", "hudi,iceberg"), _NO_MODULE),
+}
 _SIZED = "a table is compacted as with true, or not"
 _ALL = (
     *(_Known(f"delta.{name}") for name in _SWITCHES.split()),
@@ -141,7 +146,7 @@ _ALL = (
     _Known("delta.redirectReaderWriter-preview", _anything),
     _Known("delta.redirectWriterOnly-preview", _anything),
     _Known("delta.requireCheckpointProtectionBeforeVersion", _integer(0, bits=64)),
-    _Known("delta.universalFormat.enabledFormats", _formats, {"compatibility": "the tables of a storage are read as Delta"}),
+    _Known("delta.universalFormat.enabledFormats", _formats, _NOT_WRITTEN),
 )
 KNOWN = {known.name.lower(): known for known in _ALL}
 """The properties of Delta, by their names in lower case."""

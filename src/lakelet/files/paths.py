@@ -99,6 +99,13 @@ class RemotePath:
         store, path = open_store(self._uri, RemoteStore)
         store.remove(path)
 
+    def move(self, target: RemotePath) -> None:
+        """Give the file another name in the same store; raises FileNotFoundError where there is none."""
+        store, path = open_store(self._uri, RemoteStore)
+        if not store.is_file(path):
+            raise FileNotFoundError(self._uri)
+        store.move(path, open_store(str(target), RemoteStore)[1])
+
     def remove_tree(self) -> None:
         """Remove everything below; a store of objects has no folders of its own. Raises STORE_FAILED."""
         store, path = open_store(self._uri, RemoteStore)
@@ -127,6 +134,19 @@ def remove_tree(folder: AnyPath) -> None:
         return
     with suppress(FileNotFoundError):
         shutil.rmtree(folder)
+
+
+def moved(file: AnyPath, target: AnyPath) -> bool:
+    """Give a file another name in the same file system, over one that has the name; False if the file is not there."""
+    try:
+        if isinstance(file, RemotePath):
+            assert isinstance(target, RemotePath)
+            file.move(target)
+        else:
+            os.replace(file, str(target))
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def any_path(location: str | AnyPath) -> AnyPath:

@@ -342,6 +342,11 @@ class RemoteStore:
         while others & self._claims(folder, prefix).keys() and time.monotonic() < deadline:
             time.sleep(_PAUSE)
 
+    def move(self, path: str, target: str) -> None:
+        """Give a file another name. A store of objects copies it first, so a process that dies may leave both."""
+        with _store_errors(self.shown(path)):
+            self.system.move(path, target)
+
     def remove(self, path: str) -> None:
         try:
             with _store_errors(self.shown(path)):

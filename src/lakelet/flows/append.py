@@ -86,7 +86,7 @@ def _positions(
     run: FlowRun, checkpoint: Checkpoint, sources: tuple[SourceSpec, ...], looked: list[Pending]
 ) -> tuple[list[SourcePosition], Mapping[str, int]]:
     """Position of each source, and versions in which nothing was found; what was listed goes to `looked`."""
-    leaves = run.flow.stream.leaves if run.flow.stream else ()
+    leaves, feeds = (run.flow.stream.leaves, run.flow.stream.feeds) if run.flow.stream else ((), frozenset[int]())
     files_only = sum(key is None for key, _ in leaves) == len(sources)
     if checkpoint.planned < 0 or len(leaves) != len(checkpoint.offsets) or not files_only:
         return [_file_position(run, n, spec, None, looked) for n, spec in enumerate(sources)] or list(unknown_position(1)), {}
@@ -95,7 +95,7 @@ def _positions(
     found: list[SourcePosition] = []
     examined: dict[str, int] = {}
     waiting = enumerate(sources)
-    for (key, allowed), offset in zip(leaves, checkpoint.offsets, strict=True):
+    for leaf, ((key, allowed), offset) in enumerate(zip(leaves, checkpoint.offsets, strict=True)):
         if key is None:
             number, spec = next(waiting)
             found.append(_file_position(run, number, spec, offset, looked))
@@ -104,7 +104,7 @@ def _positions(
         log = run.environment.memory.log(run.environment.storage.table_path(dataset.name))
         stored = run.environment.storage.registry().datasets.get(key)
         allowed = physical_filter(allowed, stored.columns if stored else None)
-        position, upto = table_position(str(dataset.name), log, offset, allowed, usable.get(key, -1))
+        position, upto = table_position(str(dataset.name), log, offset, allowed, usable.get(key, -1), feed=leaf in feeds)
         found.append(position)
         if upto > usable.get(key, -1) and position.pending is False:
             examined[key] = upto

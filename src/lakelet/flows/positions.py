@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath, names_in
@@ -39,23 +40,24 @@ def _newest(folder: AnyPath) -> int:
 
 
 def table_position(
-    name: str, log: TableLog, offset: str | None, allowed: Mapping[str, frozenset[str]], examined: int
+    name: str, log: TableLog, offset: str | None, allowed: Mapping[str, frozenset[str]], examined: int, *, feed: bool = False
 ) -> tuple[SourcePosition, int]:
     """Whether a Delta source has rows for a flow beyond its offset, and the version up to which that was looked at.
 
-    `allowed`: the flow's filter on partition values. `examined`: version up to which an earlier look found nothing.
+    `allowed`: the flow's filter on partition values. `examined`: version up to which an earlier look found nothing. `feed`: the flow reads
+    the table's change feed.
     """
     latest = log.version()
     if latest < 0:
         return SourcePosition(name, True, f"{name} does not exist yet"), examined
     position = json.loads(offset) if offset else None
-    if position is None or position.get("index") != -1 or position.get("isStartingVersion"):
+    read = None if position is None else _read_version(log, position, feed=feed)
+    if position is None or read is None:
         return SourcePosition(name, True, f"{name} was read in part"), examined
     known = log.table_id()
     if known is not None and position.get("reservoirId", known) != known:
         return SourcePosition(name, True, f"{name} is not the table it has read so far"), -1
-    # Offset (v, -1): everything before version v has been read.
-    after = max(int(position["reservoirVersion"]) - 1, examined)
+    after = max(read, examined)
     if latest <= after:
         return SourcePosition(name, False, f"{name} has no new version", 0), after
     commits = log.commits(after, latest)
@@ -67,6 +69,21 @@ def table_position(
         return SourcePosition(name, True, f"{name} has {matching} new file(s)", matching), examined
     text = f"no new file of {name} can match its filter" if files else f"{name} has no new rows"
     return SourcePosition(name, False, text, 0), latest
+
+
+def _read_version(log: TableLog, position: Mapping[str, Any], *, feed: bool) -> int | None:
+    """The version up to which an offset says that everything was read; None if it stopped inside a version.
+
+    Offset (v, -1): everything before version v. Offset (v, i): files 0 to i of version v too. A stream of changes that has read all files
+    of change data of a version stays there; after any other version it has the offset (v + 1, -1).
+    """
+    version, index = int(position["reservoirVersion"]), position.get("index")
+    if position.get("isStartingVersion") or index is None:
+        return None
+    if index == -1:
+        return version - 1
+    commit = log.commit(version) if feed else None
+    return version if commit is not None and commit.change_files == index + 1 else None
 
 
 def physical_filter(allowed: Mapping[str, frozenset[str]], columns: str | None) -> Mapping[str, frozenset[str]]:

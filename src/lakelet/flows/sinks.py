@@ -1,8 +1,9 @@
 """Flows into sinks: rows that leave the pipeline (SK-1 to SK-9, decision 17).
 
 A Delta sink gets each micro-batch in one commit, under the id of the flow's checkpoint and the batch's number: Delta leaves out what it
-has. Handlers of the user's and all other formats get a batch again when the process died before Spark noted it. Nothing that was written is
-ever cleaned: a full refresh gives the flow a new checkpoint, and its batches begin with number 0.
+has. A folder of files gets it once too (`sent_files`). Handlers of the user's and all other formats get a batch again when the process died
+before Spark noted it. Nothing that was written is ever cleaned: a full refresh gives the flow a new checkpoint, and its batches begin with
+number 0.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
-from lakelet.files.paths import AnyPath
-from lakelet.flows import append, once
+from lakelet.files.paths import AnyPath, any_path
+from lakelet.flows import append, once, sent_files
 from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
@@ -183,17 +184,15 @@ def _missing_format(run: FlowRun, problem: Exception) -> LakeletError | None:
 
 
 def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app_id: str) -> int | None:
-    """Give one batch to the user's handler, a Delta table, or any other format that can be written; the number of rows, where it is known.
-
-    Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
-    was reset, for batches that it has.
-    """
+    """Give one batch to the user's handler, a folder of files, a Delta table, or another format; the number of rows, where it is known."""
     sink = _sink(run)
     if sink.handler is not None:
         handled(run, sink.handler, batch, number)
         return None
+    if sink.is_files:
+        return _send_files(run, sink, batch, number, app_id)
     if not sink.is_delta:
-        with tables.lock_of(_folder(run, sink)).alone():  # jobs that write to one folder at the same time clear each other's files away
+        with tables.lock_of(Path(str(run.dataset.name))).alone():  # nothing is known of what two jobs at the same time do to each other
             return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
     path = run.path()
     with tables.lock_of(path).alone():  # two flows may be about to make the table
@@ -222,22 +221,36 @@ def _names_refused(run: FlowRun, batch: DataFrame, problem: PySparkException) ->
     )
 
 
-def _folder(run: FlowRun, sink: Sink) -> Path:
-    """The folder that a sink of files writes to, however its path is spelt; for any other sink its name."""
-    return Path((located_folder(run.dataset, sink) if sink.is_files else "") or str(run.dataset.name))
+def _send_files(run: FlowRun, sink: Sink, batch: DataFrame, number: int, app_id: str) -> int | None:
+    """Put a batch into a folder of files, once.
+
+    Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
+    was reset, for batches that it has.
+    """
+
+    def write(folder: AnyPath) -> int | None:
+        return _counted(batch, lambda rows: _save(rows, sink.format, sink.options, folder))
+
+    sender = f"{run.environment.storage.root}\n{run.dataset.name}\n{run.name}"
+    outbox = sent_files.Outbox(any_path(located_folder(run.dataset, sink)), run.checkpoint() / "sent.json", sender)
+    rows = sent_files.send(outbox, number, write, id=app_id)
+    reached("batch.committed")
+    return rows
+
+
+def _save(rows: DataFrame, format: str, options: Mapping[str, str], path: AnyPath) -> None:
+    """Append rows to what lies at a path; options that name a place are left out."""
+    writer: Any = rows.write.format(format).mode("append")
+    for key, value in options.items():
+        if key.lower() not in _NOT_WRITTEN:
+            writer = writer.option(key, value)
+    writer._jwrite.save(str(path))  # `save` would map the path again
 
 
 def _append_to(path: AnyPath, options: Mapping[str, str], batch: DataFrame, app_id: str, number: int) -> int | None:
     """Append a batch to a Delta table unless it has it; the number of rows, None if it had it."""
-
-    def write(rows: DataFrame) -> None:
-        writer: Any = rows.write.format("delta").mode("append")
-        for key, value in options.items():
-            if key.lower() not in _NOT_WRITTEN:
-                writer = writer.option(key, value)
-        writer.option("txnAppId", app_id).option("txnVersion", str(number))._jwrite.save(str(path))  # `save` would map the path again
-
-    return _counted(batch, write)
+    transaction = {"txnAppId": app_id, "txnVersion": str(number)}
+    return _counted(batch, lambda rows: _save(rows, "delta", {**options, **transaction}, path))
 
 
 def _counted(batch: DataFrame, write: Callable[[DataFrame], None]) -> int | None:

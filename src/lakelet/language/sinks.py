@@ -37,10 +37,13 @@ def create_sink(name: str, format: str, options: Mapping[str, Any] | None = None
     table = _table(given, where) if format.lower() == "delta" else None
     if format.lower() == "kafka" and _KAFKA_SERVERS not in {key.lower() for key in given}:
         raise invalid(f"a kafka sink needs the option {_KAFKA_SERVERS}", where, f'Write options={{"{_KAFKA_SERVERS}": "host:9092", ...}}.')
+    sink = Sink(format, given, table=table)
+    if sink.is_files and "path" not in {key.lower() for key in given}:
+        raise invalid(f"a {format} sink has no path", where, 'Write options={"path": "..."}.')
     for key in given:
         if key.lower().startswith("databricks."):
             active_registry().note(f"the option {key} of sink {name!r} has no effect here: it belongs to Databricks", where)
-    _add(name, Sink(format, given, table=table), where)
+    _add(name, sink, where)
 
 
 def foreach_batch_sink(name: Any = None) -> Any:

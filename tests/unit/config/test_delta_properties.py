@@ -60,7 +60,6 @@ PUBLIC = {
     "delta.dataSkippingStatsColumns": "id, payload.at, `odd name`",
     "delta.feature.timestampNtz": "supported",
     "delta.constraints.positive": "amount > 0",
-    "delta.universalFormat.enabledFormats": "iceberg",
 }
 
 
@@ -79,6 +78,7 @@ def test_properties_of_delta_are_accepted_without_a_word():
         ("delta.isolationLevel", "WriteSerializable"),
         ("delta.feature.adaptiveSomething", "supported"),
         ("delta.universalFormat.enabledFormats", "compatibility"),
+        ("delta.universalFormat.enabledFormats", "iceberg"),
     ],
 )
 def test_what_only_the_hosted_service_has_is_accepted_with_the_reason_why_it_has_no_effect(key, value):

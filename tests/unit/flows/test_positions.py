@@ -101,3 +101,19 @@ def test_another_table_under_the_same_name_counts_as_waiting_whatever_its_versio
     other = json.dumps({"reservoirVersion": 9, "index": -1, "reservoirId": "old"})
     found, examined = table_position("t", TableLog(tmp_path), other, {}, 9)
     assert (found.pending, found.text, examined) == (True, "t is not the table it has read so far", -1)
+
+
+def test_a_stream_of_changes_is_through_when_its_offset_is_at_the_last_file_of_change_data(tmp_path):
+    commit(tmp_path, 0, {"metaData": {}}, add("a"))
+    commit(tmp_path, 1, add("a"), {"remove": {"path": "x"}}, {"cdc": {"path": "y"}}, {"cdc": {"path": "z"}})
+    commit(tmp_path, 2, add("a", dataChange=False), {"remove": {"path": "x", "dataChange": False}})
+
+    def looked(version, index, *, feed=True):
+        position, examined = table_position("t", TableLog(tmp_path), offset(version, index), {}, -1, feed=feed)
+        return position.pending, examined
+
+    assert looked(1, 0) == (True, -1)
+    assert looked(1, 1) == (False, 2)
+    assert looked(1, 1, feed=False) == (True, -1)  # this one reads other files
+    commit(tmp_path, 3, add("a"), add("a"))
+    assert (looked(1, 1)[0], looked(3, 1)[0], looked(4, -1)[0]) == (True, True, False)

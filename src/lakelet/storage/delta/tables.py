@@ -36,7 +36,8 @@ class Commit:
 
     `added`: partition values of each file that brought data; `changed`: files with data were removed; `removed`: any files were, also by
     OPTIMIZE; `described`: it sets columns or properties, of the table `table_id`. `taken`: partition values of each file with data that
-    was removed, None where the log does not say.
+    was removed, None where the log does not say. `change_files`: number of its files of change data, which the change feed has instead
+    of the others.
     """
 
     version: int
@@ -47,6 +48,7 @@ class Commit:
     table_id: str | None
     user_metadata: Mapping[str, Any] | None
     taken: tuple[Mapping[str, str | None] | None, ...] = ()
+    change_files: int = 0
 
 
 class TableLog:
@@ -123,6 +125,7 @@ def _parse_commit(version: int, text: str) -> Commit:
     taken: list[Mapping[str, str | None] | None] = []
     changed = removed = described = False
     user_metadata = table_id = None
+    change_files = 0
     for line in text.splitlines():
         if line.startswith('{"add"'):
             action = json.loads(line)["add"]
@@ -134,6 +137,8 @@ def _parse_commit(version: int, text: str) -> Commit:
             if action.get("dataChange", True):
                 changed = True
                 taken.append(action.get("partitionValues"))
+        elif line.startswith('{"cdc"'):
+            change_files += 1
         elif line.startswith('{"metaData"'):
             described = True
             table_id = json.loads(line)["metaData"].get("id")
@@ -143,8 +148,17 @@ def _parse_commit(version: int, text: str) -> Commit:
                 user_metadata = json.loads(raw) if raw else None
             except ValueError:
                 user_metadata = None
-    kept = user_metadata if isinstance(user_metadata, dict) else None
-    return Commit(version, tuple(added), changed, removed, described, table_id, kept, tuple(taken))
+    return Commit(
+        version=version,
+        added=tuple(added),
+        changed=changed,
+        removed=removed,
+        described=described,
+        table_id=table_id,
+        user_metadata=user_metadata if isinstance(user_metadata, dict) else None,
+        taken=tuple(taken),
+        change_files=change_files,
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------ writing

@@ -1,0 +1,81 @@
+"""Micro-batches that become files of somebody else's folder, each batch once (SK-12, decision 42).
+
+A batch is written to a staging folder below the target folder, whose name readers leave out. A note in the flow's checkpoint then names its
+files: that is the commit. From there on the files are moved to their places, one by one, however often the process dies. A batch without a
+note is written again, one with a note never.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lakelet.base.failpoints import reached
+from lakelet.files.durable import sync_folder, write_atomically
+from lakelet.files.paths import AnyPath, moved, names_in, remove_tree
+
+Write = Callable[[AnyPath], int | None]
+"""Writes the batch into a folder that is not there yet; the number of its rows, None if it is not known."""
+
+
+@dataclass(frozen=True)
+class Outbox:
+    """Where the batches of a flow go. `note`: file in its checkpoint; `sender`: differs from that of any other flow into the folder."""
+
+    folder: AnyPath
+    note: AnyPath
+    sender: str
+
+
+@dataclass(frozen=True)
+class _Note:
+    """Files of the batch that was committed last, in the order in which they are moved. `id`: of the query that has the batch."""
+
+    id: str
+    batch: int
+    staging: str
+    files: tuple[str, ...]
+    rows: int | None
+
+
+def send(outbox: Outbox, batch: int, write: Write, *, id: str) -> int | None:
+    """Put a batch into the folder unless it is there; the number of its rows, None if it was there or they were not counted."""
+    note = _read(outbox.note)
+    if note is None or (note.id, note.batch) != (id, batch):
+        note = _commit(outbox, batch, write, id)
+    staging = outbox.folder / note.staging
+    if not names_in(staging):
+        return None
+    for name in note.files:
+        moved(staging / name, outbox.folder / name)
+        reached("sink.file_moved")
+    if isinstance(outbox.folder, Path):
+        sync_folder(outbox.folder)
+    remove_tree(staging)
+    return note.rows
+
+
+def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
+    """Write the batch to the staging folder, then the note about it. A batch without rows has no files."""
+    name = f"_lakelet-{hashlib.sha256(outbox.sender.encode()).hexdigest()[:16]}"
+    staging = outbox.folder / name
+    remove_tree(staging)
+    rows = write(staging)
+    reached("sink.staged")
+    visible = [file for file in names_in(staging) if not file.startswith(".")]
+    files = sorted(visible, key=lambda file: (file.startswith("_"), file)) if rows != 0 else []  # _SUCCESS comes last
+    note = _Note(id, batch, name, tuple(files), rows)
+    write_atomically(outbox.note, json.dumps({"format": 1, **asdict(note)}))
+    reached("sink.noted")
+    return note
+
+
+def _read(file: AnyPath) -> _Note | None:
+    try:
+        facts = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

@@ -1,0 +1,123 @@
+"""Batches that become files of a folder, each once, wherever the process dies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelet.files.paths import AnyPath
+from lakelet.flows import sent_files
+from lakelet.flows.sent_files import Outbox, send
+
+
+class Died(Exception):
+    """The process ended."""
+
+
+class Points:
+    """Ends the process at the n-th point that it reaches; never for n = 0."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def __call__(self, name: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Died(name)
+
+
+@pytest.fixture
+def points(monkeypatch: pytest.MonkeyPatch) -> Points:
+    made = Points()
+    monkeypatch.setattr(sent_files, "reached", made)
+    return made
+
+
+_numbers = iter(range(1_000_000))
+
+
+def writer(rows: list[str], files: int = 2) -> sent_files.Write:
+    """Writes rows as Spark does: other names each time, checksums, a mark at the end."""
+
+    def write(folder: AnyPath) -> int:
+        assert isinstance(folder, Path)
+        folder.mkdir(parents=True)
+        for number in range(files):
+            name = f"part-{number:05}-{next(_numbers)}.csv"
+            (folder / name).write_text("".join(f"{row}\n" for row in rows[number::files]))
+            (folder / f".{name}.crc").write_text("sum")
+        (folder / "_SUCCESS").write_text("")
+        return len(rows)
+
+    return write
+
+
+def outbox(folder: Path, sender: str = "flow") -> Outbox:
+    return Outbox(folder / "out", folder / f"checkpoint-{sender}" / "sent.json", sender)
+
+
+def rows_in(folder: Path) -> list[str]:
+    return sorted(line for file in (folder / "out").glob("*.csv") for line in file.read_text().splitlines())
+
+
+def test_a_batch_is_written_once_and_leaves_nothing_else(tmp_path: Path) -> None:
+    assert send(outbox(tmp_path), 0, writer(["a", "b", "c"]), id="q") == 3
+    assert send(outbox(tmp_path), 0, writer(["a", "b", "c"]), id="q") is None
+    assert send(outbox(tmp_path), 1, writer(["d"]), id="q") == 1
+    assert rows_in(tmp_path) == ["a", "b", "c", "d"]
+    names = [re.sub(r"\d+-\d+", "N", file.name) for file in (tmp_path / "out").iterdir()]
+    assert sorted(names) == ["_SUCCESS", *["part-N.csv"] * 4]
+
+
+def test_a_batch_without_rows_gives_no_file(tmp_path: Path) -> None:
+    assert send(outbox(tmp_path), 0, writer([]), id="q") == 0
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_new_checkpoint_sends_its_batches_beside_those_that_are_there(tmp_path: Path) -> None:
+    send(outbox(tmp_path), 0, writer(["a"]), id="q")
+    assert send(outbox(tmp_path), 0, writer(["a"]), id="after the reset") == 1
+    assert rows_in(tmp_path) == ["a", "a"]
+
+
+def test_files_that_the_receiver_has_taken_away_are_not_missed(tmp_path: Path, points: Points) -> None:
+    points.left = 3  # after the first file was moved
+    with pytest.raises(Died):
+        send(outbox(tmp_path), 0, writer(["a", "b"]), id="q")
+    [file] = (tmp_path / "out").glob("*.csv")
+    file.unlink()
+    assert send(outbox(tmp_path), 0, writer(["a", "b"]), id="q") == 2
+    assert rows_in(tmp_path) == ["b"]
+
+
+def senders(points: Points, folder: Path, deaths: list[int]) -> Iterator[int | None]:
+    """Send two batches by two flows in turn; each sending dies as often as `deaths` says, and is tried again with other files."""
+    for number in range(2):
+        for sender in ("x", "y"):
+            rows = [f"{sender}{number}{letter}" for letter in "abcde"]
+            while deaths:
+                points.left = deaths.pop()
+                try:
+                    yield send(outbox(folder, sender), number, writer(rows, files=3), id=sender)
+                    break
+                except Died:
+                    continue
+            points.left = 0
+            send(outbox(folder, sender), number, writer(rows, files=2), id=sender)
+
+
+@settings(max_examples=40, deadline=None)
+@given(deaths=st.lists(st.integers(0, 8), max_size=12))
+def test_every_row_is_there_once_however_often_the_process_dies(tmp_path_factory: pytest.TempPathFactory, deaths: list[int]) -> None:
+    folder = tmp_path_factory.mktemp("sent")
+    with pytest.MonkeyPatch.context() as patched:
+        points = Points()
+        patched.setattr(sent_files, "reached", points)
+        list(senders(points, folder, deaths))
+    assert rows_in(folder) == sorted(f"{sender}{number}{letter}" for sender in "xy" for number in "01" for letter in "abcde")
+    assert not [file for file in (folder / "out").iterdir() if file.name.startswith("_lakelet")]
