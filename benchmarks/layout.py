@@ -1,6 +1,6 @@
 """Files and bytes that typical queries on audit events read, by how the table is laid out.
 
-    .venv/bin/python benchmarks/layout.py --days 30 --records 360000
+    .venv/bin/python benchmarks/layout.py --days 10 --records 120000
 
 The generator of `examples/audit` makes the files. A pipeline writes them to one table per layout, `lakelet maintain` runs once, and Spark's
 own scan counts what each query reads. Files are kept small (`delta.targetFileSize`), so that a small table has as many as a large one.
@@ -38,10 +38,10 @@ def events():
     files = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "120")
     records = files.schema(f"Records ARRAY<STRUCT<{RECORD}>>").load(spark.conf.get("landing")).select(F.inline("Records"))
     first = F.to_date("eventTime").alias("event_date"), F.col("userIdentity.arn").alias("user_arn")
-    return records.select(*first, "eventTime", *TEXTS).where("eventID IS NOT NULL AND eventTime IS NOT NULL")
+    return records.select(*first, "eventTime", *TEXTS).where("eventID <> '' AND eventTime IS NOT NULL")
 
 def layout(name, zorder=None, **placed):
-    properties = {"delta.targetFileSize": "256kb", **({"pipelines.autoOptimize.zOrderCols": zorder} if zorder else {})}
+    properties = {"delta.targetFileSize": "64kb", **({"pipelines.autoOptimize.zOrderCols": zorder} if zorder else {})}
 
     @dlt.table(name=name, table_properties=properties, **placed)
     def copy():
@@ -59,8 +59,8 @@ QUERIES = {
 
 def main() -> None:
     arguments = argparse.ArgumentParser()
-    arguments.add_argument("--days", type=int, default=30)
-    arguments.add_argument("--records", type=int, default=360_000)
+    arguments.add_argument("--days", type=int, default=10)
+    arguments.add_argument("--records", type=int, default=120_000)
     choice = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="layout-bench-") as folder:
         work = Path(folder)
