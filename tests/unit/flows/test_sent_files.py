@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelet.files.paths import AnyPath
+from lakelet.files.paths import AnyPath, any_path
 from lakelet.flows import sent_files
 from lakelet.flows.sent_files import Outbox, send
+from tests.s3 import S3Server
 
 
 class Died(Exception):
@@ -121,3 +122,21 @@ def test_every_row_is_there_once_however_often_the_process_dies(tmp_path_factory
         list(senders(points, folder, deaths))
     assert rows_in(folder) == sorted(f"{sender}{number}{letter}" for sender in "xy" for number in "01" for letter in "abcde")
     assert not [file for file in (folder / "out").iterdir() if file.name.startswith("_lakelet")]
+
+
+def test_a_folder_on_s3_gets_its_files_too(tmp_path: Path, s3: S3Server, points: Points) -> None:
+    """A death between the copy and the removal of the first name leaves both; the next attempt makes one of them."""
+    out = Outbox(any_path(s3.uri("out")), tmp_path / "sent.json", "flow")
+
+    def write(folder: AnyPath) -> int:
+        for name in ("part-0.csv", "part-1.csv", "_SUCCESS"):
+            s3.put(f"{str(folder).removeprefix(s3.uri())}/{name}", name)
+        return 2
+
+    points.left = 2  # the note is there, no file is in its place
+    with pytest.raises(Died):
+        send(out, 0, write, id="q")
+    s3.put("out/part-0.csv", "part-0.csv")
+    assert send(out, 0, write, id="q") == 2
+    assert send(out, 0, write, id="q") is None
+    assert sorted(name for name in s3.objects() if not name.endswith("/")) == ["out/_SUCCESS", "out/part-0.csv", "out/part-1.csv"]
