@@ -224,6 +224,8 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
+            if config.only is not None:
+                found = replace(found, definitions=found.definitions.only(config.only))
             found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
             _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)

@@ -194,6 +194,7 @@ _I, _F, _E = ExitCode.INVALID, ExitCode.FAILED, ExitCode.ENVIRONMENT
 CODES: dict[str, CodeInfo] = {
     # usage and definitions: found before anything runs
     "NOT_SUPPORTED_YET": CodeInfo(_I, "a name of the DLT language that this version does not execute"),
+    "ROWS_INVALID": CodeInfo(_I, "rows that a test gives or expects have values or types that make no table"),
     "USAGE": CodeInfo(_I, "a command line option is unknown, incomplete or contradicts another one"),
     "FILE_EXISTS": CodeInfo(_I, "init or new would have to overwrite a file"),
     "NAME_INVALID": CodeInfo(_I, "a name given to `lakelet new` cannot be that of a project, a layer or a table"),
@@ -356,6 +357,7 @@ CODES: dict[str, CodeInfo] = {
     "NOT_DEPLOYED": CodeInfo(_I, "a command for a deployed pipeline was given, and the target has none, or none of that name"),
     "WORKSPACE_UNREACHABLE": CodeInfo(_E, "nothing answers at the address of the workspace"),
     "WORKSPACE_CREDENTIALS": CodeInfo(_E, "no workspace is named, or its credentials are missing, wrong, expired or not safe to send"),
+    "PYTEST_MISSING": CodeInfo(_E, "`lakelet test` is asked for, and pytest is not installed"),
     "SDK_MISSING": CodeInfo(_E, "a workspace is to be talked to, and the extra lakelet[deploy] is not installed"),
     # environment
     "JAVA_MISSING": CodeInfo(_E, "no usable Java was found"),

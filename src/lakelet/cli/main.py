@@ -11,7 +11,23 @@ from typer.core import TyperGroup
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
-from lakelet.cli import compare, deploy, doctor, init, maintain, new, quarantine, remote, report, rules, samples, schemas, storage, updates
+from lakelet.cli import (
+    compare,
+    deploy,
+    doctor,
+    init,
+    maintain,
+    new,
+    quarantine,
+    remote,
+    report,
+    rules,
+    samples,
+    schemas,
+    storage,
+    tests,
+    updates,
+)
 from lakelet.cli.failures import end_without_threads, guarded
 from lakelet.update.stopping import end_at_next
 
@@ -71,7 +87,7 @@ def _later(context: typer.Context) -> None:
     raise LakeletError("NOT_SUPPORTED_YET", f"`lakelet {context.info_name}` is not supported yet")
 
 
-for _module in (updates, storage, quarantine, maintain, report, schemas, init, new, samples, doctor, rules, deploy, remote, compare):
+for _module in (updates, storage, quarantine, maintain, report, schemas, init, new, samples, doctor, rules, deploy, remote, compare, tests):
     _module.register(app)
 for _name in LATER:
     app.command(

@@ -43,6 +43,7 @@ class PipelineConfig:
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables are to be its own. `event_log`: a name for the event log, beside `event_log`.
+    `only`: keys of the datasets that are looked at, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
 
@@ -66,6 +67,7 @@ class PipelineConfig:
     partial: bool = False
     take_over: tuple[str, ...] = ()
     event_log: TableName | None = None
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def wrapper(query: Callable[..., Any], bound: TableName | None = None) -> Callab
 
     @functools.wraps(query)
     def call(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True  # pytest shows the frames of the user's test and function only
         return query(*args, **kwargs)
 
     call.__dict__.pop(PENDING, None)

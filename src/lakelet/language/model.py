@@ -5,7 +5,7 @@ A pipeline is `Definitions`: datasets, and the flows that write to them. Terms: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Literal
@@ -229,6 +229,11 @@ class Definitions:
     def sinks(self) -> tuple[Dataset, ...]:
         """The targets outside of the pipeline."""
         return tuple(dataset for dataset in self.datasets if dataset.sink is not None)
+
+    def only(self, keys: Collection[str]) -> Definitions:
+        """These datasets and the flows into them alone, without event hooks."""
+        kept = tuple(dataset for dataset in self.datasets if dataset.name.key in keys)
+        return Definitions(kept, tuple(flow for flow in self.flows if flow.target.key in keys))
 
     def flows_by_target(self) -> Mapping[str, tuple[Flow, ...]]:
         """Key of each dataset → the flows that write to it, in the order of declaration."""

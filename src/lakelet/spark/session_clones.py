@@ -123,7 +123,8 @@ def _active(session: SparkSession, jsession: Any) -> Iterator[None]:
             jclass.clearActiveSession()
 
 
-_PYSPARK_LOGGERS = ("py4j.clientserver", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+PYSPARK_LOGGERS = ("py4j.clientserver", "SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where pyspark writes each exception, with Java's stack, before it raises it."""
 
 
 @contextmanager
@@ -134,7 +135,7 @@ def quiet_pyspark() -> Iterator[None]:
     """
     from pyspark.logger import PySparkLogger
 
-    loggers = [PySparkLogger.getLogger(name) for name in _PYSPARK_LOGGERS]
+    loggers = [PySparkLogger.getLogger(name) for name in PYSPARK_LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL + 1)

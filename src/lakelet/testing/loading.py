@@ -22,7 +22,7 @@ from lakelet.base.patching import patched_with
 from lakelet.language.dbutils import Injected
 from lakelet.language.dlt_modules import dlt_modules
 from lakelet.language.loader import sql_into
-from lakelet.language.model import Dataset, Expectation
+from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources
 from lakelet.language.registry import Registry, reading, recording
 from lakelet.language.sql_text.table_names import RelationRef, rewrite
@@ -30,6 +30,8 @@ from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+__tracebackhide__ = True
 
 _ROOT_MARKS = ("databricks.yml", "databricks.yaml", "pyproject.toml", ".git")
 
@@ -50,12 +52,16 @@ class PipelineFunctions:
         datasets: what the decorators recorded: kind, comment, partition and cluster columns, properties.
         expectations: per dataset its rules by name; each has `text` and `action`.
         module: the file's own names, for the plain functions in it.
+        definitions: everything that it declares, flows included.
+        inside: gives a plain function of the file what the query functions have: the given inputs and the modules `dlt` and `dp`.
     """
 
     functions: Mapping[str, Callable[[], DataFrame]]
     datasets: Mapping[str, Dataset]
     expectations: Mapping[str, Mapping[str, Expectation]]
     module: ModuleType
+    definitions: Definitions
+    inside: Callable[[Callable[..., Any]], Callable[..., Any]]
 
     def __getitem__(self, name: str) -> Callable[[], DataFrame]:
         return self.functions[name]
@@ -68,10 +74,13 @@ def load_file(
 
     Raises LakeletError for contradicting definitions; an exception of the file itself comes through as it is.
     """
-    file = file.resolve()
-    registry = Registry(Namespace())
-    answers = Inputs(registry.namespace, inputs or {})
-    tools = Injected({"spark": spark}, note=registry.notices.append, parameters=conf or {})
+    return load_answered(file.resolve(), spark=spark, conf=conf or {}, answers=Inputs(Namespace(), inputs or {}))
+
+
+def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], answers: Inputs) -> PipelineFunctions:
+    """`load_file` with inputs of the caller's kind."""
+    registry = Registry(answers.namespace)
+    tools = Injected({"spark": spark}, note=registry.notices.append, parameters=conf)
 
     @contextmanager
     def pipeline() -> Iterator[None]:
@@ -82,12 +91,12 @@ def load_file(
                 tools.importable(),
                 recording(registry),
                 reading(answers),
-                answering(answers, conf or {}),
+                answering(answers, conf),
             ):
                 stack.enter_context(part)
             yield
 
-    with pipeline(), tools.while_loading(), closing(Sources(tools.frame, sql_into(spark, conf or {}), [file])) as sources:
+    with pipeline(), tools.while_loading(), closing(Sources(tools.frame, sql_into(spark, conf), [file])) as sources:
         module, _ = sources.run(file)
     if registry.errors:
         raise DefinitionErrors(registry.errors)
@@ -98,6 +107,8 @@ def load_file(
         datasets=Named({d.name.name: d for d in found.datasets}),
         expectations=Named({d.name.name: {e.name: e for e in d.expectations} for d in found.datasets}),
         module=module,
+        definitions=found,
+        inside=functools.partial(_inside, pipeline),
     )
 
 
@@ -116,12 +127,16 @@ class Inputs:
     """A stream is answered by a frame that is none."""
 
     def __init__(self, namespace: Namespace, frames: Mapping[str, DataFrame]) -> None:
-        self._namespace, self._frames = namespace, dict(frames)
+        self.namespace, self._frames = namespace, dict(frames)
         self._by_key = {namespace.resolve(name).key: frame for name, frame in frames.items() if "/" not in name}
+
+    def found(self, name: str) -> DataFrame | None:
+        """The frame of a name, or None."""
+        return self._by_key.get(self.namespace.resolve(name).key)
 
     def batch(self, name: str) -> DataFrame:
         """Raises UNKNOWN_DATASET if the test gave no frame of this name."""
-        frame = self._by_key.get(self._namespace.resolve(name).key)
+        frame = self.found(name)
         if frame is None:
             raise LakeletError(
                 "UNKNOWN_DATASET",

@@ -275,7 +275,7 @@ def test_help_and_version():
     shown = runner.invoke(app, ["--help"]).output
     assert [line.split()[0] for line in shown.partition("Commands:\n")[2].splitlines() if line.startswith("  ") and line[2] != " "] == [
         *("run", "validate", "plan", "graph", "show", "sql", "events", "maintain", "report", "dashboard", "schema", "init", "doctor"),
-        *("deploy", "rollback", "destroy", "status", "stop", "diff", "quarantine", "new", "sample", "rules"),
+        *("deploy", "rollback", "destroy", "status", "stop", "diff", "test", "quarantine", "new", "sample", "rules"),
     ]
     for command in ("run", "validate", "plan", "graph", "show", "sql", "events", "init", "sample", "doctor"):
         assert runner.invoke(app, [command, "--help"]).exit_code == 0

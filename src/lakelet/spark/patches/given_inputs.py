@@ -11,6 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.patching import Patch
 from lakelet.spark.patches import owners
 
+__tracebackhide__ = True
+
 
 class Inputs(Protocol):
     """The data frames that a test provides."""

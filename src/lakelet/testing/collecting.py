@@ -1,0 +1,59 @@
+"""What pytest collects of YAML: one item per unit test; a failing one shows the difference and no frames of Lakelet's."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.user_code import is_library
+from lakelet.testing.unit_tests import Failed, UnitTest, read_tests, run_test
+
+__tracebackhide__ = True
+
+
+class UnitTestFile(pytest.File):
+    """A file of unit tests."""
+
+    def collect(self) -> Iterator[UnitTestItem]:
+        """Give an item for each test. Raises CollectError with what is wrong in the file."""
+        try:
+            found = list(read_tests(self.path, self.config.rootpath))
+        except LakeletError as error:
+            raise self.CollectError(str(error)) from None
+        for name, test in found:
+            yield UnitTestItem.from_parent(self, name=name, test=test)
+
+
+class UnitTestItem(pytest.Item):
+    """One unit test; runs on the session of the process, in a folder of its own."""
+
+    def __init__(self, *, test: UnitTest, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.test = test
+
+    def runtest(self) -> None:
+        from lakelet.testing.sessions import shared_session
+
+        with tempfile.TemporaryDirectory(prefix="lakelet-test-") as folder:
+            run_test(self.test, shared_session(), Path(folder))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Say how the result differs, or what the tested code raised and where in it."""
+        if isinstance(excinfo.value, Failed | LakeletError):
+            return str(excinfo.value)
+        own = excinfo.traceback.filter(lambda frame: not is_library(str(frame.path)))
+        if not len(own):
+            from lakelet.spark.errors.diagnosis import first_line
+
+            return f"{type(excinfo.value).__name__}: {first_line(excinfo.value)}"
+        excinfo.traceback = own
+        return excinfo.getrepr(style="short")
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the test stands."""
+        return self.path, self.test.where.line - 1, self.name

@@ -1,0 +1,28 @@
+"""The Spark session of a test run: one for the process, started as for small input."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__tracebackhide__ = True
+
+
+def shared_session() -> SparkSession:
+    """Return the session of this process, starting it when there is none: interpreted, first-tier compilation, a partition per core.
+
+    pyspark's own log of exceptions is silent from here on: pytest shows what is raised.
+    """
+    from lakelet.spark.launch.session import start_session
+
+    session = start_session(app_name="pytest", input_bytes=0)
+    from pyspark.logger import PySparkLogger
+
+    from lakelet.spark.session_clones import PYSPARK_LOGGERS
+
+    for name in PYSPARK_LOGGERS:
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return session

@@ -1,0 +1,215 @@
+"""Unit tests in YAML, read without Spark: values, variables, mistakes; and how tables are compared."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakelet.base.errors import LakeletError
+from lakelet.testing.comparing import compared, converted, difference
+from lakelet.testing.tables import table_of
+from lakelet.testing.unit_tests import UnitTest, read_tests
+from lakelet.testing.unit_tests.inputs import aliases, likely_type
+
+BUNDLE = """
+bundle: {name: shop}
+variables: {catalog: {default: shop}}
+targets:
+  dev: {default: true}
+resources:
+  schemas: {gold: {name: shop_gold}}
+  pipelines:
+    orders:
+      name: orders
+      catalog: ${var.catalog}
+      schema: ${resources.schemas.gold.name}
+      configuration: {bronze_schema: "${bundle.target}_bronze"}
+      libraries:
+        - file: {path: src/orders/**/*.sql}
+    other:
+      libraries:
+        - glob: {include: elsewhere/**}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "databricks.yml").write_text(BUNDLE)
+    (tmp_path / "src" / "orders").mkdir(parents=True)
+    (tmp_path / "src" / "orders" / "clean.sql").write_text("CREATE MATERIALIZED VIEW clean AS SELECT 1 AS id")
+    return tmp_path
+
+
+def read(project: Path, text: str, name: str = "src/orders/clean.unit_tests.yml") -> list[tuple[str, UnitTest]]:
+    file = project / name
+    file.write_text(text)
+    return list(read_tests(file, project))
+
+
+def test_a_test_has_the_names_and_parameters_of_the_pipeline_to_whose_folder_it_belongs(project: Path) -> None:
+    text = """
+tests:
+  - name: keeps ids
+    model: clean.sql
+    source_schema: raw
+    log_level: DEBUG
+    given:
+      - table: ${catalog}.${bronze_schema}.orders
+        rows: [{id: 1, day: 2024-01-02, note: "${source_schema} of ${pipeline_schema} in ${var.catalog}, ${ bundle.target }"}]
+        schema: {id: int}
+    expect:
+      rows: [{id: 1}]
+"""
+    [(name, test)] = read(project, text)
+    assert name == "keeps ids"
+    assert test.settings.pipeline == "orders"
+    assert test.settings.parameters == {"bronze_schema": "dev_bronze", "source_schema": "raw"}
+    given = test.steps[0].given[0]
+    assert (given.name, given.schema) == ("shop.dev_bronze.orders", {"id": "int"})
+    assert given.rows == ({"id": 1, "day": date(2024, 1, 2), "note": "raw of shop_gold in shop, dev"},)
+    assert not test.needs_update
+
+
+def test_rules_counts_errors_and_several_updates_need_updates_and_nothing_expected_means_no_rows(project: Path) -> None:
+    text = """
+tests:
+  - {name: a, model: clean.sql}
+  - {name: b, model: clean.sql, expect: {rules: {has_id: 2, cheap: {passed: 1, failed: 0}}}}
+  - {name: c, model: clean.sql, expect: {error: EXPECTATION_FAILED}}
+  - name: d
+    model: clean.sql
+    given: [{table: raw.a, rows: [{id: 1}]}]
+    updates:
+      - {expect: {rows: [{id: 1}]}}
+      - {given: [{table: raw.a, rows: [{id: 2}]}], expect: {tables: {other: []}, dropped: 0, quarantined: 3}}
+"""
+    a, b, c, d = (test for _, test in read(project, text))
+    assert [test.needs_update for test in (a, b, c, d)] == [False, True, True, True]
+    assert a.steps[0].expect is not None
+    assert a.steps[0].expect.rows == ()
+    assert b.steps[0].expect is not None
+    assert (b.steps[0].expect.rows, b.steps[0].expect.rules) == (None, {"has_id": (None, 2), "cheap": (1, 0)})
+    assert [len(step.given) for step in d.steps] == [1, 1]
+    assert d.steps[1].expect is not None
+    assert (d.steps[1].expect.tables, d.steps[1].expect.dropped, d.steps[1].expect.quarantined) == ({"other": ()}, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ("tests: [{name: a}]", 1, "has no model"),
+        ("tests:\n  - model: claen.sql", 2, "no file 'claen.sql'"),
+        ("tests:\n  - model: clean.sql\n    expct: {rows: []}", 3, "no key 'expct'"),
+        ("tests:\n  - model: clean.sql\n    expect: {row: []}", 3, "no key 'row'"),
+        ("tests:\n  - model: clean.sql\n    given:\n      - {rows: []}", 4, "either a table or a folder"),
+        ("tests:\n  - model: clean.sql\n    given:\n      - {table: a, text: b}", 4, "belong to a folder"),
+        ("tests:\n  - model: clean.sql\n    given:\n      - {table: '${nothing}.a'}", 4, "${nothing} has no value"),
+        ("tests:\n  - model: clean.sql\n    expect: {dropped: many}", 3, "a number of rows"),
+        ("tests:\n  - model: clean.sql\n    expect: {}\n    updates: []", 3, "expects something of each"),
+        ("test: []", 1, "no key 'test'"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_with_its_line(project: Path, text: str, line: int, what: str) -> None:
+    with pytest.raises(LakeletError) as caught:
+        read(project, text)
+    assert what in caught.value.what
+    assert caught.value.where is not None
+    assert caught.value.where.line == line
+
+
+def test_a_file_of_pipeline_tests_brings_variables_for_its_own_tests_and_those_beside_the_code(project: Path) -> None:
+    read(project, "tests: [{name: beside, model: clean.sql, given: [{table: '${catalog}.${bronze_schema}.a'}]}]")
+    text = """
+suite: orders
+bundle: {file: ../databricks.yml, target: dev, variables: {catalog: test_catalog}}
+pipeline: PIPELINE
+defaults: {bronze_schema: "${catalog}_raw"}
+tests:
+  - {name: inline, model: src/orders/clean.sql}
+"""
+    (project / "tests").mkdir()
+    for form in ("pipelines.orders", "{ref: pipelines.orders}", "{file: ../databricks.yml, key: orders}"):
+        found = read(project, text.replace("PIPELINE", form), "tests/orders_pipeline_tests.yml")
+        assert [name for name, _ in found] == ["inline", "clean::beside"]
+        assert found[1][1].steps[0].given[0].name == "test_catalog.test_catalog_raw.a"
+    (project / "spark").mkdir()
+    (project / "spark" / "spark-pipeline.yml").write_text("name: s\ncatalog: c\ndatabase: d\nlibraries:\n  - transformations/**\n")
+    found = read(
+        project, "pipeline: {file: ../spark/spark-pipeline.yml}\ntests: [{model: ../src/orders/clean.sql}]", "tests/s_pipeline_tests.yml"
+    )
+    assert found[0][1].settings.namespace.resolve("x").key == "c.d.x"
+    with pytest.raises(LakeletError, match="no pipeline 'nothing'"):
+        read(project, "pipeline: pipelines.nothing", "tests/n_pipeline_tests.yml")
+
+
+def test_a_file_outside_of_every_library_has_no_pipeline(project: Path) -> None:
+    (project / "tests").mkdir()
+    [(_, test)] = read(project, "tests: [{model: ../src/orders/clean.sql}]", "tests/clean.unit_tests.yml")
+    assert (test.settings.pipeline, dict(test.settings.parameters)) == (None, {})
+
+
+def test_expected_values_take_the_types_of_the_table() -> None:
+    found = pa.table(
+        {
+            "id": pa.array([1, 2]),
+            "price": pa.array([Decimal("3.50"), None], pa.decimal128(10, 2)),
+            "ratio": pa.array([0.1, math.nan], pa.float32()),
+            "at": pa.array([datetime(2024, 1, 1, 10, tzinfo=timezone.utc), None], pa.timestamp("us", tz="UTC")),
+            "day": pa.array([date(2024, 1, 1), None]),
+            "text": pa.array(["7", "true"]),
+            "nested": pa.array([{"a": 1, "b": None}, None]),
+            "map": pa.array([[("k", 1)], []], pa.map_(pa.string(), pa.int64())),
+        }
+    )
+    first = {"id": 1, "price": 3.5, "ratio": 0.1, "at": "2024-01-01T10:00:00", "day": "2024-01-01", "text": 7, "nested": {"a": 1}}
+    second = {"id": 2, "ratio": math.nan, "text": True, "map": {}}
+    assert not compared(found, [second, {**first, "map": {"k": 1}}], found.column_names)
+    assert converted("2024-13-01", pa.date32()) == "2024-13-01"
+    assert converted(1, pa.bool_()) == 1
+
+
+def test_a_difference_shows_each_expected_row_above_the_one_most_like_it() -> None:
+    found = [{"id": 1, "name": "Jon"}, {"id": 2, "name": None}, {"id": 2, "name": None}]
+    differing = difference(found, [{"id": 1, "name": "John"}, {"id": 2, "name": None}, {"id": 3, "name": "x\ny"}], ["id", "name"])
+    assert differing.lines("customers") == [
+        "customers: 2 missing and 2 unexpected, 1 row as expected",
+        "              id  name",
+        "  - expected  1   'John'",
+        "  + found     1   'Jon'",
+        "                  ^^^^^",
+        "  - expected  3   'x\\ny'",
+        "  + found     2   NULL",
+    ]
+    assert not difference(found, reversed(found), ["id", "name"])
+    assert difference([{"id": True}], [{"id": 1}], ["id"])
+    many = difference([{"id": n} for n in range(30)], [], ["id"]).lines("t")
+    assert (many[0], many[-1]) == ("t: 30 unexpected, 0 rows as expected", "  … and 10 more")
+
+
+def test_rows_become_a_table_as_pyspark_would_infer_it() -> None:
+    rows = [{"i": 1, "f": 1, "l": [1], "m": {"a": 1}, "s": {"a": 1, "b": "x"}}, {"f": 2.5, "d": date(2024, 1, 1), "n": None}]
+    assert {field.name: str(field.type) for field in table_of(rows).schema} == {
+        "i": "int64",
+        "f": "double",
+        "l": "list<item: int64>",
+        "m": "map<string, int64>",
+        "s": "struct<a: int64, b: string>",
+        "d": "date32[day]",
+        "n": "string",
+    }
+    with pytest.raises(LakeletError, match="'a' are of several types: int, str"):
+        table_of([{"a": 1}, {"a": "x"}])
+    with pytest.raises(LakeletError, match="a value of the column 'a' is no int32"):
+        table_of([{"a": "x"}], {"a": pa.int32()})
+
+
+def test_a_column_that_only_the_query_knows_gets_a_likely_type_in_the_table_it_is_looked_for_in() -> None:
+    query = "SELECT CASE WHEN late THEN 1 END, sum( amount ), is_new, o.note FROM raw.orders o JOIN c.raw.customers AS cu USING (id)"
+    assert [likely_type(c, query) for c in ("late", "amount", "is_new", "note")] == ["BOOLEAN", "DOUBLE", "BOOLEAN", "STRING"]
+    assert aliases(query) == {"o": "orders", "cu": "customers"}
+    assert aliases("SELEC nothing FROM (") == {}
