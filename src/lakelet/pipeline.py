@@ -23,6 +23,7 @@ from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
+from lakelet.plan.explanation import Standing
 from lakelet.plan.graph import Graph
 from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select
 from lakelet.storage.ownership import Owner, recognised, refused
@@ -123,6 +124,16 @@ class Pipeline:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
             told = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
             return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)), opened.analysis.unchecked)
+
+    def states(self) -> Mapping[str, Standing]:
+        """How the last update left each dataset, by key; of several flows the worst."""
+        storage = Storage(self.config.storage)
+        last = storage.registry().last_update
+        if last is None:
+            return {}
+        from lakelet.storage.eventlog.outcomes import mark_of, outcomes
+
+        return {key: Standing(str(state).lower(), mark_of(state)) for key, state in outcomes(storage.events, last.id).states.items()}
 
     @contextmanager
     def opened(self) -> Iterator[OpenedPipeline]:

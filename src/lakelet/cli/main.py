@@ -61,7 +61,6 @@ app = typer.Typer(
     cls=_Group,
     help="Runs Delta Live Tables code unchanged on this machine.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},

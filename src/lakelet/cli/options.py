@@ -10,14 +10,22 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from lakelet.base.errors import LakeletError
+from lakelet.cli.completion import stored_datasets
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _SOURCE = "Project folder (default: this one), files, folders or globs of pipeline code, or the key of a pipeline of the bundle."
 
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 Target = Annotated[str | None, typer.Option("--target", "-t", metavar="NAME", help="Deployment target of the bundle.")]
-Select = Annotated[list[str] | None, typer.Option("--select", metavar="NAME,...", help="Refresh only these datasets.")]
-FullRefresh = Annotated[list[str] | None, typer.Option("--full-refresh", metavar="NAME,...", help="Reset these datasets first.")]
+Select = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select", metavar="NAME,...", help="Refresh only these datasets: names, globs, +name, name+.", autocompletion=stored_datasets
+    ),
+]
+FullRefresh = Annotated[
+    list[str] | None, typer.Option("--full-refresh", metavar="NAME,...", help="Reset these datasets first.", autocompletion=stored_datasets)
+]
 FullRefreshAll = Annotated[bool, typer.Option("--full-refresh-all", help="Reset every dataset first.")]
 ResetCheckpoint = Annotated[
     list[str] | None, typer.Option("--reset-checkpoint", metavar="FLOW,...", help="These flows read their sources again; rows stay.")

@@ -11,6 +11,7 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
+from lakelet.cli.completion import stored_datasets
 from lakelet.cli.console import write_lines
 from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
 from lakelet.cli.remote_log import remote_events
@@ -19,7 +20,22 @@ from lakelet.cli.summary import Line
 from lakelet.config.update_config import find_storage
 from lakelet.files.paths import AnyPath
 from lakelet.plan.explanation import kind_text
+from lakelet.storage.eventlog.states import EventType
 from lakelet.storage.eventlog.views import NAMES
+
+_DESCRIBING = frozenset(
+    str(kind)
+    for kind in (
+        EventType.DATASET_DEFINITION,
+        EventType.FLOW_DEFINITION,
+        EventType.SINK_DEFINITION,
+        EventType.COLUMN_LINEAGE,
+        EventType.PLANNING_INFORMATION,
+        EventType.STREAM_PROGRESS,
+    )
+)
+"""Types of events that describe or measure; the others say what happened."""
+_LEVELS = {"WARN": "warning", "ERROR": "bad"}
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +46,10 @@ def register(app: typer.Typer) -> None:
 
 def show(
     name: Annotated[
-        str | None, typer.Argument(help="A dataset, or a view of the event log; without it all are listed.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A dataset, or a view of the event log; without it all are listed.", show_default=False, autocompletion=stored_datasets
+        ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List private tables too.")] = False,
     where: Annotated[str | None, typer.Option("--where", metavar="SQL", help="Only rows that fulfil this condition.")] = None,
@@ -132,9 +151,11 @@ def events(
         return
     if not found:
         _note(f"No events in {where}.")
+    # What happened comes first, then what is defined and measured; each in the order of the log.
+    found = sorted(found, key=lambda e: e["event_type"] in _DESCRIBING)
     rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
-    for line in aligned(rows):
-        _write(line)
+    styles = [_LEVELS.get(e["level"], "quiet" if e["event_type"] in _DESCRIBING else "") for e in found]
+    write_lines([Line(text, style) for text, style in zip(aligned(rows), styles, strict=True)], sys.stdout)
 
 
 def storage_root(given: str | None) -> AnyPath:

@@ -13,10 +13,10 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.base.text import aligned, counted, cut, listed, seconds_text, shortener
 from lakelet.cli.lines import Line
-from lakelet.cli.tally import STATES, DatasetTally, Tally
+from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.language.model import Action
 from lakelet.plan.layers import LAYERS
-from lakelet.storage.eventlog.states import FlowState, UpdateState
+from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 
 _TOLD_ORDER = (
     FlowState.COMPLETED,
@@ -66,7 +66,7 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
     yield Line(f"Update {tally.update_id[:6]}{of} {state} in {seconds_text(tally.seconds)}{whole}", style)
     counts = tally.counts()
-    order = [*_TOLD_ORDER, *(state for state in STATES if state not in _TOLD_ORDER)]
+    order = [*_TOLD_ORDER, *(state for state in WORST_FIRST if state not in _TOLD_ORDER)]
     facts = [f"{counts[name]:,} {name.lower()}" for name in order if counts[name]]
     if facts:
         dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""

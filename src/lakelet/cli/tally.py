@@ -11,21 +11,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError
 from lakelet.plan.layers import layers
 from lakelet.storage.eventlog.events import Event
-from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
-
-STATES = (
-    FlowState.FAILED,
-    FlowState.RUNNING,
-    FlowState.STARTING,
-    FlowState.PLANNING,
-    FlowState.QUEUED,
-    FlowState.STOPPED,
-    FlowState.SKIPPED,
-    FlowState.COMPLETED,
-    FlowState.IDLE,
-    FlowState.EXCLUDED,
-)
-"""States of a flow; of several flows into one dataset the first in this order is shown."""
+from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, Level, UpdateState
 
 
 @dataclass
@@ -47,7 +33,7 @@ class DatasetTally:
 
     @property
     def state(self) -> FlowState:
-        return min(self.flows.values(), key=STATES.index, default=FlowState.QUEUED)
+        return min(self.flows.values(), key=WORST_FIRST.index, default=FlowState.QUEUED)
 
     def seconds(self, now: datetime) -> float | None:
         """Time from the first start to the last end, or to `now` while it is at work; None before the start."""

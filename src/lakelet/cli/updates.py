@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakelet.base.errors import ExitCode
+from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.redaction import redacted
 from lakelet.base.text import counted
 from lakelet.cli import options as o
@@ -130,17 +130,30 @@ def plan(asked: o.Asked) -> None:
     _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
 
 
-def graph(asked: o.Asked, mermaid: Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")] = False) -> None:
+Mermaid = Annotated[bool, typer.Option("--mermaid", help="As a Mermaid flow chart.")]
+Svg = Annotated[bool, typer.Option("--svg", help="As a picture: lakelet graph --svg > graph.svg")]
+Html = Annotated[bool, typer.Option("--html", help="As a page with the picture: lakelet graph --html > graph.html")]
+
+
+def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html = False) -> None:
     """Show the datasets and what they read. Nothing is written."""
+    if sum((mermaid, svg, html, asked.as_json)) > 1:
+        raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
     with shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     write_lines(_told(checked.unchecked), sys.stderr)
+    from lakelet.plan.drawing import graph_html, graph_svg
     from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
 
-    _print(_dumped(graph_json(found)) if asked.as_json else graph_mermaid(found) if mermaid else graph_text(found))
+    if mermaid or svg or html:
+        states = pipeline.states()
+        drawn = graph_mermaid(found, states) if mermaid else graph_svg(found, states) if svg else graph_html(found, config.name, states)
+        _print(drawn)
+        return
+    _print(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
 
 
 def _told(notices: Iterable[Notice]) -> list[Line]:

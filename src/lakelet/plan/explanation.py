@@ -6,20 +6,37 @@ Pure: values in, text out. Tests compare with golden files.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.text import aligned, counted, listed, shortener
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Strategy
+from lakelet.plan.layers import LAYERS, layers
 
 if TYPE_CHECKING:
     from lakelet.plan.decisions import Plan, Step
     from lakelet.plan.graph import Graph, Node
 
 _STRATEGY_ORDER = ("stream", "full", "partitions", "skip", "excluded")
+_BOX = '["{}"]'
+_CLASSES = {
+    "good": "stroke:#2e7d4f,stroke-width:2px",
+    "warning": "stroke:#b7791f,stroke-width:2px",
+    "bad": "stroke:#c0392b,stroke-width:3px",
+}
+_OTHER = "stroke:#8a8f98"
 _RESTING = (Strategy.SKIP, Strategy.EXCLUDED)
 _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '[/"{}"/]'}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the last update left a dataset: the state in lower case, and whether that is `good`, a `warning`, `bad`, or neither ("")."""
+
+    text: str
+    mark: str
 
 
 def kind_text(kind: Kind) -> str:
@@ -115,21 +132,42 @@ def _node_json(node: Node) -> dict[str, Any]:
     }
 
 
-def graph_mermaid(graph: Graph) -> str:
-    """The graph as a Mermaid flow chart: streaming tables are cylinders, views rounded, sinks slanted; dashed arrows come from outside."""
+def graph_mermaid(graph: Graph, states: Mapping[str, Standing] | None = None) -> str:
+    """The graph as a Mermaid flow chart: streaming tables are cylinders, views rounded, sinks slanted; dashed arrows come from outside.
+
+    Where there are several layers, each is a subgraph. `states`: how the last update left each dataset, by key; they are classes.
+    """
     short = shortener(str(node.name) for node in graph.nodes)
     identifiers = {str(node.name).lower(): f"d{number}" for number, node in enumerate(graph.nodes)}
     outside = {text: f"x{number}" for number, text in enumerate(dict.fromkeys(e for node in graph.nodes for e in node.external))}
     lines = ["flowchart LR"]
     lines += [f'  {key}{{{{"{_escaped(text)}"}}}}' for text, key in outside.items()]
-    for node in graph.nodes:
-        shape = _SHAPES.get(node.kind, '["{}"]')
-        lines.append(f"  {identifiers[node.name.key]}{shape.format(_escaped(short(str(node.name))))}")
+    by_layer = _by_layer(graph)
+    for layer, nodes in by_layer.items():
+        indent = "    " if len(by_layer) > 1 else "  "
+        lines += [f"  subgraph {layer}"] if len(by_layer) > 1 else []
+        lines += [f"{indent}{identifiers[n.name.key]}{_SHAPES.get(n.kind, _BOX).format(_escaped(short(str(n.name))))}" for n in nodes]
+        lines += ["  end"] if len(by_layer) > 1 else []
     for node in graph.nodes:
         here = identifiers[node.name.key]
         lines += [f"  {outside[text]} -.-> {here}" for text in node.external]
         lines += [f"  {identifiers[source.key]} --> {here}" for source in node.inputs if source.key in identifiers]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_state_classes(states or {}, identifiers)])
+
+
+def _state_classes(states: Mapping[str, Standing], identifiers: Mapping[str, str]) -> Iterator[str]:
+    for state in dict.fromkeys(states.values()):
+        named = [identifiers[key] for key, found in states.items() if found == state and key in identifiers]
+        if named:
+            yield f"  classDef {state.text} {_CLASSES.get(state.mark, _OTHER)}"
+            yield f"  class {','.join(named)} {state.text}"
+
+
+def _by_layer(graph: Graph) -> dict[str, list[Node]]:
+    inputs = {key: [source.key for source in node.inputs] for key, node in graph.by_key.items()}
+    layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
+    found = {name: [node for key, node in graph.by_key.items() if layer[key] == name] for name in LAYERS}
+    return {name: nodes for name, nodes in found.items() if nodes}
 
 
 def _escaped(text: str) -> str:

@@ -94,7 +94,7 @@ def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is
     codes = [line[1:].split("]")[0] for line in done.stderr.splitlines() if line.startswith("[")]
     assert sorted(codes) == ["DUPLICATE_DATASET", "EXPECTATION_INVALID", "QUERY_RETURNED_NO_DATAFRAME", "SOURCE_FAILED"], done.stderr
     for place in ("broken.py, line 4", "other.py, line 5", "other.py, line 10", "other.py, line 15"):
-        assert f"\n  {place}\n" in done.stderr
+        assert f"\n  {place}" in done.stderr
     assert 'Did you mean "amount"?' in done.stderr
     assert not (folder / "storage").exists()
     assert not (folder / ".lakelet").exists()

@@ -63,6 +63,9 @@ class FakePipeline:
     def check(self, request):
         return Checked(self.validate(request), self.notices)
 
+    def states(self):
+        return {}
+
     def plan(self, request):
         return self._answer(request, Plan((STEP,)))
 
@@ -221,6 +224,11 @@ def test_plan_and_graph_go_to_stdout(project, capsys):
     assert json.loads(capsys.readouterr().out)["datasets"][0]["name"] == "main.default.orders"
     assert main(["graph", "a.py", "--mermaid"]) == 0
     assert capsys.readouterr().out.startswith("flowchart LR\n")
+    assert main(["graph", "a.py", "--svg"]) == 0
+    assert capsys.readouterr().out.startswith("<svg ")
+    assert main(["graph", "a.py", "--html"]) == 0
+    assert "<title>a</title>" in capsys.readouterr().out
+    assert main(["graph", "a.py", "--html", "--json"]) == 2
 
 
 # --- wrong usage --------------------------------------------------------------------------------------------------------------------

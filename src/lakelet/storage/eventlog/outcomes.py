@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.storage.eventlog.failures import coded
-from lakelet.storage.eventlog.states import EventType, FlowState, UpdateState
+from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, UpdateState
 
 _DONE = (*(state for state in FlowState if state.is_done), FlowState.EXCLUDED)
 
@@ -26,6 +26,15 @@ class Outcomes:
     ended: bool = True
 
     @property
+    def states(self) -> Mapping[str, FlowState | str]:
+        """The state of each dataset: of several flows the first in `WORST_FIRST`, before them one that only a newer Lakelet knows."""
+
+        def weight(state: FlowState | str) -> int:
+            return WORST_FIRST.index(state) if isinstance(state, FlowState) else -1
+
+        return {key: min(flows.values(), key=weight) for key, flows in self.statuses.items() if flows}
+
+    @property
     def excluded(self) -> frozenset[str]:
         """Datasets that took no part."""
         return frozenset(key for key, flows in self.statuses.items() if set(flows.values()) == {FlowState.EXCLUDED})
@@ -34,6 +43,15 @@ class Outcomes:
     def not_done(self) -> frozenset[str]:
         """Datasets with a flow that failed, was skipped or stopped, or did not get to its end."""
         return frozenset(k for k, f in self.statuses.items() if not all(s in _DONE for s in f.values()))
+
+
+def mark_of(state: FlowState | str) -> str:
+    """Whether a state is `good`, a `warning` or `bad`; "" for one that is neither."""
+    if not isinstance(state, FlowState) or state is FlowState.EXCLUDED:
+        return ""
+    if state is FlowState.FAILED:
+        return "bad"
+    return "good" if state.is_done else "warning"
 
 
 def outcomes(path: AnyPath, update_id: str) -> Outcomes:

@@ -58,6 +58,21 @@ class FlowState(TextEnum):
         return self in (FlowState.COMPLETED, FlowState.IDLE)
 
 
+WORST_FIRST = (
+    FlowState.FAILED,
+    FlowState.RUNNING,
+    FlowState.STARTING,
+    FlowState.PLANNING,
+    FlowState.QUEUED,
+    FlowState.STOPPED,
+    FlowState.SKIPPED,
+    FlowState.COMPLETED,
+    FlowState.IDLE,
+    FlowState.EXCLUDED,
+)
+"""States of a flow; of several flows into one dataset the first in this order is that of the dataset."""
+
+
 class HookState(TextEnum):
     """What `hook_progress` reports about an event hook."""
 
