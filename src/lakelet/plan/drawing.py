@@ -6,9 +6,10 @@ border and the word below the name say how the last update left it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lakelet.base.text import cut, shortener
@@ -24,11 +25,15 @@ _GOOD, _BAD, _QUIET = "#2e7d4f", "#c0392b", "#8a8f98"
 _BORDERS = {"good": _GOOD, "warning": "#b7791f", "bad": _BAD}
 _CORNERS = {Kind.STREAMING_TABLE: 14, Kind.VIEW: 22, Kind.SINK: 0}
 _WIDTH, _HEIGHT, _GAP_X, _GAP_Y, _MARGIN, _TOP = 200, 46, 70, 16, 20, 40
-_LONGEST, _SWEEPS = 27, 4
+_LONGEST, _SWEEPS = 27, 3
 _STYLE = (
     "text{font-family:system-ui,sans-serif;font-size:13px;fill:#1c2127}"
-    ".small{font-size:11px;fill:#5b6470}.line{fill:none;stroke:#9aa3ad;stroke-width:1.3}.outside{stroke-dasharray:4 3}"
+    ".small{font-size:11px;fill:#5b6470}.line{fill:none;stroke:#9aa3ad;stroke-width:1.3}"
 )
+
+
+Spot = tuple[int, str]
+"""Column and key: the place of a dataset, or of its lines past a later column."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +46,22 @@ class Box:
     y: int
 
 
+@dataclass(frozen=True)
+class Layout:
+    """The boxes by key, in the order of the graph, and the lines between them as paths of SVG."""
+
+    boxes: Mapping[str, Box]
+    lines: tuple[str, ...]
+
+
 def graph_svg(graph: Graph, states: Mapping[str, Standing] | None = None) -> str:
     """The graph as one SVG element. `states`: how the last update left each dataset, by key."""
-    boxes = placed(graph)
+    layout = placed(graph)
+    boxes = layout.boxes
     short = shortener(str(node.name) for node in graph.nodes)
     width = max((box.x + _WIDTH for box in boxes.values()), default=0) + _MARGIN
     height = max((box.y + _HEIGHT for box in boxes.values()), default=_TOP) + _MARGIN
-    lines = [_line(boxes[source.key], boxes[key]) for key, box in boxes.items() for source in box.node.inputs if source.key in boxes]
+    lines = [f'<path class="line" d="{path}"/>' for path in layout.lines]
     drawn = [_box(box, short, (states or {}).get(key)) for key, box in boxes.items()]
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img">']
     parts += [f"<style>{_STYLE}</style>", *_legend(), *lines, *drawn, "</svg>"]
@@ -68,38 +82,67 @@ def graph_html(graph: Graph, title: str, states: Mapping[str, Standing] | None =
     )
 
 
-def placed(graph: Graph) -> dict[str, Box]:
-    """Place each dataset, by key, in the order of the graph."""
-    inputs = {key: [source.key for source in node.inputs] for key, node in graph.by_key.items()}
+def placed(graph: Graph) -> Layout:
+    """Place every dataset, and the lines between them."""
+    inputs = {key: [source.key for source in node.inputs if source.key in graph.by_key] for key, node in graph.by_key.items()}
     layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
     depth = depths(list(graph.by_key), inputs)
-    columns: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
-    for key in graph.by_key:
-        columns[depth[key]].append(key)
-    readers = graph.readers
-    for sweep in range(_SWEEPS):
-        forward = sweep % 2 == 0
-        row = {key: number for column in columns for number, key in enumerate(column)}
-        for column in columns if forward else reversed(columns):
-            beside = inputs if forward else readers
-            column.sort(key=lambda key: _middle([row[other] for other in beside[key] if other in row], row[key]))
-            row.update({key: number for number, key in enumerate(column)})
-    rows = {key: (at, number) for at, column in enumerate(columns) for number, key in enumerate(column)}
-    return {key: Box(graph.by_key[key], layer[key], *_corner(*rows[key])) for key in graph.by_key}
+    routes = [_route(source, key, depth) for key, sources in inputs.items() for source in sources]
+    spots = dict.fromkeys([*((depth[key], key) for key in graph.by_key), *(spot for route in routes for spot in route)])
+    columns: list[list[Spot]] = [[spot for spot in spots if spot[0] == at] for at in range(max(depth.values(), default=-1) + 1)]
+    _order(columns, routes)
+    tops = {spot: top for column in columns for spot, top in _tops(column, depth)}
+    boxes = {key: Box(node, layer[key], _left(depth[key]), tops[depth[key], key]) for key, node in graph.by_key.items()}
+    return Layout(boxes, tuple(_path(route, tops, depth) for route in routes))
+
+
+def _route(source: str, reader: str, depth: Mapping[str, int]) -> list[Spot]:
+    """The spots that a line goes through: those of a dataset's lines in one column are one."""
+    return [*((column, source) for column in range(depth[source], depth[reader])), (depth[reader], reader)]
+
+
+def _order(columns: Sequence[list[Spot]], routes: Sequence[Sequence[Spot]]) -> None:
+    """Sort each column by the middle of what its spots are connected with, first from the left, then from the right, and again."""
+    before: dict[Spot, list[Spot]] = {}
+    after: dict[Spot, list[Spot]] = {}
+    for route in routes:
+        for left, right in pairwise(route):
+            before.setdefault(right, []).append(left)
+            after.setdefault(left, []).append(right)
+    rows = {spot: number for column in columns for number, spot in enumerate(column)}
+    for beside, ordered in ((before, columns), (after, columns[::-1])) * _SWEEPS:
+        for column in ordered:
+            middles = {spot: _middle([rows[other] for other in beside.get(spot, ())], rows[spot]) for spot in column}
+            column.sort(key=middles.__getitem__)
+            rows.update({spot: number for number, spot in enumerate(column)})
 
 
 def _middle(rows: Sequence[int], own: int) -> float:
     return sum(rows) / len(rows) if rows else own
 
 
-def _corner(column: int, row: int) -> tuple[int, int]:
-    return _MARGIN + column * (_WIDTH + _GAP_X), _TOP + row * (_HEIGHT + _GAP_Y)
+def _tops(column: Sequence[Spot], depth: Mapping[str, int]) -> Iterator[tuple[Spot, int]]:
+    top = _TOP
+    for spot in column:
+        yield spot, top
+        top += (_HEIGHT if depth[spot[1]] == spot[0] else 0) + _GAP_Y
 
 
-def _line(source: Box, reader: Box) -> str:
-    x, y, end_x, end_y = source.x + _WIDTH, source.y + _HEIGHT // 2, reader.x, reader.y + _HEIGHT // 2
-    bend = max(30, (end_x - x) // 2)
-    return f'<path class="line" d="M{x} {y} C{x + bend} {y} {end_x - bend} {end_y} {end_x} {end_y}"/>'
+def _left(column: int) -> int:
+    return _MARGIN + column * (_WIDTH + _GAP_X)
+
+
+def _path(route: Sequence[Spot], tops: Mapping[Spot, int], depth: Mapping[str, int]) -> str:
+    """The line through the spots: curves between columns, straight lines past what stands in a column."""
+    heights = [tops[spot] + (_HEIGHT // 2 if depth[spot[1]] == spot[0] else 0) for spot in route]
+    x, y = _left(route[0][0]) + _WIDTH, heights[0]
+    drawn = f"M{x} {y}"
+    for (column, _), height in zip(route[1:], heights[1:], strict=True):
+        left, bend = _left(column), _GAP_X // 2
+        drawn += f" C{left - bend} {y} {left - bend} {height} {left} {height}"
+        drawn += f" H{left + _WIDTH}" if (column, height) != (route[-1][0], heights[-1]) else ""
+        y = height
+    return drawn
 
 
 def _box(box: Box, short: Callable[[str], str], state: Standing | None) -> str:
@@ -125,4 +168,4 @@ def _legend() -> list[str]:
     ]
 
 
-__all__ = ["Box", "graph_html", "graph_svg", "placed"]
+__all__ = ["Box", "Layout", "graph_html", "graph_svg", "placed"]

@@ -46,12 +46,20 @@ def test_the_svg_is_well_formed_and_shows_every_dataset_with_its_layer_and_state
 
 
 def test_inputs_stand_left_of_their_readers_and_boxes_do_not_overlap():
-    boxes = placed(GRAPH)
+    boxes = placed(GRAPH).boxes
     for box in boxes.values():
         assert all(boxes[source.key].x < box.x for source in box.node.inputs)
     assert len({(box.x, box.y) for box in boxes.values()}) == len(boxes)
     # few crossings: b stands beside b_raw, a beside a_raw
     assert (boxes["main.shop.a"].y < boxes["main.shop.b"].y) == (boxes["main.shop.a_raw"].y < boxes["main.shop.b_raw"].y)
+
+
+def test_a_line_over_several_columns_passes_beside_the_boxes_between():
+    graph = Graph((_node("a"), _node("b", "a"), _node("c", "b", "a")))
+    layout = placed(graph)
+    (long,) = (line for line in layout.lines if " H" in line)
+    height, box = int(re.search(r"(\d+) H", long)[1]), layout.boxes["main.shop.b"]
+    assert not box.y <= height <= box.y + 46
 
 
 def test_the_page_loads_nothing_and_escapes_names():
