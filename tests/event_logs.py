@@ -86,6 +86,7 @@ class LoggedUpdate:
         columns: Sequence[tuple[str, str]] = (("id", "BIGINT"),),
         source: tuple[str, int] | None = None,
         comment: str = "",
+        transforms: Sequence[str] = (),
     ) -> None:
         """A dataset with its default flow. `rules`: name to (constraint, action)."""
         expectations = [{"name": rule, "constraint": text, "action": action} for rule, (text, action) in (rules or {}).items()]
@@ -94,7 +95,8 @@ class LoggedUpdate:
         schema = [{"name": column, "data_type": text} for column, text in columns]
         flow_type = "MATERIALIZED_VIEW" if kind == "MATERIALIZED_VIEW" else "APPEND"
         about = {"output_dataset": name, "input_datasets": list(reads) or None, "flow_type": flow_type, "comment": comment}
-        self.emit("flow_definition", {**about, "language": "PYTHON", "schema": schema, **place}, dataset=name, flow=name)
+        applied = {"transforms": list(transforms)} if transforms else {}
+        self.emit("flow_definition", {**about, "language": "PYTHON", "schema": schema, **place, **applied}, dataset=name, flow=name)
 
     def flow(
         self,

@@ -17,10 +17,11 @@ export async function datasetView(overview: Overview, name: string): Promise<HTM
   const position = byName(overview, name);
   if (position < 0) return h("div.page", {}, h("h1", {}, name), empty("No dataset of this name is defined in the newest update. ", link("#/", "All datasets")));
   const d = overview.datasets[position], page = await load<DatasetPage>(`dataset-${position}`);
-  const parts: [string, string, HTMLElement][] = [
+  const all: [string, string, HTMLElement | null][] = [
     ["quality", "Quality", quality(page)], ["rules", "Rules", rules(page)], ["quarantine", "Quarantine", quarantine(page)], ["runs", "Runs", runs(page)],
-    ["columns", "Columns", columns(overview, page)], ["source", "Source", source(page)], ["rows", "Rows", rows(page)], ["versions", "Versions", versions(page)], ["schema", "Schema changes", schema(page)],
+    ["columns", "Columns", columns(overview, page)], ["transforms", "Transforms", transforms(page)], ["source", "Source", source(page)], ["rows", "Rows", rows(page)], ["versions", "Versions", versions(page)], ["schema", "Schema changes", schema(page)],
   ];
+  const parts = all.filter((part): part is [string, string, HTMLElement] => part[2] !== null);
   for (const [id, , element] of parts) element.dataset.part = id;
   return h("div.page.dataset", {},
     h("nav.crumbs", { "aria-label": "Where this is" }, link("#/", "datasets"), " / ", d.layer && !/^\d+$/.test(d.layer) ? `${d.layer} / ` : ""),
@@ -125,6 +126,12 @@ function columns(overview: Overview, page: DatasetPage): HTMLElement {
   const heads = lineage ? ["column", "type", "computed from", "used by"] : ["column", "type"];
   const note = lineage ? null : h("p.quiet", {}, "The event log of this storage has no lineage of columns.");
   return section("Columns", page.columns.length, h("div.scroll.low", { tabindex: 0, role: "region", "aria-label": "Columns" }, h("table.data", {}, h("thead", {}, h("tr", {}, heads.map((t) => h("th", { scope: "col" }, t)))), body)), note);
+}
+
+function transforms(page: DatasetPage): HTMLElement | null {
+  if (!page.transforms.length) return null;
+  return section("Transforms", page.transforms.length, h("p.quiet", {}, "The calls of ", h("code", {}, "lakelet.transforms"), " that its query is made of, in order; keys and secrets are left out."),
+    h("ol.calls", {}, page.transforms.map((call) => h("li", {}, h("code", {}, call)))));
 }
 
 function source(page: DatasetPage): HTMLElement {

@@ -51,7 +51,7 @@ export interface Table {
   sample: Sample; quarantine: (Sample & { held: number | null }) | null;
 }
 export interface DatasetPage {
-  name: string; comment: string; flows: [string, string, string, [string, number] | null][]; readers: number[];
+  name: string; comment: string; flows: [string, string, string, [string, number] | null][]; transforms: string[]; readers: number[];
   columns: [string, string, [Ref, string][], [Ref, string][]][]; lineage: boolean; rules: Rule[]; checks: Check[]; runs: Runs;
   idle: number; source: { file: string; line: number; first: number; lines: string[] } | null; schema: SchemaChange[];
   failures: FlowFailure[]; table: Table | null;

@@ -12,6 +12,7 @@ from tests.spark.conftest import Project
 
 PIPELINE = """
     import dlt
+    from lakelet.transforms import filter_rows, keyed_hash
 
     @dlt.view
     @dlt.expect("paid", "amount > 0")
@@ -24,6 +25,11 @@ PIPELINE = """
     @dlt.expect_or_drop("small", "amount < 100")
     def orders():
         return dlt.read_stream("read")
+
+    @dlt.table
+    def hashed():
+        paid = dlt.read_stream("orders").transform(filter_rows("amount > 0"))
+        return paid.transform(keyed_hash("id", key="not for the page"))
 """
 CHECKS = """
     datasets:
@@ -72,3 +78,13 @@ def test_the_rules_of_a_view_are_on_the_page_with_what_they_demand(opened, repor
     page = opened(f"{report}#/quality")
     page.wait_for_selector("text=paid")
     assert any("paid" in row and "amount > 0" in row for row in texts(page, "main tbody tr"))
+
+
+def test_the_transforms_of_a_query_are_on_the_page_without_secrets(opened, report) -> None:
+    page = opened(report)
+    page.locator(".node", has_text="hashed").first.click()
+    page.wait_for_selector("[data-part=transforms]")
+    calls = texts(page, "[data-part=transforms] li")
+    assert [call.split("(")[0] for call in calls] == ["filter_rows", "keyed_hash"]
+    assert "amount > 0" in calls[0]
+    assert "not for the page" not in page.content()

@@ -78,6 +78,7 @@ def _flow(origin: Mapping[str, Any], body: Mapping[str, Any]) -> FlowDefinition:
         columns,
         _source(body),
         tuple((str(rule.get("dataset")), _rule(rule)) for rule in body.get("view_expectations") or ()),
+        tuple(str(call) for call in body.get("transforms") or ()),
     )
 
 

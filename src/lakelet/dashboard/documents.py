@@ -135,6 +135,7 @@ class Site:
             "name": view.name,
             "comment": next((flow.comment for flow in definition.flows if flow.comment), "") if definition else "",
             "flows": [[f.name, f.flow_type, f.language, _place(f)] for f in definition.flows] if definition else [],
+            "transforms": list(dict.fromkeys(call for flow in definition.flows for call in flow.transforms)) if definition else [],
             "readers": [self.numbers[name] for name in self._readers[view.name]],
             "columns": [self._column(view, name, kind) for name, kind in self._columns(view)],
             "lineage": bool(definition and definition.lineage),

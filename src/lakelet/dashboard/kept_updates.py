@@ -19,7 +19,7 @@ from lakelet.dashboard.values import History, UpdateRun
 from lakelet.files.durable import write_atomically
 from lakelet.files.paths import AnyPath
 
-_FORMAT = 1
+_FORMAT = 2
 _WITH_DEFINITIONS = 2
 """So many of the newest updates of a pipeline keep what they defined: the page compares today's with those before."""
 

@@ -144,7 +144,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class FlowDefinition:
-    """A flow as it was defined in one update. `columns`: (name, type) of its query's result; `view_rules`: by view that it reads."""
+    """A flow as it was defined in one update.
+
+    `columns`: (name, type) of its query's result; `view_rules`: by view that it reads; `transforms`: the calls of `lakelet.transforms` that
+    its query is made of, without secrets, in order.
+    """
 
     name: str
     dataset: str
@@ -155,6 +159,7 @@ class FlowDefinition:
     columns: tuple[tuple[str, str], ...] = ()
     source: Source | None = None
     view_rules: tuple[tuple[str, Rule], ...] = ()
+    transforms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,3 +238,10 @@ def test_a_report_without_sample_rows_has_none(tmp_path) -> None:
     store_table(tmp_path, "main.s.orders", pa.table({"id": [7]}))
     facts = StoredTables(tmp_path, sample_rows=0).facts(["main.s.orders"])["main.s.orders"]
     assert (facts.sample.rows, facts.sample.note) == ((), "The report was written without sample rows.")
+
+
+def test_transforms_of_a_dataset_stand_once_each_in_the_order_of_its_flows() -> None:
+    log = Log()
+    log.update().define("main.s.a", transforms=["drop(columns='x')", "flatten()", "drop(columns='x')"])
+    pages = dict(documents(site(log)))
+    assert pages["dataset-0"]["transforms"] == ["drop(columns='x')", "flatten()"]
