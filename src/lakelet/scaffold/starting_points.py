@@ -6,6 +6,7 @@ a build hook), so nothing exists twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +17,8 @@ from lakelet.scaffold.writing import NewFile
 DEFAULT = "starter"
 _SHIPPED = Path(__file__).with_name("shipped")
 _CHECKOUT = Path(__file__).parents[3]
+_LINK_OUT = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
+"""A link of Markdown to what lies above the folder; a copy keeps its text."""
 _GENERATED = frozenset({"__pycache__", ".lakelet", ".pytest_cache", ".ruff_cache", ".DS_Store"})
 _GENERATED_LANDING = "landing"
 _CONTACT_CENTER_TESTS = ("agents", "bronze_router_logs", "gold_workforce", "gold_conversations", "silver_events")
@@ -66,6 +69,12 @@ _POINTS = (
         {"examples/web": ".", **_SHARED},
         ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "pytest"),
     ),
+    StartingPoint(
+        "audit",
+        "audit logs of a cloud account: events by day, denied calls, sensitive changes",
+        {"examples/audit": ".", "tests/oracles/audit.py": "tests/oracle.py", **_SHARED},
+        ("python generate.py landing", "lakelet run", "pytest"),
+    ),
 )
 
 
@@ -90,7 +99,8 @@ def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
     for source, target in point.parts.items():
         for path, text in _texts(root / source):
             place = PurePosixPath(target) / path
-            found[place] = NewFile(place, text.replace(point.name, name) if point.renamed and _is_named(place) else text)
+            kept = _LINK_OUT.sub(r"\1", text) if place.suffix == ".md" else text
+            found[place] = NewFile(place, kept.replace(point.name, name) if point.renamed and _is_named(place) else kept)
     return list(found.values())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -94,6 +95,9 @@ def test_a_project_from_each_starting_point_holds_a_pipeline_tests_and_a_readme(
     assert any(name.startswith("tests/test_") for name in found)
     assert not {name for name in found if "__pycache__" in name or ".lakelet/" in name}
     assert created.point.next_commands[-1] == "pytest"
+    for page in created.folder.rglob("*.md"):
+        links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
+        assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
 
 
 def test_the_files_of_every_starting_point_are_in_the_wheel() -> None:
