@@ -9,6 +9,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from lakelet.scaffold.starting_points import DEFAULT, files_of, starting_point
@@ -48,15 +49,17 @@ def data_sets(folder: Path) -> list[DataSet]:
     for file in sorted(folder.rglob("*")):
         below = file.relative_to(folder)
         hidden = any(part.startswith((".", "_")) or part in _SKIPPED for part in below.parts)
-        if not hidden and file.is_file() and _suffix(file) is not None and not _is_configuration(file):
-            groups[PurePosixPath(below.parent.as_posix()), _suffix(file) or "", _stem(file)].append(file)
+        suffix = _suffix(file)
+        if not hidden and suffix is not None and file.is_file() and not _is_configuration(file):
+            groups[PurePosixPath(below.parent.as_posix()), suffix.removesuffix(".gz"), _stem(file)].append(file)
     places = Counter(place for place, _, _ in groups)
     alone = {place for place, count in places.items() if count == 1 and place != PurePosixPath()}
     found: dict[str, DataSet] = {}
     for (place, suffix, stem), files in groups.items():
         name = _table(place.name if place in alone else stem, found)
-        pattern = None if place in alone else _pattern(stem, files)
-        found[name] = DataSet(name, place, pattern, _FORMATS[suffix.removesuffix(".gz")], _options(files[0], suffix), len(files))
+        others = [file for key, group in groups.items() if key[0] == place and group is not files for file in group]
+        pattern = None if place in alone else _pattern(stem, files, others)
+        found[name] = DataSet(name, place, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
     return [found[name] for name in sorted(found)]
 
 
@@ -122,12 +125,14 @@ def _table(text: str, taken: Container[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _pattern(stem: str, files: Sequence[Path]) -> str:
-    """The name of the only file; for several, what their names have in common, followed by a date or number."""
-    if len(files) == 1:
-        return files[0].name
-    endings = sorted({file.name.removeprefix(stem).lstrip("-_. 0123456789TZ:") for file in files})
-    return f"{stem}*.{endings[0]}"
+def _pattern(stem: str, files: Sequence[Path], others: Sequence[Path]) -> str:
+    """A glob of the files' names that takes those to come as well, which end in a number too; not the names of `others`."""
+    endings = {file.name: file.name[-len(_suffix(file) or "") :] for file in files}
+    bare = [name for name, ending in endings.items() if name == stem + ending]
+    numbered = sorted({f"{stem}*[0-9TZ]{ending}" for name, ending in endings.items() if name not in bare})
+    clash = any(fnmatchcase(other.name, pattern) for other in others for pattern in numbered)
+    choices = list(endings) if clash or len(files) == 1 else [*bare, *numbered]
+    return choices[0] if len(choices) == 1 else f"{{{','.join(choices)}}}"
 
 
 def _options(file: Path, suffix: str) -> tuple[tuple[str, str], ...]:

@@ -49,11 +49,25 @@ def test_files_of_one_feed_are_one_set_with_the_options_that_their_beginning_ask
         "clicks": ("clicks", None, {}),
         "customers": (".", "customers.csv", {"header": "true"}),
         "more": ("clicks/more", None, {"multiLine": "true"}),
-        "orders": (".", "orders*.csv", {"header": "true", "sep": ";"}),
+        "orders": (".", "orders*[0-9TZ].csv", {"header": "true", "sep": ";"}),
         "packed": (".", "packed.csv.gz", {"header": "true", "sep": "|"}),
         "readings": (".", "readings.csv", {"header": "false"}),
         "settings": (".", "settings.json", {"multiLine": "true"}),
     }
+
+
+@pytest.mark.parametrize(
+    ("names", "patterns"),
+    [
+        (["a.csv", "a-1.csv", "a-2.csv"], {"a": "{a.csv,a*[0-9TZ].csv}"}),
+        (["a-1.csv", "a-2.csv", "a_b.csv"], {"a": "a*[0-9TZ].csv", "a_b": "a_b.csv"}),
+        (["a-1.csv", "a-2.csv", "a_b-1.csv"], {"a": "{a-1.csv,a-2.csv}", "a_b": "a_b-1.csv"}),
+        (["a-1.csv", "a-2.csv.gz"], {"a": "{a*[0-9TZ].csv,a*[0-9TZ].csv.gz}"}),
+    ],
+)
+def test_no_file_belongs_to_two_sets(names: list[str], patterns: dict[str, str], folder: Path) -> None:
+    put(folder, dict.fromkeys(names, "x\n1\n"))
+    assert {name: pattern for name, (_, pattern, _) in described(folder).items()} == patterns
 
 
 def test_a_folder_of_data_files_becomes_a_pipeline_that_reads_them_where_they_lie(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
