@@ -30,7 +30,7 @@ class DataSet:
     Attributes:
         name: of the table.
         folder: they lie in, relative to the project's folder; `.` for that itself.
-        pattern: glob of their names; None where they are all the folder holds.
+        pattern: glob of their names; None where they are all that the folder and those below it hold.
         format: csv or json.
         options: of the reader.
     """
@@ -58,7 +58,9 @@ def data_sets(folder: Path) -> list[DataSet]:
     for (place, suffix, stem), files in groups.items():
         name = _table(place.name if place in alone else stem, found)
         others = [file for key, group in groups.items() if key[0] == place and group is not files for file in group]
-        pattern = None if place in alone else _pattern(stem, files, others)
+        below = any(place in other.parents for other in places)
+        whole = place in alone and not below  # a folder is read with all that lies below it
+        pattern = None if whole else _pattern("" if place in alone else stem, files, others)
         found[name] = DataSet(name, place, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
     return [found[name] for name in sorted(found)]
 
@@ -76,9 +78,9 @@ def pipeline_of(sets: Sequence[DataSet], *, name: str, settings: bool = True) ->
 
 
 def _source(one: DataSet) -> str:
-    place = "" if one.folder == PurePosixPath() else f"/{one.folder}"
+    inner = "/".join(str(part) for part in (one.folder, one.pattern) if part is not None and part != PurePosixPath())
+    place = inner.replace("{", "{{").replace("}", "}}").replace("\\", "\\\\").replace('"', '\\"')
     options = [("cloudFiles.format", one.format), *one.options, ("cloudFiles.inferColumnTypes", "true")]
-    options += [("pathGlobFilter", one.pattern)] if one.pattern else []
     lines = [f"        .option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})" for key, value in options]
     return "\n".join(
         [
@@ -92,7 +94,7 @@ def _source(one: DataSet) -> str:
             "    return (",
             '        spark.readStream.format("cloudFiles")',
             *lines,
-            f"        .load(f\"{{spark.conf.get('landing')}}{place}\")",
+            f"        .load(f\"{{spark.conf.get('landing')}}/{place}\")",
             "    )",
             "",
         ]
@@ -126,12 +128,22 @@ def _table(text: str, taken: Container[str]) -> str:
 
 
 def _pattern(stem: str, files: Sequence[Path], others: Sequence[Path]) -> str:
-    """A glob of the files' names that takes those to come as well, which end in a number too; not the names of `others`."""
+    """A glob of the files' names that takes those to come as well, which end in a number too; not the names of `others`.
+
+    Without a stem, any name with their endings.
+    """
     endings = {file.name: file.name[-len(_suffix(file) or "") :] for file in files}
+    if not stem:
+        return _one_of(sorted({f"*{ending}" for ending in endings.values()}))
     bare = [name for name, ending in endings.items() if name == stem + ending]
     numbered = sorted({f"{stem}*[0-9TZ]{ending}" for name, ending in endings.items() if name not in bare})
     clash = any(fnmatchcase(other.name, pattern) for other in others for pattern in numbered)
     choices = list(endings) if clash or len(files) == 1 else [*bare, *numbered]
+    return _one_of(choices)
+
+
+def _one_of(choices: Sequence[str]) -> str:
+    """A glob for what one of them takes."""
     return choices[0] if len(choices) == 1 else f"{{{','.join(choices)}}}"
 
 

@@ -75,6 +75,7 @@ def test_init_makes_a_running_pipeline_of_data_files(
         "orders-2026-03-01.csv": "id;amount\n1;2\n",
         "orders-2026-03-02.csv": "id;amount\n2;3\n3;4\n",
         "clicks/a.json": '{"page": "/"}\n{"page": "/cart"}\n',
+        "clicks/old/2025.json": '{"page": "/", "from": "tv"}\n',
         "report.json": '[\n{"day": 1},\n{"day": 2}\n]\n',
     }.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -82,6 +83,6 @@ def test_init_makes_a_running_pipeline_of_data_files(
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
     assert main(["run"]) == 0
-    query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in ("clicks", "customers", "orders", "report"))
-    assert rows(capsys, f"{query} ORDER BY 1") == [["clicks", 2], ["customers", 2], ["orders", 3], ["report", 2]]
+    query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in ("clicks", "customers", "old", "orders", "report"))
+    assert rows(capsys, f"{query} ORDER BY 1") == [["clicks", 2], ["customers", 2], ["old", 1], ["orders", 3], ["report", 2]]
     assert rows(capsys, "SELECT sum(amount) FROM orders") == [[9]]

@@ -46,7 +46,7 @@ def test_files_of_one_feed_are_one_set_with_the_options_that_their_beginning_ask
     put(folder, FILES)
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"a|b\n1|2\n"))
     assert described(folder) == {
-        "clicks": ("clicks", None, {}),
+        "clicks": ("clicks", "*.json", {}),
         "customers": (".", "customers.csv", {"header": "true"}),
         "more": ("clicks/more", None, {"multiLine": "true"}),
         "orders": (".", "orders*[0-9TZ].csv", {"header": "true", "sep": ";"}),
