@@ -69,7 +69,7 @@ def table(
     _report(
         written,
         Path.cwd(),
-        [f"lakelet run{option}", f"lakelet show {plan.new.name.name}{option}", "pytest"],
+        [f"lakelet run{option}", f"lakelet show {plan.new.name.name}{option}", "lakelet test"],
         as_json=as_json,
         remarks=remarks,
     )
@@ -92,9 +92,7 @@ def _listed(names: Sequence[str]) -> list[str]:
 
 def _typed(command: str) -> str:
     """The command with the program as the reader can start it: where the shell does not find it, by its path."""
-    name, _, rest = command.partition(" ")
-    path = {"lakelet": program(), "pytest": str(Path(program()).with_name("pytest"))}.get(name, name)
-    return f"{path} {rest}".rstrip()
+    return f"{program()}{command.removeprefix('lakelet')}" if command.startswith("lakelet ") else command
 
 
 def _shown(path: Path, near: Path | None = None) -> str:

@@ -35,7 +35,7 @@ def run_tests(
 ) -> None:
     """Run the project's tests with pytest: Python files, and unit tests in YAML beside the code."""
     if importlib.util.find_spec("pytest") is None:
-        raise LakeletError("PYTEST_MISSING", "pytest is not installed", todo='Type: pip install "lakelet[test]"')
+        raise LakeletError("PYTEST_MISSING", "pytest is not installed", todo="Type: pip install pytest")
     import pytest
 
     wanted = [

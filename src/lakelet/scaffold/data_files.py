@@ -58,8 +58,8 @@ def data_sets(folder: Path) -> list[DataSet]:
     for (place, suffix, stem), files in groups.items():
         name = _table(place.name if place in alone else stem, found)
         others = [file for key, group in groups.items() if key[0] == place and group is not files for file in group]
-        below = any(place in other.parents for other in places)
-        whole = place in alone and not below  # a folder is read with all that lies below it
+        shared = any(place in other.parents for other in places)
+        whole = place in alone and not shared  # a folder is read with all that lies below it
         pattern = None if whole else _pattern("" if place in alone else stem, files, others)
         found[name] = DataSet(name, place, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
     return [found[name] for name in sorted(found)]

@@ -49,7 +49,7 @@ _POINTS = (
         DEFAULT,
         "events and customers of a shop: a few lines of JSON and CSV",
         {f"examples/{DEFAULT}": "."},
-        ("lakelet run", "pytest"),
+        ("lakelet run", "lakelet test"),
         renamed=True,
     ),
     StartingPoint(
@@ -57,23 +57,23 @@ _POINTS = (
         "log entries of a contact centre: 26 tables in three layers",
         {
             "examples/contact-center": ".",
-            **{name: name for name in ("databricks.yml", "resources", "pipelines", "expectations")},
+            **{name: name for name in ("databricks.yml", "resources", "pipelines", "expectations", "docs/system-a.md")},
             **{f"tests/pipelines/test_{name}.py": f"tests/test_{name}.py" for name in _CONTACT_CENTER_TESTS},
             **_SHARED,
         },
-        ("pip install 'lakelet[samples]'", "lakelet sample --rows 20000 --seed 1 --out sample", "lakelet run", "pytest"),
+        ("pip install 'lakelet[samples]'", "lakelet sample --rows 20000 --seed 1 --out sample", "lakelet run", "lakelet test"),
     ),
     StartingPoint(
         "web",
         "web events from CSV files, personal data masked",
         {"examples/web": ".", **_SHARED},
-        ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "pytest"),
+        ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "lakelet test"),
     ),
     StartingPoint(
         "audit",
         "audit logs of a cloud account: events by day, denied calls, sensitive changes",
         {"examples/audit": ".", "tests/oracles/audit.py": "tests/oracle.py", **_SHARED},
-        ("python generate.py landing", "lakelet run", "pytest"),
+        ("python generate.py landing", "lakelet run", "lakelet test"),
     ),
 )
 

@@ -42,7 +42,7 @@ def test_a_new_project_has_files_of_each_layer_rules_a_bundle_a_test_and_says_wh
         "tests/test_orders.py",
     } <= files(tmp_path / "my-shop")
     assert {Path(name).suffix for name in written if "landing" in name} == {".csv", ".json"}
-    assert [line.split("/")[-1].strip() for line in printed.err.splitlines()[1:]] == ["cd my-shop", "lakelet run", "pytest"]
+    assert [line.split("/")[-1].strip() for line in printed.err.splitlines()[1:]] == ["cd my-shop", "lakelet run", "lakelet test"]
 
     config = load_config((), cwd=tmp_path / "my-shop")
     assert (config.name, config.namespace.schema, config.parameters["landing"]) == ("my_shop", "my_shop", "data/landing")
@@ -94,7 +94,7 @@ def test_a_project_from_each_starting_point_holds_a_pipeline_tests_and_a_readme(
     assert {"README.md", ".gitignore", ".vscode/settings.json", "pyproject.toml"} <= found
     assert any(name.startswith("tests/test_") for name in found)
     assert not {name for name in found if "__pycache__" in name or ".lakelet/" in name}
-    assert created.point.next_commands[-1] == "pytest"
+    assert created.point.next_commands[-1] == "lakelet test"
     for page in created.folder.rglob("*.md"):
         links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
         assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
