@@ -1,5 +1,26 @@
-"""For tests of pipeline code: load one file, call its functions on small data frames. Fixtures are in `plugin`."""
+"""For tests of pipeline code: one file's functions on small data frames, or a project with updates. Fixtures are in `plugin`.
 
-from lakelet.testing.loading import PipelineFunctions, load_file
+Importing this package imports nothing heavy: every pytest run does, for the plugin.
+"""
 
-__all__ = ["PipelineFunctions", "load_file"]
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakelet.testing.loading import PipelineFunctions, load_file
+    from lakelet.testing.project import Metrics, Project, Rows, RuleCounts
+
+_PLACES = {
+    **dict.fromkeys(("PipelineFunctions", "load_file"), "lakelet.testing.loading"),
+    **dict.fromkeys(("Metrics", "Project", "Rows", "RuleCounts"), "lakelet.testing.project"),
+}
+
+__all__ = ["Metrics", "PipelineFunctions", "Project", "Rows", "RuleCounts", "load_file"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PLACES:
+        return getattr(import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'lakelet.testing' has no attribute {name!r}")

@@ -12,9 +12,11 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.testing.comparing import compared, converted, difference
+from lakelet.testing.project import Project
 from lakelet.testing.tables import table_of
 from lakelet.testing.unit_tests import UnitTest, read_tests
 from lakelet.testing.unit_tests.inputs import aliases, likely_type
+from lakelet.testing.yaml_names import unit_test_files
 
 BUNDLE = """
 bundle: {name: shop}
@@ -213,3 +215,29 @@ def test_a_column_that_only_the_query_knows_gets_a_likely_type_in_the_table_it_i
     assert [likely_type(c, query) for c in ("late", "amount", "is_new", "note")] == ["BOOLEAN", "DOUBLE", "BOOLEAN", "STRING"]
     assert aliases(query) == {"o": "orders", "cu": "customers"}
     assert aliases("SELEC nothing FROM (") == {}
+
+
+def test_files_arrive_where_the_code_looks_for_them_in_the_order_of_the_calls(tmp_path: Path) -> None:
+    p = Project(tmp_path, lambda maps, tables: None, None, landing="/Volumes/main/raw")  # type: ignore[arg-type, return-value]
+    files = [
+        p.arrive("/Volumes/main/raw/orders/1.json", {"id": 1, "at": date(2024, 1, 1)}, "not json"),
+        p.arrive("orders/2.csv", {"id": 1, "note": 'a "b", c'}, {"id": 2}),
+        p.arrive("s3://bucket/other/3.bin", b"\x00\x01"),
+        p.arrive("s3://bucket/other/inner/4.csv", "id;n", "1;2"),
+    ]
+    assert [f.relative_to(tmp_path).as_posix() for f in files] == [
+        *("landing/orders/1.json", "landing/orders/2.csv", "mapped/1/3.bin", "mapped/1/inner/4.csv"),
+    ]
+    assert [f.read_bytes() for f in files] == [
+        *(b'{"id": 1, "at": "2024-01-01"}\nnot json\n', b'id,note\n1,"a ""b"", c"\n2,\n', b"\x00\x01", b"id;n\n1;2\n"),
+    ]
+    times = [f.stat().st_mtime for f in files]
+    assert times == sorted(set(times))
+
+
+def test_unit_tests_in_yaml_are_found_below_a_folder_but_not_in_environments(tmp_path: Path) -> None:
+    for name in ("a/x.unit_tests.yml", "b/y_pipeline_tests.yaml", "venv/z.unit_tests.yml", "env/lib/z.unit_tests.yml", "a/other.yml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    assert [f.name for f in unit_test_files(tmp_path, ["venv"])] == ["x.unit_tests.yml", "y_pipeline_tests.yaml"]

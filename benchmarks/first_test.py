@@ -1,0 +1,106 @@
+"""The first test of a run and each further one: pytest processes with one test of a kind and with eleven, in a project of two files.
+
+    .venv/bin/python benchmarks/first_test.py --rounds 5
+
+Kinds: `function` (YAML, one query on given rows) and `update` (YAML with rules: an update in a storage of its own). Wall time and processor
+time (of Java and Python workers too) of whole processes count; a further test is a tenth of the difference. With `--rival` the package
+sdp-test runs the same `function` files in the same environment, where it is installed. Prints machine, load, medians. Bars: 6 s, and 1 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+FURTHER = 10
+BUNDLE = """
+bundle: {name: shop}
+resources:
+  pipelines:
+    shop: {name: shop, catalog: main, schema: gold, configuration: {bronze_schema: bronze}, libraries: [{glob: {include: "./code/**"}}]}
+"""
+SQL = """CREATE OR REFRESH MATERIALIZED VIEW gold.prices AS
+SELECT CAST(sku AS STRING) AS id, CAST(price / 100 AS DECIMAL(16, 2)) AS price FROM ${bronze_schema}.products"""
+PYTHON = """
+from pyspark import pipelines as dp
+
+@dp.table
+@dp.expect_or_drop("has_id", "id IS NOT NULL")
+def orders():
+    return spark.readStream.table("bronze.orders")
+"""
+FUNCTION = """
+  - name: price {0}
+    model: prices.sql
+    given: [{{table: "${{bronze_schema}}.products", rows: [{{sku: 1, price: {0}}}, {{sku: 2, price: 100}}]}}]
+    expect: {{rows: [{{id: "1", price: {1}}}, {{id: "2", price: 1.00}}]}}
+"""
+UPDATE = """
+  - name: order {0}
+    model: orders.py
+    given: [{{table: bronze.orders, rows: [{{id: {0}}}, {{id: null}}]}}]
+    expect: {{rows: [{{id: {0}}}], rules: {{has_id: 1}}, dropped: 1}}
+"""
+
+
+def project(folder: Path, kind: str, tests: int) -> None:
+    """Write the project with so many tests of one kind."""
+    (folder / "code").mkdir()
+    (folder / "databricks.yml").write_text(BUNDLE)
+    (folder / "code" / "prices.sql").write_text(SQL)
+    (folder / "code" / "orders.py").write_text(PYTHON)
+    made = [FUNCTION.format(n, n / 100) if kind == "function" else UPDATE.format(n, "") for n in range(1, tests + 1)]
+    (folder / "code" / "all.unit_tests.yml").write_text("tests:" + "".join(made))
+
+
+def timed(kind: str, tests: int, plugin: str) -> tuple[float, float]:
+    """Seconds of a pytest process: wall, processor."""
+    with tempfile.TemporaryDirectory() as folder:
+        project(Path(folder), kind, tests)
+        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", f"no:{plugin}"]
+        started = time.perf_counter()
+        running = psutil.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        spent: dict[int, float] = {}
+        while running.poll() is None:  # Java ends with its parent, and is nobody's child by then
+            with suppress(psutil.Error):
+                for process in (running, *running.children(recursive=True)):
+                    times = process.cpu_times()
+                    spent[process.pid] = times.user + times.system
+            time.sleep(0.05)
+        wall, printed = time.perf_counter() - started, running.stdout.read()
+        if f"{tests} passed" not in printed:
+            raise SystemExit(printed)
+    return wall, sum(spent.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rival", action="store_true", help="sdp-test too, with the files of the kind `function`")
+    asked = parser.parse_args()
+    runs = [("lakelet", "function", "sdp_test"), ("lakelet", "update", "sdp_test")] + [("sdp-test", "function", "lakelet")] * asked.rival
+    found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
+    for _ in range(asked.rounds):
+        for name, kind, left_out in runs:
+            for tests in (1, 1 + FURTHER):
+                found.setdefault((name, kind, tests), []).append(timed(kind, tests, left_out))
+    print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {asked.rounds} rounds; seconds")
+    for name, kind, _ in runs:
+        one, all_ = ([statistics.median(run[i] for run in found[name, kind, n]) for i in (0, 1)] for n in (1, 1 + FURTHER))
+        further = [(b - a) / FURTHER for a, b in zip(one, all_, strict=True)]
+        said = [f"wall {wall:.2f}, processor {processor:.2f}" for wall, processor in (one, further)]
+        print(f"{name:9} {kind:9} first: {said[0]}; further: {said[1]}")
+
+
+if __name__ == "__main__":
+    main()
