@@ -112,7 +112,7 @@ def _check_frame(frame: Any, expect: Expected | None, name: str) -> None:
     if not isinstance(frame, DataFrame):
         raise Failed(expect.where, [f"{name} returned {type(frame).__name__}, not a DataFrame"])
     columns = columns_of(expect.rows) or frame.columns
-    _check_columns(name, frame.columns, columns, expect)
+    _check_columns(name, frame.columns, [column.split(".")[0] for column in columns], expect)
     chosen = frame.select(*(F.col(column).alias(column) for column in columns))
     variants = [field.name for field in chosen.schema if field.dataType.typeName() == "variant"]
     table = chosen.withColumns({v: F.to_json(F.col(f"`{v}`")) for v in variants}).toArrow() if variants else chosen.toArrow()
@@ -123,7 +123,7 @@ def _check_frame(frame: Any, expect: Expected | None, name: str) -> None:
 
 def _check_columns(name: str, there: Sequence[str], wanted: Sequence[str], expect: Expected) -> None:
     known = {column.lower() for column in there}
-    unknown = [column for column in wanted if column.lower() not in known and column.split(".")[0].lower() not in known]
+    unknown = [column for column in wanted if column.lower() not in known]
     if unknown:
         near = nearest_names(unknown[0], there)
         hint = f"; did you mean {' or '.join(near)}?" if near else f". It has {', '.join(there)}."
@@ -198,7 +198,9 @@ def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expec
     table = project.table(name)
     columns = columns_of(rows) or table.column_names
     _check_columns(name, table.column_names, columns, expect)
-    differing = compared(table, rows, columns)
+    stored = {column.lower(): column for column in table.column_names}
+    chosen = table.select([stored[column.lower()] for column in columns]).rename_columns(columns)
+    differing = compared(chosen, rows, columns)
     return differing.lines(name) if differing else []
 
 
