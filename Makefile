@@ -4,8 +4,8 @@
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
 # make test-browser: the page driven in Chromium; two minutes.
-# make coverage: which lines the tests below Spark reach.
-.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage corpus test-conformance lint sample clean
+# make coverage: which lines the tests below Spark reach. make docs: the site of the documentation.
+.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage corpus test-conformance lint docs sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -66,6 +66,10 @@ corpus: setup
 test-conformance: setup
 	-@.venv/bin/python tests/conformance/corpus.py
 	@.venv/bin/python -m pytest -rs -m conformance tests/conformance
+
+# The site of the documentation, in site/; needs no network.
+docs: setup
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build
 
 lint: setup
 	@.venv/bin/ruff check

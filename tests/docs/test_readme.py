@@ -1,7 +1,7 @@
-"""Executes README.md and docs/quick-start.md: every fenced block, in order.
+"""Executes README.md, docs/quick-start.md and docs/coming-from.md: every fenced block, in order.
 
 `make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder
-that was empty, or where `cd` leads from there. A `python` or `yaml` block is the file that its first line names, there from the next
+that was empty, or where `cd` leads from there. A `python`, `sql` or `yaml` block is the file that its first line names, there from the next
 command on. A `sh` block holds commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of
 updates and the project's folder may differ, numbers of rows may not.
 """
@@ -48,7 +48,7 @@ class Project:
 
     def write(self, body: str) -> None:
         """Keep the block for the next command. In the copy of the project it is a new file, in a project of the page's own any file."""
-        name = re.match(r"# (\S+)\n", body)
+        name = re.match(r"(?:#|--) (\S+)\n", body)
         assert name, f"a block does not start with its file name:\n{body}"
         file = self.folder / name[1]
         if self.begun.joinpath("databricks.yml").exists():
@@ -178,13 +178,13 @@ def check_output(printed: str, shown: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
     text = (pytestconfig.rootpath / page).read_text(encoding="utf-8")
     printed = None
     try:
         for language, body in BLOCK.findall(text):
-            if language in ("python", "yaml"):
+            if language in ("python", "sql", "yaml"):
                 project.write(body)
                 printed = None
             elif language == "sh":
