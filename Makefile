@@ -69,7 +69,7 @@ test-conformance: setup
 
 # The site of the documentation, in site/; needs no network.
 docs: setup
-	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
 
 lint: setup
 	@.venv/bin/ruff check
