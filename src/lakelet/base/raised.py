@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import linecache
 import os
 import pkgutil
@@ -18,7 +19,7 @@ from lakelet.base.errors import Location, nearest_names
 from lakelet.base.locations import cell_filename, code_location
 from lakelet.base.user_code import is_library
 
-_UNEXPECTED = re.compile(r"got an unexpected keyword argument '(?P<name>\w+)'")
+_UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 _FROM_MODULE = re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>[\w.]+)'")
 
 
@@ -82,8 +83,10 @@ def near_names(error: BaseException) -> tuple[str, ...]:
     name = _name_of(error)
     if isinstance(error, NameError):
         return _near(name or "", _visible(error))
-    if name is None or not isinstance(error, AttributeError):
+    if name is None:
         return ()
+    if isinstance(error, TypeError):
+        return _near(name, _arguments(error))
     with suppress(Exception):  # raised by an object that cannot list its own attributes
         return _near(name, dir(getattr(error, "obj", None)))
     return ()
@@ -93,13 +96,27 @@ def _near(name: str, known: Iterable[str]) -> tuple[str, ...]:
     return nearest_names(name, [one for one in known if one != name and (not one.startswith("_") or name.startswith("_"))], limit=1)
 
 
+def _arguments(error: TypeError) -> list[str]:
+    """The names of the arguments of a function that the code which raised can see."""
+    match, frame = _UNEXPECTED.search(str(error)), _innermost_frame(error)
+    found = {**frame.f_globals, **frame.f_locals}.get(match["function"]) if match and frame else None
+    with suppress(TypeError, ValueError):  # no function, or one without a signature
+        return list(inspect.signature(found).parameters) if callable(found) else []
+    return []
+
+
 def _visible(error: BaseException) -> list[str]:
     """The names that the code which raised can see."""
+    frame = _innermost_frame(error)
+    return [*frame.f_locals, *frame.f_globals, *dir(builtins)] if frame else []
+
+
+def _innermost_frame(error: BaseException) -> FrameType | None:
     frame: FrameType | None = None
     for found, _ in traceback.walk_tb(error.__traceback__):
         if not is_library(found.f_code.co_filename):
             frame = found
-    return [*frame.f_locals, *frame.f_globals, *dir(builtins)] if frame else []
+    return frame
 
 
 def import_remedy(error: BaseException) -> str | None:

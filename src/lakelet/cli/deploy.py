@@ -15,7 +15,7 @@ from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.text import counted, seconds_text
 from lakelet.cli import options as o
 from lakelet.cli import plans
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.summary import Line, program
 from lakelet.config.update_config import project_above
 
@@ -183,7 +183,7 @@ def _validate(target: str | None, pipelines: Sequence[str]) -> None:
         _note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
         asked = o.Asked(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
         try:
-            with stdout_for_data(asked):
+            with shown_phases(sys.stderr), stdout_for_data(asked):
                 Pipeline(configured(asked)).validate()
         except LakeletError as error:
             errors = error.errors if isinstance(error, DefinitionErrors) else [error]

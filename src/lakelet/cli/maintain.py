@@ -11,7 +11,7 @@ import typer
 from lakelet.base.errors import ExitCode
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 
@@ -38,7 +38,8 @@ def maintain(
     from lakelet.maintenance.maintain import maintain as maintained
 
     root = storage_root(storage)
-    found = maintained(root, o.names(names), dry_run=dry_run, note=_note)
+    with shown_phases(sys.stderr):
+        found = maintained(root, o.names(names), dry_run=dry_run, note=_note)
     if as_json:
         sys.stdout.write(json.dumps([table.as_json() for table in found], indent=2, ensure_ascii=False) + "\n")
     elif not found:

@@ -12,7 +12,7 @@ import typer
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.base.text import counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
 from lakelet.cli.remote_log import remote_report
 from lakelet.cli.storage import storage_root
@@ -59,7 +59,8 @@ def report(
         refuse_without_remote(target=target, pipeline=pipeline)
         root = storage_root(storage)
         folder = given or _folder(root, project)
-        site = _write(root, project, folder, SAMPLE_ROWS if rows is None else rows)
+        with shown_phases(sys.stderr):
+            site = _write(root, project, folder, SAMPLE_ROWS if rows is None else rows)
     if as_json:
         sys.stdout.write(json.dumps({"path": str(folder)}, ensure_ascii=False) + "\n")
         return

@@ -16,7 +16,7 @@ from lakelet.base.errors import ExitCode
 from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, printable, shortener
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
@@ -54,7 +54,7 @@ def list_rules(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with _stdout_for_data(asked):
+    with shown_phases(sys.stderr), _stdout_for_data(asked):
         found = checking.list_rules(pipeline, folder)
     if asked.as_json:
         _write_json(rule.as_json() for rule in found)
@@ -75,7 +75,7 @@ def check(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with _stdout_for_data(asked):
+    with shown_phases(sys.stderr), _stdout_for_data(asked):
         found = checking.check_rules(pipeline, folder)
     errors, warnings = (sum(f.severity == severity for f in found) for severity in ("error", "warning"))
     if asked.as_json:

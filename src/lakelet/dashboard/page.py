@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.phases import report
 from lakelet.dashboard import kept_updates
 from lakelet.dashboard.documents import Site
 from lakelet.dashboard.event_rows import UPDATES, EventRows, log_id
@@ -75,8 +76,10 @@ def write_report(storage: AnyPath, root: Path, folder: Path, *, sample_rows: int
     refuse_foreign(folder)
     log, kept = log_id(storage), Storage(storage).root / "system" / KEPT
     page = Page(storage, root, sample_rows=sample_rows, known=kept_updates.load(kept, log) if log else None)
+    report("Reading tables and the event log")
     page.changed()
     site = page.site()
+    report("Writing the page")
     write_folder(site, folder)
     if log:
         with suppress(LakeletError, OSError):  # a storage that is only read: the next report reads everything again

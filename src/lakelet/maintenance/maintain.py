@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3, scheme_of
 from lakelet.maintenance.results import Maintained
@@ -91,7 +92,8 @@ def _maintained(
 
     registry, found = store.reload(), []
     tables = TableMaintenance(Engine(start), stream_positions(store.root / "checkpoints"), dry_run=dry_run, least=least)
-    for name in names:
+    for number, name in enumerate(names):
+        report("Maintaining tables", number, len(names))
         stored = registry.datasets.get(name.lower())
         if stored is not None:
             found.append(_one(store, stored, tables))

@@ -32,6 +32,8 @@ def module():
     import jsno
 def name():
     from collections import OrderedDictt
+def keyword():
+    return clean_name(txet="x")
 def value():
     raise ValueError("no such month")
 def key():
@@ -65,6 +67,7 @@ NEAR = [
     ("function", "return math.flor(1.5)", "flor", "floor"),
     ("method", 'return "a b".splitt()', "splitt", "split"),
     ("module", "import jsno", "jsno", "json"),
+    ("keyword", 'return clean_name(txet="x")', "txet", "text"),
     ("name", "from collections import OrderedDictt", "OrderedDictt", "OrderedDict"),
 ]
 

@@ -177,6 +177,12 @@ def test_a_jupyter_notebook_runs_its_cells_in_one_module_and_future_imports_hold
     assert "return factor + 1" in inspect.getsource(inspect.unwrap(folder.found.definitions.flows[0].query))
 
 
+def test_a_file_that_does_not_compile_or_names_a_wrong_argument_is_shown_with_a_caret(folder):
+    folder.write("bad.py", "import dlt\n\n\n@dlt.table\ndef t(:\n    pass\n")
+    text, caret = folder.error().where.excerpt()
+    assert (text, text[caret.index("^")]) == ("5 | def t(:", ":")
+
+
 def test_an_error_in_a_cell_is_told_with_cell_and_line_and_its_traceback_shows_the_line(folder):
     folder.jupyter("bad.ipynb", ("markdown", "x"), "a = 1\n\nb = a / 0  # here")
     error = folder.error()
