@@ -14,7 +14,7 @@ from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any
 
 from lakelet.base.phases import Phase, reported_to
-from lakelet.base.text import bytes_text, counted, printable, seconds_text, shortener
+from lakelet.base.text import bytes_text, counted, cut, printable, seconds_text, shortener
 from lakelet.cli.lines import line_of
 from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.storage.eventlog.events import Event
@@ -27,6 +27,8 @@ WAITING = "Starting Spark and analysing the pipeline"
 """What happens before the first event of a local update."""
 _QUIET_SECONDS = 1.0
 _BAR = 20
+_FACTS = 50
+"""Columns of a terminal that the state, the rows and the time of a dataset need."""
 _STYLES = {"good": "green", "warning": "yellow", "bad": "bold red", "quiet": "dim"}
 
 
@@ -49,7 +51,9 @@ class LiveTable:
             self.tally.feed(event)
             line = line_of(self.tally, event, shortener(self.tally.datasets))
         if line is not None and line.style != "heading":
-            self._console.print(printable(line.text), highlight=False, markup=False, style=_STYLES.get(line.style, ""))
+            from rich.text import Text
+
+            self._console.print(Text(printable(line.text), style=_STYLES.get(line.style, "")), soft_wrap=True)
 
     def close(self) -> None:
         """Take the picture away; the lines above it stay."""
@@ -68,7 +72,8 @@ class LiveTable:
                 return _phase_line(self._phase, (now - self._opened).total_seconds())
             short = shortener(self.tally.datasets)
             working = [d for d in self.tally.datasets.values() if d.state.is_at_work]
-            rows = [_working(dataset, short, now) for dataset in working[: max(3, self._console.height - 6)]]
+            room = max(12, self._console.width - _FACTS)
+            rows = [_working(dataset, cut(short(dataset.name), room), now) for dataset in working[: max(3, self._console.height - 6)]]
             left = len(working) - len(rows)
             footer = self._footer(now)
         table = Table(box=None, pad_edge=False, show_header=False)
@@ -92,15 +97,15 @@ class LiveTable:
         return _with_bar(f"{self.tally.state} {done:,}/{len(self.tally.datasets):,}", done, len(self.tally.datasets), text)
 
 
-def _working(dataset: DatasetTally, short: Callable[[str], str], now: datetime) -> tuple[Any, ...]:
+def _working(dataset: DatasetTally, name: str, now: datetime) -> tuple[Any, ...]:
     from rich.text import Text
 
     seconds = dataset.seconds(now)
     waiting = f"{counted(dataset.files, 'file')}, {bytes_text(dataset.bytes)}" if dataset.files and dataset.bytes is not None else ""
     return (
-        Text(short(dataset.name)),
+        Text(name),
         Text(dataset.state, style="cyan"),
-        ", ".join(filter(None, [counted(dataset.rows, "row"), waiting and f"of {waiting}"])),
+        counted(dataset.rows, "row") + (f" of {waiting}" if waiting else ""),
         seconds_text(seconds) if seconds is not None else "",
     )
 
@@ -110,11 +115,12 @@ def _with_bar(before: str, done: int, total: int, after: str) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
+    bar = ProgressBar(total=max(total, 1), completed=done, width=_BAR, complete_style="cyan", finished_style="green")
     line = Table.grid(padding=(0, 1))
     line.add_column(no_wrap=True)
     line.add_column(no_wrap=True, width=_BAR)
     line.add_column(no_wrap=True, overflow="ellipsis")
-    line.add_row(Text(before, style="bold"), ProgressBar(total=max(total, 1), completed=done, width=_BAR), Text(after, style="dim"))
+    line.add_row(Text(before, style="bold"), bar, Text(after, style="dim"))
     return line
 
 

@@ -108,9 +108,10 @@ def test_an_update_shows_its_phase_what_works_and_how_far_it_is_and_ends_with_th
     text = on_terminal(program("run"))
     lines = shown(text)
     assert any(re.match(r"Analysing 14/25 ━+", line) for line in lines)
-    assert any(re.match(r"raw +RUNNING +0 rows, of 3 files, 38.1 MB", line) for line in lines)
+    assert any(re.match(r"raw +RUNNING +0 rows of 3 files, 38.1 MB", line) for line in lines)
     assert any(re.match(r"\w* ?\w+ 1/2 ━+", line) for line in lines), "the bar of datasets"
-    assert all(len(line) <= 80 for line in lines if "/s" not in line), "all lines fit but those with the storage's path"
+    assert all(len(line) <= 80 for line in lines if "/s" not in line and not line.startswith("FAILED")), "what is drawn fits"
+    assert any(re.match(r"a_dataset\S+…\S+ +STARTING", line) for line in lines), "a long name leaves room for the state"
     assert _COLOUR.search(text)
     ended = [line for line in lines if line.startswith(("COMPLETED  ", "FAILED "))]
     assert ended[0].startswith("COMPLETED  raw")
