@@ -46,7 +46,7 @@ class FileTransaction(Transaction):
 
     def action(self, action: Mapping[str, Any]) -> Any:
         """An action, given as the log spells it."""
-        return self._delta.actions.Action.fromJson(json.dumps(action))
+        return self.action_of(json.dumps(action))
 
 
 def by_id(files: Sequence[Any]) -> dict[FileId, Any]:

@@ -31,7 +31,7 @@ from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.quarantine import check_columns
 from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
-from lakelet.storage.delta.tables import streams_from_log
+from lakelet.storage.delta.tables import known_content, streams_from_log
 from lakelet.storage.root import StoredDataset
 
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -181,7 +181,8 @@ class RunReader(QueryReader):
             change_feed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.memory.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
-        return self.stored(str(path), streaming, jreader)
+        known = None if streaming or feed or jreader is not None else known_content(self.spark, path)
+        return self.stored(str(path), streaming, jreader) if known is None else known
 
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.sources.open(self.flow, number, spec, dry=False)

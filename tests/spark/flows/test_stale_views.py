@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from tests.spark.conftest import Project
 
@@ -112,3 +114,30 @@ def test_what_an_older_lakelet_noted_of_the_inputs_is_still_good(project: Callab
     made.arrive("b.json", {"id": 2})
     made.run()
     assert made.rows("counted") == [2]
+
+
+CHAIN = """
+    @dlt.table
+    def doubled():
+        return dlt.read("raw").selectExpr("2 * id AS id")
+
+    @dlt.table
+    def largest():
+        return dlt.read("doubled").selectExpr("max(id) AS id")
+"""
+
+
+@pytest.mark.long
+def test_rows_that_others_added_to_a_view_are_read_like_its_own_and_go_when_it_is_computed_again(project: Callable[..., Project]) -> None:
+    made = project(LOADED + CHAIN)
+    made.arrive("a.json", {"id": 1})
+    made.run()
+    made.arrive("b.json", {"id": 5})
+    made.run()
+    assert (sorted(made.rows("doubled")), made.rows("largest")) == ([2, 10], [10])
+    write_deltalake(str(made.path("doubled")), pa.table({"id": pa.array([99], pa.int64())}), mode="append")
+    made.run()
+    assert (sorted(made.rows("doubled")), made.rows("largest")) == ([2, 10, 99], [99])
+    made.arrive("c.json", {"id": 7})
+    made.run()
+    assert (sorted(made.rows("doubled")), made.rows("largest")) == ([2, 10, 14], [14])

@@ -169,6 +169,20 @@ def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
     return Transaction(spark, path).schema
 
 
+def known_content(spark: SparkSession, path: AnyPath) -> DataFrame | None:
+    """The rows of a table whose newest commit tells all its files; None for any other one.
+
+    Delta would run one or two Spark jobs to find the files, each time that a query reads the table. Rows are those that it would read:
+    tables whose columns it presents otherwise than they are stored (column mapping, NOT NULL, CHAR, VARCHAR) are not for this.
+    """
+    if TableLog(path).version() < 0:
+        return None
+    transaction = Transaction(spark, path)
+    plain = all(field.nullable and field.metadata.keys() <= {"comment"} for field in transaction.schema.fields)
+    files = transaction.files_of_newest_commit() if plain else None
+    return None if files is None else transaction.rows_of(files)
+
+
 class TableLock:
     """Lets many appends run beside each other, and a change of the table's description alone.
 

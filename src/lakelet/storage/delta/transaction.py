@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import time
 import uuid
@@ -17,6 +18,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
+from lakelet.storage.delta.whole_content import whole_content
 
 
 class Txn(NamedTuple):
@@ -31,11 +33,9 @@ class Transaction:
 
     def __init__(self, spark: SparkSession, path: AnyPath) -> None:
         self.spark = spark
-        jvm: Any = spark._jvm
-        self._jvm = jvm
-        self._delta = jvm.org.apache.spark.sql.delta
+        self._jvm: Any = spark._jvm
         self.path = path
-        self._txn = self._delta.DeltaLog.forTable(spark._jsparkSession, str(path)).startTransaction()
+        self._txn = self._delta("DeltaLog").forTable(spark._jsparkSession, str(path)).startTransaction()
 
     @property
     def read_version(self) -> int:
@@ -115,8 +115,8 @@ class Transaction:
         """The columns with Delta's notes about types that become wider: its readers need them for the files written before."""
         if not self.widens():
             return schema
-        columns = self._jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-        noted = self._delta.TypeWideningMetadata.addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
+        columns = self._class("org.apache.spark.sql.types.DataType").fromJson(schema.json())
+        noted = self._delta("TypeWideningMetadata").addTypeWideningMetadata(self._txn, columns, self._txn.metadata().schema())
         return T.StructType.fromJson(json.loads(noted.json()))
 
     def described(self, spec: TableSpec, *, replace: bool) -> bool:
@@ -152,13 +152,12 @@ class Transaction:
         return declared.properties(current, spec.properties or {}, spec.declared)
 
     def _metadata(self, spec: TableSpec, id: str, properties: Mapping[str, str], created: int | None) -> Any:
-        utils = self._jvm.org.apache.spark.api.python.PythonUtils
-        actions = self._delta.actions
-        return actions.Metadata(
+        utils = self._class("org.apache.spark.api.python.PythonUtils")
+        return self._delta("actions.Metadata")(
             id,
             None,
             spec.comment,
-            actions.Format("parquet", utils.toScalaMap({})),
+            self._delta("actions.Format")("parquet", utils.toScalaMap({})),
             spec.schema.json(),
             utils.toSeq(list(spec.partition_cols)),
             utils.toScalaMap(dict(properties)),
@@ -181,12 +180,12 @@ class Transaction:
 
     def action_of(self, text: str) -> Any:
         """An action of the log from its JSON."""
-        return self._delta.actions.Action.fromJson(text)
+        return self._delta("actions.Action").fromJson(text)
 
     def written_rows(self, files: Sequence[Any]) -> DataFrame:
         """The rows of files that `write` made, also of a table that does not exist: with the columns of this transaction."""
         log, none = self._txn.deltaLog(), self._option(None)
-        described = self._delta.DummySnapshot(log.logPath(), log, self._txn.metadata(), none, none)
+        described = self._delta("DummySnapshot")(log.logPath(), log, self._txn.metadata(), none, none)
         return DataFrame(log.createDataFrame(described, self._seq(files), False, none), self.spark)
 
     def write(self, rows: DataFrame) -> list[Any]:
@@ -206,9 +205,10 @@ class Transaction:
         log = self._txn.deltaLog()
         system = log.dataPath().getFileSystem(log.newDeltaHadoopConf())
         path = file.absolutePath(log)
-        target = self._jvm.org.apache.hadoop.fs.Path(str(folder))
+        hadoop_path = self._class("org.apache.hadoop.fs.Path")
+        target = hadoop_path(str(folder))
         system.mkdirs(target)
-        if not system.rename(path, self._jvm.org.apache.hadoop.fs.Path(target, path.getName())):
+        if not system.rename(path, hadoop_path(target, path.getName())):
             raise OSError(f"{path} could not be moved to {folder}")
         return str(path.getName())
 
@@ -218,38 +218,66 @@ class Transaction:
         return [files.apply(i) for i in range(files.size())]
 
     def removals(self, of: Column | None = None) -> list[Any]:
-        """Actions that remove every file the table has, or those of the partitions for which a condition is true."""
-        return [file.remove() for file in (self.files() if of is None else self._files_of(of))]
+        """Actions that remove every file the table has, or those of the partitions for which a condition is true.
+
+        A commit of others that adds or removes such files meanwhile refuses this one.
+        """
+        if of is not None:
+            return [file.remove() for file in self._files_of(of)]
+        last = self.files_of_newest_commit()
+        if last is None:
+            return [file.remove() for file in self.files()]
+        self._txn.readWholeTable()
+        return [file.remove() for file in last]
 
     def _files_of(self, partitions: Column) -> list[Any]:
         condition = self.rows().where(partitions)._jdf.queryExecution().analyzed().condition()
         files = self._txn.filterFiles(self._seq([condition]), False)
         return [files.apply(i) for i in range(files.size())]
 
+    def files_of_newest_commit(self) -> list[Any] | None:
+        """Every file the table has where the newest commit replaced all of them, else None. Delta would run a Spark job to find them."""
+        try:
+            text = (self.path / "_delta_log" / f"{self.read_version:020d}.json").read_text()
+        except FileNotFoundError:  # cleaned up, or there is no table
+            return None
+        files = whole_content(text)
+        return None if files is None else [self.action_of(line) for line in files]
+
     def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
-        changes = self._jvm.java.util.ArrayList(len(actions) + 1)
-        for action in actions:
-            changes.add(action)
+        changes = [*actions]
         if txn is not None:
-            changes.add(self._delta.actions.SetTransaction(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
-        sequence = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(changes).toSeq()
-        return int(self._txn.commit(sequence, self._operation(json.dumps(user_metadata), replace)))
+            changes.append(self._delta("actions.SetTransaction")(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
+        return int(self._txn.commit(self._seq(changes), self._operation(json.dumps(user_metadata), replace)))
+
+    def _class(self, name: str) -> Any:
+        return _java_class(self._jvm, name)
+
+    def _delta(self, name: str) -> Any:
+        """A class of Delta, by its name below Delta's own package."""
+        return self._class(f"org.apache.spark.sql.delta.{name}")
 
     def _seq(self, items: Sequence[Any]) -> Any:
-        found = self._jvm.java.util.ArrayList(len(items))
+        found = self._class("java.util.ArrayList")(len(items))
         for item in items:
             found.add(item)
-        return self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
+        return self._class("scala.jdk.javaapi.CollectionConverters").asScala(found).toSeq()
 
     def _operation(self, user_metadata: str, replace: bool) -> Any:
-        mode = self._jvm.org.apache.spark.sql.SaveMode.valueOf("Overwrite" if replace else "Append")
+        mode = self._class("org.apache.spark.sql.SaveMode").valueOf("Overwrite" if replace else "Append")
         none = self._option(None)
-        write = getattr(self._jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        write = self._delta("DeltaOperations$Write")
         return write(mode, none, none, self._option(user_metadata), none, none, none, none, none)
 
     def _option(self, value: Any) -> Any:
-        return self._jvm.scala.Option.apply(value)
+        return self._class("scala.Option").apply(value)
+
+
+@functools.lru_cache(maxsize=64)
+def _java_class(jvm: Any, name: str) -> Any:
+    """A Java class by its full name, looked up once: for each part of a dotted name Java would search all jars for a class."""
+    return getattr(jvm, name)
 
 
 def _strings(sequence: Any) -> list[str]:
