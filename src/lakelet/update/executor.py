@@ -29,13 +29,21 @@ CANCEL_EVERY_SECONDS = 0.25
 Work = Callable[[str], "bool | RetryAfter"]
 
 
+def flow_threads(workers: int) -> ThreadPoolExecutor:
+    """Threads for `workers` items at once.
+
+    Each has a connection to Java of its own, whose other end knows the methods that it has called; so rounds share the threads.
+    """
+    return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="lakelet-flow")
+
+
 def execute(
     order: Sequence[str],
     inputs: Mapping[str, Sequence[str]],
     work: Work,
     *,
     skipped: Callable[[str, tuple[str, ...]], None],
-    workers: int,
+    pool: ThreadPoolExecutor,
     stopping: Callable[[BaseException], None] = lambda stop: None,
     cancel_running: Callable[[], None] = lambda: None,
 ) -> dict[str, Outcome]:
@@ -46,25 +54,24 @@ def execute(
         inputs: items each one waits for; others are ignored.
         work: returns whether the item succeeded, or when to try again. Must not raise, except KeyboardInterrupt and the like.
         skipped: called instead of `work` for items below a failed one, with the failed ones.
-        workers: how many at once.
+        pool: runs the items; it is shut down where this thread is interrupted, and else left as it is.
         stopping: called with what interrupts this thread, before the items at work are waited for; no other one is started.
         cancel_running: called again and again meanwhile: an item may be between two of its jobs when the first ones are cancelled.
 
     Returns:
         The outcome of every item.
     """
-    with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="lakelet-flow") as pool:
-        at_work = _AtWork(work)
-        schedule = _Schedule(order, inputs, lambda item: pool.submit(at_work.do, item), skipped)
-        try:
-            while schedule.goes_on():
-                schedule.start_what_may()
-                schedule.wait()
-        except BaseException as stop:
-            stopping(stop)
-            pool.shutdown(wait=False, cancel_futures=True)
-            at_work.close(cancel_running)
-            raise
+    at_work = _AtWork(work)
+    schedule = _Schedule(order, inputs, lambda item: pool.submit(at_work.do, item), skipped)
+    try:
+        while schedule.goes_on():
+            schedule.start_what_may()
+            schedule.wait()
+    except BaseException as stop:
+        stopping(stop)
+        pool.shutdown(wait=False, cancel_futures=True)
+        at_work.close(cancel_running)
+        raise
     return schedule.outcomes
 
 

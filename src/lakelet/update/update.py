@@ -13,10 +13,11 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.plan.decisions import Step
+from lakelet.spark.hadoop_defaults import forget_servers
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.continuous import Rounds, pace
-from lakelet.update.executor import execute
+from lakelet.update.executor import execute, flow_threads
 from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
 from lakelet.update.initialization import begin
@@ -110,6 +111,7 @@ class Update:
         rounds = Rounds({key: self._pace(task) for key, task in chosen.items()}) if config.continuous else None
         runner = FlowRunner(self._opened, self._progress, self._retries, rounds)
         inputs = _inputs(everything, chosen)
+        pool = flow_threads(max(1, whole(look_up(config.parameters, MAX_FLOWS) or WORKERS)))
 
         def run(flows: Sequence[str]) -> None:
             execute(
@@ -117,7 +119,7 @@ class Update:
                 inputs,
                 lambda key: runner.task(chosen[key]),
                 skipped=lambda key, roots: self._progress.flow_skipped(chosen[key], roots),
-                workers=max(1, whole(look_up(config.parameters, MAX_FLOWS) or WORKERS)),
+                pool=pool,
                 stopping=self._stopping,
                 cancel_running=self._cancel,
             )
@@ -127,10 +129,12 @@ class Update:
             if not errors:
                 self._checks.run_at_times()
 
-        if rounds is not None:
-            rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
-        else:
-            run(list(chosen))
+        with pool:
+            if rounds is not None:
+                forget_servers(self._opened.environment.spark.sparkContext)
+                rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
+            else:
+                run(list(chosen))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
 
     def _pace(self, task: FlowTask) -> float:

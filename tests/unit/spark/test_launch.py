@@ -85,6 +85,12 @@ def test_the_caller_s_settings_win(delta: env.Jars) -> None:
     assert "-Xmx5g" in java_process.java_command(JAVA, delta, [], settings)
 
 
+def test_a_session_whose_page_is_off_keeps_little_of_its_queries(delta: env.Jars) -> None:
+    kept = "spark.sql.ui.retainedExecutions"
+    assert session.session_settings(delta, app_name="a", master=None, conf={})[kept] == "10"
+    assert kept not in session.session_settings(delta, app_name="a", master=None, conf={"spark.ui.enabled": "true"})
+
+
 def test_a_local_run_ignores_the_configuration_of_some_other_spark(delta: env.Jars, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     settings = session.session_settings(delta, app_name="a", master=None, conf={})

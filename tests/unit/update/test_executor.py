@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelet.update.executor import Outcome, execute
+from lakelet.update.executor import Outcome, execute, flow_threads
 
 DIAMOND = {"top": [], "left": ["top"], "right": ["top"], "bottom": ["left", "right"]}
 
@@ -19,7 +19,8 @@ def run(
     inputs: Mapping[str, Sequence[str]], work: Callable[[str], bool], *, workers: int = 4
 ) -> tuple[dict[str, Outcome], dict[str, tuple[str, ...]]]:
     skipped: dict[str, tuple[str, ...]] = {}
-    outcomes = execute(list(inputs), inputs, work, skipped=skipped.__setitem__, workers=workers)
+    with flow_threads(workers) as pool:
+        outcomes = execute(list(inputs), inputs, work, skipped=skipped.__setitem__, pool=pool)
     return outcomes, skipped
 
 
@@ -166,6 +167,6 @@ def test_an_interrupt_between_two_jobs_of_an_item_cancels_the_next_ones_too() ->
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        execute(["a"], {"a": []}, work, skipped=skipped, workers=1, cancel_running=cancelled.set)
+        execute(["a"], {"a": []}, work, skipped=skipped, pool=flow_threads(1), cancel_running=cancelled.set)
     assert time.monotonic() - began < 10
     assert len(jobs) < 20

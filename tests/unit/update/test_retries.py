@@ -8,7 +8,7 @@ import pytest
 
 from lakelet.base.errors import CODES, LakeletError
 from lakelet.config.update_config import load_config
-from lakelet.update.executor import Outcome, RetryAfter, execute
+from lakelet.update.executor import Outcome, RetryAfter, execute, flow_threads
 from lakelet.update.retries import SETTLED, UNLIMITED, Retries
 
 LOST = LakeletError("FLOW_FAILED", "the network was away")
@@ -92,7 +92,7 @@ def test_an_item_that_is_to_be_tried_again_leaves_its_worker_to_others_and_holds
         return RetryAfter(0.05) if item == "a" and log.count("a") < 3 else True
 
     inputs = {"a": [], "below": ["a"], "x": [], "y": [], "z": []}
-    outcomes = execute(list(inputs), inputs, work, skipped=lambda *_: None, workers=1)
+    outcomes = execute(list(inputs), inputs, work, skipped=lambda *_: None, pool=flow_threads(1))
     assert log == ["a", "x", "y", "z", "a", "a", "below"]
     assert outcomes == {item: Outcome(True) for item in inputs}
 
@@ -100,7 +100,7 @@ def test_an_item_that_is_to_be_tried_again_leaves_its_worker_to_others_and_holds
 def test_an_item_that_fails_in_the_end_skips_what_is_below():
     results = iter([RetryAfter(0.01), False])
     skipped = {}
-    execute(["a", "b"], {"a": [], "b": ["a"]}, lambda item: next(results), skipped=skipped.__setitem__, workers=4)
+    execute(["a", "b"], {"a": [], "b": ["a"]}, lambda item: next(results), skipped=skipped.__setitem__, pool=flow_threads(4))
     assert skipped == {"b": ("a",)}
 
 
@@ -113,7 +113,7 @@ def test_an_interrupt_is_told_before_what_is_at_work_is_waited_for():
         return True
 
     with pytest.raises(KeyboardInterrupt):
-        execute(["interrupts"], {"interrupts": []}, work, skipped=lambda *_: None, workers=1, stopping=log.append)
+        execute(["interrupts"], {"interrupts": []}, work, skipped=lambda *_: None, pool=flow_threads(1), stopping=log.append)
     assert [type(stop) for stop in log] == [KeyboardInterrupt]
 
 

@@ -140,6 +140,29 @@ def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = No
     ParseException when Spark cannot parse the text.
     """
     text = substitute(spark, sql)
+    if args is not None or may_have(text, ("IDENTIFIER",)):
+        return _relations(spark, text, args)
+    asked = text, _settings(spark)
+    if asked not in _known:
+        if len(_known) >= _KNOWN_TEXTS:
+            _known.clear()
+        _known[asked] = tuple(_relations(spark, text, None))
+    return [*_known[asked]]
+
+
+_known: dict[tuple[str, str], tuple[RelationRef, ...]] = {}
+"""What was found in a text under some settings. Walking a plan takes thousands of calls to Java; each update asks for each text twice, a
+continuous one in every round."""
+_KNOWN_TEXTS = 512
+
+
+def _settings(spark: SparkSession) -> str:
+    """The settings of a session, among them those of the parser."""
+    session: Any = spark
+    return str(session._jsparkSession.sessionState().conf().settings().toString())
+
+
+def _relations(spark: SparkSession, text: str, args: Mapping[str, Any] | None) -> list[RelationRef]:
     refs = (ref for ref in _Walk(spark, text, args=args).refs(parse(spark, text)) if isinstance(ref, RelationRef))
     found = {(ref.start, ref.stop): ref for ref in refs}
     return [found[span] for span in sorted(found)]

@@ -46,6 +46,13 @@ _ALWAYS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
+# Set where nobody looks at Spark's page: it keeps the plans and numbers of a thousand queries, an hour of a continuous update.
+_WITHOUT_PAGE = {
+    "spark.sql.ui.retainedExecutions": "10",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+}
 # Set on a local master only: one machine, loopback, small tables, and a file system on which Hadoop's Java code starts a process
 # (chmod, readlink) wherever it lacks its native library. With these a Delta commit takes half the time (docs/decisions/0001-start-up.md).
 _LOCAL = {
@@ -143,6 +150,8 @@ def session_settings(
         # Spark's own choice replaces a file whose name is taken; the one for local disks cannot do that on an object store.
         settings.pop("spark.sql.streaming.checkpointFileManagerClass", None)
         settings |= S3Settings.of(os.environ).spark_settings()
+    if conf.get("spark.ui.enabled", "false").lower() != "true":
+        settings |= _WITHOUT_PAGE
     return {**settings, **conf}
 
 

@@ -1,0 +1,23 @@
+"""Hadoop's defaults for servers that a local session does not have.
+
+Spark sends Hadoop's whole configuration with every stage, and each task reads it: 1,100 entries, more than half of them about servers. A
+tenth of the processor time of small queries goes into that. To forget them costs as much as a few queries: for sessions that last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SERVERS = ("yarn", "mapreduce[.]jobhistory", "mapreduce[.]shuffle", "hadoop[.]http", "hadoop[.]registry", "hadoop[.]zk", "ipc[.]server")
+
+
+def forget_servers(context: Any) -> None:
+    """Take what only servers of a cluster read out of the configuration of a SparkContext, where that is on this machine alone."""
+    if not str(context.master).startswith("local"):
+        return
+    # The first job would load these defaults, and Hadoop loads all of them again when a file of defaults is added.
+    getattr(context._jvm, "org.apache.hadoop.mapreduce.util.ConfigUtil").loadResources()
+    configuration = context._jsc.hadoopConfiguration()
+    found = str(configuration.getValByRegex(f"^({'|'.join(_SERVERS)})[.]").keySet().toString())
+    for name in filter(None, found.strip("[]").split(", ")):
+        configuration.unset(name)
