@@ -82,7 +82,7 @@ def test_rules_counts_errors_and_several_updates_need_updates_and_nothing_expect
 tests:
   - {name: a, model: clean.sql}
   - {name: b, model: clean.sql, expect: {rules: {has_id: 2, cheap: {passed: 1, failed: 0}}}}
-  - {name: c, model: clean.sql, expect: {error: EXPECTATION_FAILED}}
+  - {name: c, model: clean.sql, expect: {error: EXPECTATION_VIOLATION}}
   - name: d
     model: clean.sql
     given: [{table: raw.a, rows: [{id: 1}]}]
@@ -112,6 +112,7 @@ tests:
         ("tests:\n  - model: clean.sql\n    given:\n      - {table: a, text: b}", 4, "belong to a folder"),
         ("tests:\n  - model: clean.sql\n    given:\n      - {table: '${nothing}.a'}", 4, "${nothing} has no value"),
         ("tests:\n  - model: clean.sql\n    expect: {dropped: many}", 3, "a number of rows"),
+        ("tests:\n  - model: clean.sql\n    expect: {error: EXPECTATION_VIOLATED}", 3, "no error code 'EXPECTATION_VIOLATED'"),
         ("tests:\n  - model: clean.sql\n    expect: {}\n    updates: []", 3, "expects something of each"),
         ("test: []", 1, "no key 'test'"),
     ],

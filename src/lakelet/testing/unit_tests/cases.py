@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lakelet.base.errors import Location, nearest_names
+from lakelet.base.errors import CODES, Location, nearest_names
 from lakelet.config.bundle import Node
 from lakelet.testing.comparing import Row
 from lakelet.testing.project import RuleCounts
@@ -168,9 +168,16 @@ def _expected(node: Node, settings: Settings) -> Expected:
         rules={name: _counts(rule) for name, rule in (rules.entries("rules") if rules else {}).items()},
         dropped=_number(node.get("dropped")),
         quarantined=_number(node.get("quarantined")),
-        error=settings.text(error) if error else None,
+        error=_code(error, settings) if error else None,
     )
     return found if found.rows is not None or found.of_update else replace(found, rows=())
+
+
+def _code(node: Node, settings: Settings) -> str:
+    code = settings.text(node)
+    if code not in CODES:
+        raise node.bad(f"there is no error code {code!r}", nearest=nearest_names(code, CODES), todo="docs/error-codes.md lists them.")
+    return code
 
 
 def _counts(node: Node) -> tuple[int | None, int]:

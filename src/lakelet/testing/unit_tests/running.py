@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,10 +205,10 @@ def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expec
 
 
 def _functions(loaded: PipelineFunctions) -> dict[str, Callable[[], DataFrame]]:
-    """The functions of the file's datasets that one function makes, by key."""
+    """The functions of the file's datasets that one function makes, by key; they run while another one of the file does."""
     flows = loaded.definitions.flows_by_target()
     made_by = {key: found[0] for key, found in flows.items() if len(found) == 1 and found[0].changes is None and found[0].default}
-    return {key: loaded.functions[flow.target.name] for key, flow in made_by.items()}
+    return {key: flow.query for key, flow in made_by.items()}
 
 
 def _needed(dataset: Dataset, loaded: PipelineFunctions, answers: GivenTables) -> frozenset[str]:
@@ -218,11 +218,7 @@ def _needed(dataset: Dataset, loaded: PipelineFunctions, answers: GivenTables) -
         key = waiting.pop()
         known.add(key)
         for flow in flows[key]:
-            try:
-                read = _read(flow, loaded, answers)
-            except Exception:  # it needs what only an update has: files, a change table; which tables it reads is not known
-                return frozenset(flows)
-            waiting += [name for name in read if name in flows and name not in known]
+            waiting += [name for name in _read(flow, loaded, answers) if name in flows and name not in known]
     return frozenset(known)
 
 
@@ -232,7 +228,8 @@ def _read(flow: Flow, loaded: PipelineFunctions, answers: GivenTables) -> list[s
         source = answers.namespace.resolve(flow.changes.source).key if flow.changes.source else None
         return [source] if source is not None and answers.given(source) is None else []
     answers.missed.clear()
-    loaded.inside(flow.query)()
+    with suppress(Exception):  # it needs what only an update has, such as files; an error of its own the update will show
+        loaded.inside(flow.query)()
     return list(answers.missed)
 
 
