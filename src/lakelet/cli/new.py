@@ -16,7 +16,7 @@ from lakelet.cli import options as o
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line, program
 
-POINTS = "starter|contact-center|web|audit"
+POINTS = "starter|contact-center|web|factory|audit"
 
 
 def register(app: typer.Typer) -> None:

@@ -70,6 +70,12 @@ _POINTS = (
         ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "lakelet test"),
     ),
     StartingPoint(
+        "factory",
+        "movements of boxes in three factories: cycle times, throughput, bottlenecks",
+        {"examples/factory": ".", "tests/oracles/factory.py": "tests/oracle.py", **_SHARED},
+        ("python generate.py landing", "lakelet run", "lakelet test"),
+    ),
+    StartingPoint(
         "audit",
         "audit logs of a cloud account: events by day, denied calls, sensitive changes",
         {"examples/audit": ".", "tests/oracles/audit.py": "tests/oracle.py", **_SHARED},
