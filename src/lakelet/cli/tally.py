@@ -181,7 +181,9 @@ class Tally:
             self.actions[name, rule["name"]] = str(rule["action"]).lower()
 
     def _on_flow_definition(self, event: Event) -> None:
-        self.sources_of.setdefault(str(event.body.get("output_dataset")), set()).update(event.body.get("input_datasets") or ())
+        """Databricks gives inputs as objects with a name."""
+        given = [one.get("name") if isinstance(one, dict) else one for one in event.body.get("input_datasets") or ()]
+        self.sources_of.setdefault(str(event.body.get("output_dataset")), set()).update(str(name) for name in given if name)
 
     def _on_column_lineage(self, event: Event) -> None:
         """Columns look through views, which flows name as their inputs."""
