@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import date
 
 import pyspark
 import pytest
@@ -215,6 +216,11 @@ def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(pr
         return seen().withColumn("cast", F.expr("CAST('x' AS INT)"))
 
     @dlt.table
+    def first_format_that_fits():
+        day = F.lit("2024-03-01")
+        return spark.range(1).select(F.coalesce(F.to_timestamp(day, "M/d/yyyy"), F.to_timestamp(day, "yyyy-MM-dd")).cast("date").alias("d"))
+
+    @dlt.table
     def without():
         return dlt.read("with_settings").select("c1").crossJoin(seen().select(F.col("c1").alias("own"), "c2"))
 
@@ -224,10 +230,17 @@ def test_parameters_defaults_and_settings_of_a_dataset_stay_where_they_belong(pr
 """
     )
     p.parameters["count"] = "3"
-    ansi = p.spark.conf.get("spark.sql.ansi.enabled")
-    p.run()
+    p.run(expect="FAILED")
+    (error,) = p.result.errors
+    assert "CANNOT_PARSE_TIMESTAMP" in str(error.why)
+    assert "try_to_timestamp" in error.todo
     assert p.rows("with_settings") == [("3", "mine", "false", "3", None)]
-    assert p.rows("without") == [("mine", "default", ansi)]
+    assert p.rows("without") == [("mine", "default", "true")]
+
+    p.parameters["spark.sql.ansi.enabled"] = "false"
+    p.run()
+    assert p.rows("first_format_that_fits") == [date(2024, 3, 1)]
+    assert p.rows("without") == [("mine", "default", "false")]
     assert p.rows("substituted") == [(3, "3")]
     assert p.spark.conf.get("count", None) is None
 

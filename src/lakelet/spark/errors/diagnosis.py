@@ -119,7 +119,7 @@ def remedy(error: BaseException) -> str | None:
         key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
     if any(c in _ANSI for c in found):
-        return 'Use try_cast and the like, or set "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration.'
+        return 'Use try_cast, try_to_timestamp and the like, or set "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration.'
     if "STORE_FAILED" in found:
         return "Make room, or bring the disk or store back; the next update goes on from there."
     if parameter(error, "actualDataType", condition="DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE") == "STRING":
