@@ -273,6 +273,6 @@ def python_path_hint(error: BaseException) -> str | None:
     if not name.startswith("/") or name.split("/")[1] not in HOSTED_ROOTS:
         return None
     return (
-        f"Say where it lies: {flag_for(name)}. That counts for Spark, dbutils, and for open, pathlib and os.path in your own code; "
-        f"libraries such as pandas see this machine as it is"
+        f"Say where it lies: {flag_for(name)}. That counts for Spark, dbutils, and for what Python opens or lists (open, pathlib, os.path, "
+        f"pandas); libraries that open files without Python see this machine as it is"
     )

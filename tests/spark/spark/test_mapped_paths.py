@@ -187,13 +187,14 @@ def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(projec
     assert str(errors["reader"].where) == f"{p.files[0]}, line 7"
 
 
-def test_python_itself_opens_files_at_their_mapped_place_for_user_code_only(project):
+def test_python_itself_and_libraries_open_files_at_their_mapped_place(project):
     p = project(
         HEAD
         + """
     import fileinput, os
     from pathlib import Path
     import helper
+    import pandas as pd
 
     RAW = "/Volumes/main/shop/raw"
     lines = [open(f"{RAW}/csv/a.csv").read(), helper.text(f"/dbfs{RAW}/csv/a.csv"), Path(f"{RAW}/csv/a.csv").read_text()]
@@ -201,21 +202,23 @@ def test_python_itself_opens_files_at_their_mapped_place_for_user_code_only(proj
     assert os.listdir(f"{RAW}/csv") == ["a.csv"]
     assert os.path.exists(f"{RAW}/csv") and os.path.isdir(RAW) and os.path.isfile(f"{RAW}/csv/a.csv")
     assert not os.path.exists("/Volumes/main/shop/other") and os.path.exists(os.getcwd()) and os.listdir()
-    try:
-        next(fileinput.input(f"{RAW}/csv/a.csv"))  # a library opens it
-    except FileNotFoundError:
-        told = "not found"
+    told = next(fileinput.input(f"{RAW}/csv/a.csv")).strip()  # a library opens it
 
     @dlt.table
     def rows():
         with open(f"{RAW}/csv/a.csv") as file:
             return spark.createDataFrame([(line.strip(), told) for line in file], "id string, told string")
+
+    @dlt.table
+    def by_pandas():
+        return spark.createDataFrame(pd.read_csv(f"{RAW}/csv/a.csv"))
 """
     )
     p.helper("def text(path):\n    with open(path) as file:\n        return file.read()\n", "helper.py")
     volume(p)
     p.run()
-    assert p.rows("rows") == [("1", "not found"), ("2", "not found"), ("id", "not found")]
+    assert p.rows("rows") == [("1", "id"), ("2", "id"), ("id", "id")]
+    assert p.rows("by_pandas") == [1, 2]
 
 
 @pytest.mark.long

@@ -1,14 +1,13 @@
-"""Python's own functions see mapped paths where user code calls them, and nowhere else. No Spark session."""
+"""Python's own functions see mapped paths, whoever calls them but Lakelet. No Spark session."""
 
 from __future__ import annotations
 
-import fileinput
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import patched_with
 from lakelet.config.path_map import PathMap
 from lakelet.spark.names.outside import Outside, using
@@ -58,10 +57,51 @@ def test_python_opens_and_finds_files_at_their_mapped_place_for_user_code(data: 
     assert (data / "b.csv").read_text() == "new"
 
 
-def test_libraries_see_this_machine_as_it_is(data: Path, tmp_path: Path) -> None:
-    paths = PathMap.of([("/Volumes/main/raw", str(data))], tmp_path)
-    with using(Outside(paths)), patched_with(PYTHON_FILES, None):
-        with pytest.raises(FileNotFoundError), fileinput.input("/Volumes/main/raw/a.csv") as lines:
-            next(lines)
-        assert os.path.exists("/Volumes/main/raw/a.csv")  # this file is user code
-    assert not os.path.exists("/Volumes/main/raw/a.csv")
+LIBRARIES = """
+import configparser, fileinput, glob, os, shutil
+from pathlib import Path
+import pandas as pd
+
+RAW = "/Volumes/main/raw"
+pd.DataFrame({"id": [2]}).to_parquet(f"{RAW}/made/b.parquet")
+settings = configparser.ConfigParser()
+found = {
+    "csv": list(pd.read_csv(f"{RAW}/a.csv").columns),
+    "parquet": pd.read_parquet(f"/dbfs{RAW}/made/b.parquet").id.tolist(),
+    "lines": list(fileinput.input(f"{RAW}/a.csv")),
+    "settings": settings.read(f"{RAW}/settings.ini"),
+    "glob": glob.glob(f"{RAW}/**/*.parquet", recursive=True),
+    "walk": [(folder, sorted(files)) for folder, _, files in os.walk(RAW)],
+    "path": (Path(RAW).exists(), Path(RAW, "a.csv").stat().st_size, os.path.getsize(f"{RAW}/a.csv"), Path(RAW, "no").is_file()),
+    "copied": shutil.copy(f"{RAW}/a.csv", f"{RAW}/made/c.csv"),
+}
+"""
+
+
+def test_libraries_find_what_user_code_finds(data: Path, tmp_path: Path) -> None:
+    (data / "made").mkdir()
+    (data / "settings.ini").write_text("[a]\nb = 1\n")
+    names: dict[str, Any] = {}
+    with using(Outside(PathMap.of([("/Volumes/main/raw", str(data))], tmp_path))), patched_with(PYTHON_FILES, None):
+        exec(compile(LIBRARIES, str(tmp_path / "pipeline.py"), "exec"), names)
+    raw = "/Volumes/main/raw"
+    assert names["found"] == {
+        "csv": ["id"],
+        "parquet": [2],
+        "lines": ["id\n"],
+        "settings": [f"{raw}/settings.ini"],
+        "glob": [f"{raw}/made/b.parquet"],
+        "walk": [(raw, ["a.csv", "settings.ini"]), (f"{raw}/made", ["b.parquet"])],
+        "path": (True, 3, 3, False),
+        "copied": f"{raw}/made/c.csv",
+    }
+    assert (data / "made" / "c.csv").read_text() == "id\n"
+    assert not Path("/Volumes/main/raw/a.csv").exists()
+
+
+def test_lakelet_sees_this_machine_as_it_is(data: Path, tmp_path: Path) -> None:
+    code = "import os\nfrom pathlib import Path\nfound = os.path.exists('/Volumes/main/raw'), Path('/Volumes/main/raw').exists()"
+    names: dict[str, Any] = {}
+    with using(Outside(PathMap.of([("/Volumes/main/raw", str(data))], tmp_path))), patched_with(PYTHON_FILES, None):
+        exec(compile(code, f"{PACKAGE}elsewhere.py", "exec"), names)
+    assert names["found"] == (False, False)

@@ -1,13 +1,12 @@
-"""Paths that user code gives to Python's own functions, replaced by paths of this machine while an update runs.
+"""Paths that code gives to Python's own functions, replaced by paths of this machine while an update runs.
 
-On Databricks `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine, so code opens files there with `open`. Only what
-the map covers is replaced, and only where user code itself makes the call, by way of `pathlib` or not: libraries see this machine as it is.
+On Databricks `/Volumes`, `/Workspace` and `/dbfs` are folders of the machine: code opens files there with `open`, and so do libraries that
+it calls (pandas, configparser). Only what the map covers is replaced, and nothing that Lakelet itself looks at.
 """
 
 from __future__ import annotations
 
 import os
-import pathlib
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -18,17 +17,25 @@ from lakelet.base.patching import Patch, without_context
 from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import active_map
 
-_INSTALLED = tuple({path + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib") if (path := sysconfig.get_path(name))})
-_PATHLIB = os.path.dirname(pathlib.__file__) + os.sep + "pathlib"
+
+def _installed(*kinds: str) -> tuple[str, ...]:
+    return tuple({path + os.sep for kind in kinds if (path := sysconfig.get_path(kind))})
 
 
-def _by_user(depth: int) -> bool:
-    """Whether user code called the function that calls this one, `depth` frames up, directly or by a method of a path."""
+_LIBRARIES = _installed("purelib", "platlib")
+_PYTHON = ("<frozen ", __file__, *_installed("stdlib", "platstdlib"))
+
+
+def _by_lakelet(depth: int) -> bool:
+    """Whether Lakelet called the function that calls this one, `depth` frames up, directly or by way of Python's own modules."""
     frame: Any = sys._getframe(depth + 1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PATHLIB):
+    while frame is not None and _is_python(frame.f_code.co_filename):
         frame = frame.f_back
-    name = "<" if frame is None else frame.f_code.co_filename
-    return not name.startswith(("<", PACKAGE, *_INSTALLED))
+    return frame is not None and str(frame.f_code.co_filename).startswith(PACKAGE)
+
+
+def _is_python(file: str) -> bool:
+    return file.startswith(_PYTHON) and not file.startswith(_LIBRARIES)
 
 
 def _mapped(path: Any) -> Any:
@@ -39,7 +46,7 @@ def _mapped(path: Any) -> Any:
     if not isinstance(text, str) or scheme_of(text) is not None or not text.startswith("/"):
         return path
     local = active_map().mapped(text)
-    return path if local == text or scheme_of(local) is not None or not _by_user(2) else local
+    return path if local == text or scheme_of(local) is not None or _by_lakelet(2) else local
 
 
 def _opening(original: Any) -> Any:
@@ -50,8 +57,15 @@ def _opening(original: Any) -> Any:
 
 
 def _with_path(original: Any) -> Any:
-    def call(path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+    def call(path: Any, *args: Any, **kwargs: Any) -> Any:
         return original(_mapped(path), *args, **kwargs)
+
+    return call
+
+
+def _listing(original: Any) -> Any:
+    def call(path: Any = ".") -> Any:
+        return original(_mapped(path))
 
     return call
 
@@ -64,8 +78,9 @@ def _files(owner: str, make: Callable[[Any], Any], *names: str) -> list[Patch]:
 PYTHON_FILES: tuple[Patch, ...] = (
     *_files("builtins", _opening, "open"),
     *_files("io", _opening, "open"),
-    *_files("os", _with_path, "listdir"),
-    *_files("posixpath", _with_path, "exists", "isfile", "isdir"),
+    *_files("os", _listing, "listdir", "scandir"),
+    *_files("os", _with_path, "stat", "lstat", "mkdir", "chmod", "utime"),
+    *_files("posixpath", _with_path, "exists", "lexists", "isfile", "isdir"),
 )
 """Patches that map the paths that Python's own functions are given. `since`: versions of Python."""
 
