@@ -17,6 +17,7 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
+from lakelet.config.libraries import library_files, owns, path_in_bundle
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
 from lakelet.config.pipeline_identity import Identity
@@ -29,7 +30,6 @@ from lakelet.files.remote import is_s3
 DEFAULT_STORAGE = ".lakelet"
 _KEY = re.compile(r"[A-Za-z0-9_.-]+")
 _PARAMETER_PREFIX = "LAKELET_PARAM_"
-_LIBRARY_KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
@@ -287,7 +287,7 @@ def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path]
             raise _unknown_source(names[0], pipelines, cwd)
         return names[0], pipelines[names[0]]
     if files:
-        owners = [(key, spec) for key, spec in pipelines.items() if set(files) <= set(_library_files(bundle, spec))]
+        owners = [(key, spec) for key, spec in pipelines.items() if owns(bundle, spec, files)]
         return owners[0] if len(owners) == 1 else None
     if len(pipelines) == 1:
         return next(iter(pipelines.items()))
@@ -325,7 +325,7 @@ def _partial(project: _Project) -> bool:
     """Whether files were named by hand that are not all of the bundle's pipeline."""
     if not (project.bundle and project.pipeline and project.label):
         return False
-    return set(project.files) < set(_library_files(project.bundle, project.pipeline[1]))
+    return set(project.files) < set(library_files(project.bundle, project.pipeline[1]))
 
 
 # --- one pipeline of a bundle ---------------------------------------------------------------------------------------------------------
@@ -338,12 +338,12 @@ def _files_and_roots(project: _Project, cwd: Path) -> tuple[tuple[Path, ...], tu
         key, spec = project.pipeline
         spec.refuse_unknown(PIPELINE_KEYS, f"the pipeline {key!r}")
         if not files:
-            files = _library_files(project.bundle, spec)
+            files = library_files(project.bundle, spec)
         if not files:
             raise LakeletError("NO_SOURCES", f"the libraries of the pipeline {key!r} match no source file", where=spec.where)
         root_path = spec.get("root_path")
         if root_path:
-            roots.append(_path(project.bundle, root_path))
+            roots.append(path_in_bundle(project.bundle, root_path))
     roots += [project.root, project.root / "src", *(file.parent for file in files), *_folders_above(files, project.root)]
     return files, tuple(dict.fromkeys(root for root in roots if root.is_dir()))
 
@@ -357,47 +357,6 @@ def _folders_above(files: Iterable[Path], root: Path) -> Iterator[Path]:
                 yield folder.parent
             if folder.is_relative_to(root):
                 yield folder
-
-
-def _library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
-    """The files of all library entries: each once, entry by entry, sorted within a glob."""
-    libraries = spec.get("libraries")
-    files: dict[Path, None] = {}
-    for entry in libraries.items("libraries") if libraries else []:
-        entry.refuse_unknown(_LIBRARY_KINDS, "a library")
-        for kind, node in entry.entries("a library").items():
-            files.update(dict.fromkeys(_library(bundle, kind, node)))
-    return tuple(files)
-
-
-def _library(bundle: Bundle, kind: str, node: Node) -> list[Path]:
-    if kind == "whl":
-        return []  # a package: what is installed here is imported, as with `environment.dependencies`
-    if kind in ("jar", "maven"):
-        raise LakeletError("NOT_SUPPORTED_YET", f"a library of kind {kind!r} is not supported yet", where=node.where)
-    key = "include" if kind == "glob" else "path"
-    node.refuse_unknown(frozenset({key}), f"a library of kind {kind!r}")
-    value = node.get(key)
-    if value is None:
-        raise node.bad(f"a library of kind {kind!r} needs {key!r}")
-    if kind == "glob":
-        return found.matching(bundle.text(value), value.file.parent)
-    path = _path(bundle, value)
-    choices = [path, *(path.with_name(path.name + suffix) for suffix in found.SUFFIXES)]
-    hit = next((choice for choice in choices if choice.is_file()), None)
-    if hit is None:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        why = (
-            "It is a path in a workspace, which is not on this machine."
-            if str(path).startswith(("/Workspace", "/Repos", "/Users/"))
-            else None
-        )
-        raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, beside))
-    return [hit]
-
-
-def _path(bundle: Bundle, node: Node) -> Path:
-    return Path(os.path.normpath(node.file.parent / bundle.text(node)))
 
 
 def _continuous(project: _Project) -> bool:

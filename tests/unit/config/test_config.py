@@ -119,6 +119,16 @@ def test_files_named_by_hand_take_the_pipeline_they_belong_to(project):
     assert (other.name, other.namespace, other.root, dict(other.parameters)) == ("other", Namespace(), project.root, {})
 
 
+def test_a_library_that_does_not_exist_stops_the_files_of_its_own_pipeline_only(project):
+    bundle(project).write("lab.py").write("other.py").write(
+        "resources/lab.yml", "resources: {pipelines: {lab: {libraries: [{file: {path: ../lab.py}}, {notebook: {path: ../gone.ipynb}}]}}}\n"
+    )
+    assert project.load("src/shop/transformations/a.py").name == "shop_prod"
+    assert project.load("other.py").name == "other"
+    for source in ("lab.py", "lab"):
+        assert project.error(source).what == "the notebook '../gone.ipynb' does not exist"
+
+
 def test_several_pipelines_need_a_name(project):
     bundle(project).write("lab.py").write(
         "resources/lab.yml",

@@ -1,0 +1,76 @@
+"""The source files that the libraries of a bundle's pipeline name. No Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.config import source_files as found
+from lakelet.config.bundle import Bundle, Node
+
+_KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
+
+
+def library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
+    """The files of all library entries of a pipeline: each once, entry by entry, sorted within a glob.
+
+    Raises CONFIG_INVALID for a file that does not exist and NOT_SUPPORTED_YET for jars.
+    """
+    return tuple(dict.fromkeys(file for entry in _entries(spec) for file in _entry_files(bundle, entry)))
+
+
+def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
+    """Whether all `files` are sources of a pipeline. Raises as `library_files` does, but not for a pipeline that has none of them."""
+    wanted, there, problems = set(files), set[Path](), list[LakeletError]()
+    for entry in _entries(spec):
+        try:
+            there.update(_entry_files(bundle, entry))
+        except LakeletError as problem:
+            problems.append(problem)
+    if problems and wanted & there:
+        raise problems[0]
+    return wanted <= there
+
+
+def path_in_bundle(bundle: Bundle, node: Node) -> Path:
+    """The path that a value of the bundle means: relative to the file that it stands in."""
+    return Path(os.path.normpath(node.file.parent / bundle.text(node)))
+
+
+def _entries(spec: Node) -> Iterator[Node]:
+    libraries = spec.get("libraries")
+    for entry in libraries.items("libraries") if libraries else []:
+        entry.refuse_unknown(_KINDS, "a library")
+        yield entry
+
+
+def _entry_files(bundle: Bundle, entry: Node) -> list[Path]:
+    return [file for kind, node in entry.entries("a library").items() for file in _library(bundle, kind, node)]
+
+
+def _library(bundle: Bundle, kind: str, node: Node) -> Sequence[Path]:
+    if kind == "whl":
+        return []  # a package: what is installed here is imported, as with `environment.dependencies`
+    if kind in ("jar", "maven"):
+        raise LakeletError("NOT_SUPPORTED_YET", f"a library of kind {kind!r} is not supported yet", where=node.where)
+    key = "include" if kind == "glob" else "path"
+    node.refuse_unknown(frozenset({key}), f"a library of kind {kind!r}")
+    value = node.get(key)
+    if value is None:
+        raise node.bad(f"a library of kind {kind!r} needs {key!r}")
+    if kind == "glob":
+        return found.matching(bundle.text(value), value.file.parent)
+    path = path_in_bundle(bundle, value)
+    choices = [path, *(path.with_name(path.name + suffix) for suffix in found.SUFFIXES)]
+    hit = next((choice for choice in choices if choice.is_file()), None)
+    if hit is not None:
+        return [hit]
+    beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+    hosted = str(path).startswith(("/Workspace", "/Repos", "/Users/"))
+    why = "It is a path in a workspace, which is not on this machine." if hosted else None
+    raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, beside))
+
+
+__all__ = ["library_files", "owns", "path_in_bundle"]
