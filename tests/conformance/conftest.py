@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakelet.cli import updates
-from lakelet.cli.options import Asked
+from lakelet.config.update_config import load_config
 from lakelet.inspection.inspector import list_tables
 from lakelet.pipeline import Pipeline
 from lakelet.plan.selection import Request
@@ -72,16 +71,16 @@ class Case:
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline as `lakelet run` configures it, on the session of the tests."""
-        asked = Asked(
-            source=[str(self.project / path) for path in self.source.files],
-            param=_pairs(self.params),
-            map=_pairs(self.maps),
-            table=_pairs(self.tables),
+        config = load_config(
+            [str(self.project / path) for path in self.source.files],
+            params=self.params,
+            maps=tuple(self.maps.items()),
+            tables=tuple(self.tables.items()),
             storage=str(self.storage),
             catalog=self.catalog,
             schema=self.schema,
         )
-        return Pipeline(updates._config(asked), spark=self.spark)
+        return Pipeline(config, spark=self.spark)
 
     def update(self, *, expect: str = "COMPLETED") -> Case:
         """Run one update and check how it ended."""
@@ -145,10 +144,6 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copytree(source, target, dirs_exist_ok=True)
     else:
         shutil.copyfile(source, target)
-
-
-def _pairs(given: Mapping[str, str]) -> list[str]:
-    return [f"{key}={value}" for key, value in given.items()]
 
 
 @pytest.fixture
