@@ -178,3 +178,24 @@ def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
     }.items():
         p.write(f"import dlt\n{source}\n", "wrong.py")
         assert [e.code for e in p.refused()] == [name]
+
+
+def test_rows_made_in_code_have_the_values_that_spark_connect_takes(project):
+    code = """
+    import dlt
+    from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+    SCHEMA = StructType([StructField("name", StringType()), StructField("value", DoubleType())])
+
+    @dlt.table
+    def readings():
+        rows = spark.createDataFrame([("a", 450), (7, 1.5), (None, None)], SCHEMA)
+        return rows.union(spark.createDataFrame([("b", 2)], "name STRING, value FLOAT"))
+    """
+    wrong = "dlt.table(lambda: spark.createDataFrame([('a', 'much')], SCHEMA), name='wrong')"
+    p = project(f"{code}\n    {wrong}\n")
+    (error,) = p.refused()
+    assert error.dataset == "main.default.wrong"
+    assert "FIELD_DATA_TYPE_UNACCEPTABLE" in str(error.why)
+    p.write(code).run()
+    assert p.rows("readings") == [("7", 1.5), ("a", 450.0), ("b", 2.0), (None, None)]

@@ -15,6 +15,7 @@ from lakelet.spark.patches.actions import ACTIONS
 from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
 from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.local_rows import LOCAL_ROWS
 from lakelet.spark.patches.made_tables import TABLES
 from lakelet.spark.patches.paths import PATHS
 from lakelet.spark.patches.python_files import PYTHON_FILES
@@ -22,7 +23,7 @@ from lakelet.spark.patches.readers import READERS
 from lakelet.spark.patches.session import CALL_SITES, SESSION
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
-UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
+UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
 """For the life of an update."""
 
 SETS: Mapping[str, tuple[Patch, ...]] = {
