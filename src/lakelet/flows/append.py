@@ -26,7 +26,7 @@ from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
-from lakelet.flows.counted import batch_metrics
+from lakelet.flows.counted import batch_metrics, sorted_in_parts
 from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
@@ -304,6 +304,8 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
     checkpoint = run.checkpoint()
     state = read_checkpoint(checkpoint)
     reader, frame, shape = opened(run, spark, state)
+    if run.flow.complete and reader.watches:
+        frame = sorted_in_parts(frame)
     frame, rules = with_hidden_results(frame, run.dataset.expectations)
     quarantine = quarantine_of(run)
     if quarantine is not None and quarantine.active:

@@ -42,6 +42,28 @@ def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader
             view.unpersist()
 
 
+def sorted_in_parts(frame: DataFrame) -> DataFrame:
+    """The rows of a streaming query, a global sort at its end being one within each partition: a table has no order, so nothing is lost.
+
+    Rows of a stream cannot be kept for the second pass of a global sort as those of a batch are.
+    """
+    spark: Any = frame.sparkSession
+    changed = _sorted_in_parts(frame._jdf.queryExecution().analyzed(), spark._jvm)
+    if changed is None:
+        return frame
+    return DataFrame(spark._jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, changed), spark)
+
+
+def _sorted_in_parts(plan: Any, jvm: Any) -> Any:
+    """The plan with a local sort in the place of the global one below its projections; None if there is none."""
+    if plan.nodeName() == "Sort" and getattr(plan, "global")():
+        return plan.copy(plan.order(), False, plan.child(), plan.hint())
+    if plan.nodeName() not in ("Project", "SubqueryAlias"):
+        return None
+    below = _sorted_in_parts(plan.child(), jvm)
+    return None if below is None else plan.withNewChildren(jvm.PythonUtils.toSeq([below]))
+
+
 def of_views(
     run: FlowRun, watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]
 ) -> tuple[tuple[RuleCounts, ...], int]:
@@ -103,4 +125,4 @@ def query_metrics(run: FlowRun, reader: RunReader, observation: Observation, *, 
     )
 
 
-__all__ = ["batch_metrics", "counted_query", "query_metrics"]
+__all__ = ["batch_metrics", "counted_query", "query_metrics", "sorted_in_parts"]

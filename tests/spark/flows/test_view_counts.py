@@ -78,3 +78,25 @@ def test_rows_of_a_view_that_the_query_caches_count_once(project: Callable[..., 
     _, found = counted(project, {"cached": "v.cache()", "cached_and_sorted": "v.cache().orderBy('id')"})
     spark.catalog.clearCache()
     assert found == {name: {"even": (500, 500), "small": (900, 100)} for name in ("cached", "cached_and_sorted")}
+
+
+def test_rows_of_a_view_over_an_aggregate_of_a_stream_count_once_below_a_sort(project: Callable[..., Project]) -> None:
+    made = project("""
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.view
+    @dlt.expect("even", "n % 2 = 0")
+    @dlt.expect_or_drop("named", "kind <> 'secret'")
+    def groups():
+        stream = spark.readStream.schema("kind STRING").json(spark.conf.get("landing"))
+        return stream.groupBy("kind").agg(F.count("*").alias("n"))
+
+    @dlt.table
+    def largest_first():
+        return dlt.read_stream("groups").orderBy(F.desc("n")).select("kind", "n")
+    """)
+    made.arrive("a.json", *({"kind": kind} for kind in ("x", "x", "y", "secret")))
+    made.run()
+    assert made.rows("largest_first") == [("x", 2), ("y", 1)]
+    assert made.quality("groups") == {"even": (1, 2), "named": (2, 1)}
