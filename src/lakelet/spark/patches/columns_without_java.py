@@ -12,6 +12,7 @@ from pyspark.sql import Column, functions
 
 from lakelet.base.patching import Patch
 from lakelet.spark.patches import owners
+from lakelet.spark.patches.function_names import FUNCTION_NAMES, OLDER_NAMES
 
 _COMPARING = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _WHY = "Spark's own functions need its Java process"
@@ -36,10 +37,13 @@ for _name in dir(Column):
     if callable(getattr(Column, _name)) and (not _name.startswith("__") or _name not in dir(object) or _name in _COMPARING):
         setattr(AnyColumn, _name, _any_column)
 
-COLUMNS_WITHOUT_JAVA: tuple[Patch, ...] = tuple(
-    Patch(owners.FUNCTIONS, name, lambda _original, _context: _any_column, _WHY, pyspark.__version__)
-    for name in functions.__all__
-    if name not in _OF_USERS
+COLUMNS_WITHOUT_JAVA: tuple[Patch, ...] = (
+    tuple(
+        Patch(owners.FUNCTIONS, name, lambda _original, _context: _any_column, _WHY, pyspark.__version__)
+        for name in (*functions.__all__, *OLDER_NAMES)
+        if name not in _OF_USERS
+    )
+    + FUNCTION_NAMES
 )
 """What makes columns without Java."""
 

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.patching import Patch
 from lakelet.spark.patches import owners
+from lakelet.spark.patches.function_names import FUNCTION_NAMES
 
 __tracebackhide__ = True
 
@@ -76,6 +77,7 @@ def _deduplicated(original: Any, _: Given) -> Any:
 _READS = "a dataset's name means the frame that the test gives"
 
 GIVEN_INPUTS: tuple[Patch, ...] = (
+    *FUNCTION_NAMES,
     Patch(owners.SESSION, "table", _table, _READS, "2.0.0"),
     Patch(owners.SESSION, "sql", _sql, _READS, "2.0.0"),
     Patch(owners.BATCH_READER, "table", _table, _READS, "1.4.0"),

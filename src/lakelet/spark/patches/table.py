@@ -14,6 +14,7 @@ from lakelet.language.dlt_modules import MODULES
 from lakelet.spark.patches.actions import ACTIONS
 from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
 from lakelet.spark.patches.expressions import EXPRESSIONS
+from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
 from lakelet.spark.patches.local_rows import LOCAL_ROWS
 from lakelet.spark.patches.made_tables import TABLES
@@ -23,7 +24,7 @@ from lakelet.spark.patches.readers import READERS
 from lakelet.spark.patches.session import CALL_SITES, SESSION
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
-UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *EXPRESSIONS, *ACTIONS)
+UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *EXPRESSIONS, *FUNCTION_NAMES, *ACTIONS)
 """For the life of an update."""
 
 SETS: Mapping[str, tuple[Patch, ...]] = {
