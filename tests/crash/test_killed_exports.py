@@ -57,8 +57,9 @@ POINTS = ("sink.staged@2", "sink.noted@2", "sink.file_moved@2")
 def test_changes_of_an_update_that_was_killed_there_are_in_the_folders_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
     project.arrive("a.json", *FIRST)
-    kill_at(failpoint, project.folder)
+    project.run()
     project.arrive("b.json", *SECOND)
+    kill_at(failpoint, project.folder)
     project.run()
     project.run()
     assert set(project.statuses().values()) == {"IDLE"}
