@@ -133,7 +133,7 @@ def events(
     target: o.Target = None,
     pipeline: PipelineKey = None,
 ) -> None:
-    """Show the event log, in sequence order."""
+    """Show the event log, in sequence order; on a terminal what happened comes first."""
     if update and every:
         raise LakeletError("USAGE", "--update and --all contradict each other")
     if remote:
@@ -151,8 +151,8 @@ def events(
         return
     if not found:
         _note(f"No events in {where}.")
-    # What happened comes first, then what is defined and measured; each in the order of the log.
-    found = sorted(found, key=lambda e: e["event_type"] in _DESCRIBING)
+    if sys.stdout.isatty():  # a reader looks for what happened; scripts rely on the order of the log
+        found = sorted(found, key=lambda e: e["event_type"] in _DESCRIBING)
     rows = [(e["timestamp"][:23].replace("T", " "), e["level"], e["event_type"], printable(e["message"] or "")) for e in found]
     styles = [_LEVELS.get(e["level"], "quiet" if e["event_type"] in _DESCRIBING else "") for e in found]
     write_lines([Line(text, style) for text, style in zip(aligned(rows), styles, strict=True)], sys.stdout)

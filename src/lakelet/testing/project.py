@@ -19,6 +19,7 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.pipeline import Pipeline
 from lakelet.plan.selection import Request
 from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.testing.comparing import Row, canonical, columns_of, difference, rows_of
 from lakelet.testing.snapshots import Snapshots
@@ -139,7 +140,12 @@ class Project:
     # ---------------------------------------------------------------------------------------------------------------- updates
 
     def update(
-        self, *, select: Sequence[str] = (), full_refresh: Sequence[str] = (), full_refresh_all: bool = False, state: str = "COMPLETED"
+        self,
+        *,
+        select: Sequence[str] = (),
+        full_refresh: Sequence[str] = (),
+        full_refresh_all: bool = False,
+        state: str = UpdateState.COMPLETED,
     ) -> Project:
         """Run one update; it must end in `state`. `errors` are those of its flows.
 
@@ -153,8 +159,8 @@ class Project:
             raise error.with_traceback(None) from None
         self.errors = tuple(result.errors)
         if result.state != state:
-            told = "\n".join(map(str, self.errors))
-            raise AssertionError(f"the update ended {result.state}, not {state}" + (f"\n{told}" if told else ""))
+            reasons = "\n".join(map(str, self.errors))
+            raise AssertionError(f"the update ended {result.state}, not {state}" + (f"\n{reasons}" if reasons else ""))
         return self
 
     def refused(self) -> list[LakeletError]:
@@ -212,7 +218,7 @@ class Project:
         """What the last update's events say of a dataset, summed over its flows and micro-batches."""
         wanted, found = self._namespace.resolve(name).key, _Sums()
         for event in self._events:
-            if event.event_type == "flow_progress" and str(event.origin.target_name).lower() == wanted:
+            if event.event_type == EventType.FLOW_PROGRESS and str(event.origin.target_name).lower() == wanted:
                 found.add(event.body)
         return found.metrics()
 
