@@ -14,6 +14,7 @@ from lakelet.config.path_map import PathMap
 from lakelet.config.update_config import PipelineConfig
 from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
+from lakelet.storage.eventlog.states import UpdateState
 from lakelet.testing.comparing import Row, columns_of, compared
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project
@@ -158,7 +159,7 @@ def _arrive(project: Project, given: Given) -> None:
 def _check_error(project: Project, code: str, where: Location) -> None:
     """Run an update that must fail, or be refused, with the code."""
     try:
-        project.update(state="FAILED")
+        project.update(state=UpdateState.FAILED)
         errors: Sequence[LakeletError] = project.errors
     except DefinitionErrors as several:
         errors = several.errors
