@@ -45,7 +45,7 @@ def run_tests(
         *(["--lakelet-update-snapshots"] if update_snapshots else []),
     ]
     interrupts = _Interrupts()
-    code = int(pytest.main(["-q", *wanted], plugins=[interrupts]))
+    code = int(pytest.main(["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning", *wanted], plugins=[interrupts]))
     if interrupts.seen:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
     if code == _NOTHING_COLLECTED:

@@ -81,6 +81,7 @@ def _source(one: DataSet) -> str:
     inner = "/".join(str(part) for part in (one.folder, one.pattern) if part is not None and part != PurePosixPath())
     place = inner.replace("{", "{{").replace("}", "}}").replace("\\", "\\\\").replace('"', '\\"')
     options = [("cloudFiles.format", one.format), *one.options, ("cloudFiles.inferColumnTypes", "true")]
+    options += [("cloudFiles.useStrictGlobber", "true")] if one.pattern else []  # else `*` reaches into the folders below
     lines = [f"        .option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})" for key, value in options]
     return "\n".join(
         [
@@ -136,15 +137,14 @@ def _pattern(stem: str, files: Sequence[Path], others: Sequence[Path]) -> str:
     if not stem:
         return _one_of(sorted({f"*{ending}" for ending in endings.values()}))
     bare = [name for name, ending in endings.items() if name == stem + ending]
-    numbered = sorted({f"{stem}*[0-9TZ]{ending}" for name, ending in endings.items() if name not in bare})
+    numbered = sorted({f"{stem}*[0-9TZ]{ending}" for ending in endings.values()})
     clash = any(fnmatchcase(other.name, pattern) for other in others for pattern in numbered)
-    choices = list(endings) if clash or len(files) == 1 else [*bare, *numbered]
-    return _one_of(choices)
+    return _one_of(list(endings) if clash else [*bare, *numbered])
 
 
 def _one_of(choices: Sequence[str]) -> str:
-    """A glob for what one of them takes."""
-    return choices[0] if len(choices) == 1 else f"{{{','.join(choices)}}}"
+    """A glob for what one of them takes; a name alone would be a file, and a stream reads none."""
+    return choices[0] if len(choices) == 1 and "*" in choices[0] else f"{{{','.join(choices)}}}"
 
 
 def _options(file: Path, suffix: str) -> tuple[tuple[str, str], ...]:

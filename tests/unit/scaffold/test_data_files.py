@@ -47,12 +47,12 @@ def test_files_of_one_feed_are_one_set_with_the_options_that_their_beginning_ask
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"a|b\n1|2\n"))
     assert described(folder) == {
         "clicks": ("clicks", "*.json", {}),
-        "customers": (".", "customers.csv", {"header": "true"}),
+        "customers": (".", "{customers.csv,customers*[0-9TZ].csv}", {"header": "true"}),
         "more": ("clicks/more", None, {"multiLine": "true"}),
         "orders": (".", "orders*[0-9TZ].csv", {"header": "true", "sep": ";"}),
-        "packed": (".", "packed.csv.gz", {"header": "true", "sep": "|"}),
-        "readings": (".", "readings.csv", {"header": "false"}),
-        "settings": (".", "settings.json", {"multiLine": "true"}),
+        "packed": (".", "{packed.csv.gz,packed*[0-9TZ].csv.gz}", {"header": "true", "sep": "|"}),
+        "readings": (".", "{readings.csv,readings*[0-9TZ].csv}", {"header": "false"}),
+        "settings": (".", "{settings.json,settings*[0-9TZ].json}", {"multiLine": "true"}),
     }
 
 
@@ -60,8 +60,8 @@ def test_files_of_one_feed_are_one_set_with_the_options_that_their_beginning_ask
     ("names", "patterns"),
     [
         (["a.csv", "a-1.csv", "a-2.csv"], {"a": "{a.csv,a*[0-9TZ].csv}"}),
-        (["a-1.csv", "a-2.csv", "a_b.csv"], {"a": "a*[0-9TZ].csv", "a_b": "a_b.csv"}),
-        (["a-1.csv", "a-2.csv", "a_b-1.csv"], {"a": "{a-1.csv,a-2.csv}", "a_b": "a_b-1.csv"}),
+        (["a-1.csv", "a-2.csv", "a_b.csv"], {"a": "a*[0-9TZ].csv", "a_b": "{a_b.csv,a_b*[0-9TZ].csv}"}),
+        (["a-1.csv", "a-2.csv", "a_b-1.csv"], {"a": "{a-1.csv,a-2.csv}", "a_b": "a_b*[0-9TZ].csv"}),
         (["a-1.csv", "a-2.csv.gz"], {"a": "{a*[0-9TZ].csv,a*[0-9TZ].csv.gz}"}),
     ],
 )
