@@ -7,7 +7,8 @@ LANDING = spark.conf.get("landing", "landing")
 NEWEST_FIRST = spark.conf.get("newest_first", "false")
 FILES_PER_BATCH = spark.conf.get("files_per_batch", "1000")
 
-FILE = "Records ARRAY<STRING>"
+LOG = "Records ARRAY<STRING>"
+NEXT_LOG = r'(?<=\})\s*(?=\{\s*"Records")'  # some carriers put several logs into one file; within a JSON text the quotes would be escaped
 KEYS = "eventID STRING, eventTime STRING"
 
 
@@ -19,12 +20,15 @@ def audit_files():
 
 
 @dlt.table(
-    comment="Every record of every file, repeated ones too. A file that is not a JSON object with Records is one row with its text.",
+    comment="Every record of every file, repeated ones too. What is not a JSON object with Records is one row with its text.",
     table_properties={"quality": "bronze"},
 )
 def audit_records():
-    records = F.coalesce(F.from_json("value", FILE)["Records"], F.array("value"))
-    rows = dlt.read_stream("audit_files").select(F.explode(records).alias("record"), "source_file")
+    logs = F.split(F.trim("value", F.lit(" \r\n\t")), NEXT_LOG)
+    files = dlt.read_stream("audit_files").select(F.explode(logs).alias("log"), "source_file")
+    is_object = F.startswith("log", F.lit("{")) & F.endswith("log", F.lit("}"))
+    records = F.when(is_object, F.from_json("log", LOG)["Records"])
+    rows = files.select(F.explode(F.coalesce(records, F.array("log"))).alias("record"), "source_file")
     keys = F.from_json("record", KEYS)
     return rows.select(
         F.nullif(keys["eventID"], F.lit("")).alias("event_id"),

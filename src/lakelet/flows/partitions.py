@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from lakelet.analysis.partitions import PartitionSource
 from lakelet.flows.context import FlowRun
 from lakelet.plan.decisions import ViewState
 
@@ -44,15 +45,7 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
     Only rows of its one input have changed since, the table is as the last update left it, and no rule counts its rows.
     """
     source, stored = run.flow.partitions, run.stored()
-    unfit = (
-        source is None
-        or run.dataset.always_whole
-        or state.always
-        or run.dataset.expectations
-        or run.is_streamed()
-        or len(state.inputs) != 1
-    )
-    if source is None or unfit or stored.version is None or stored.fingerprint != state.fingerprint:
+    if source is None or not _eligible(run, source, state) or stored.version is None or stored.fingerprint != state.fingerprint:
         return None
     memory, (name, version) = run.environment.memory, next(iter(state.inputs.items()))
     known = stored.input_versions.get(name)
@@ -64,6 +57,13 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
         return None
     values = _values((files for commit in commits for files in (*commit.added, *commit.taken)), source.source_column)
     return AffectedPartitions(source.column, source.type, values) if values and len(values) <= _MOST else None
+
+
+def _eligible(run: FlowRun, source: PartitionSource, state: ViewState) -> bool:
+    """Whether the definition lets the view be computed in part: a declared schema may give its partition column another type."""
+    whole = run.dataset.always_whole or state.always or run.dataset.expectations or run.is_streamed()
+    types = {field.name.lower(): field.dataType.simpleString() for field in run.analyzed.schema.fields}
+    return not whole and len(state.inputs) == 1 and types.get(source.column.lower()) == source.type
 
 
 def _values(files: Iterable[Mapping[str, str | None] | None], column: str) -> frozenset[str | None] | None:
