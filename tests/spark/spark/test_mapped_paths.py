@@ -202,7 +202,8 @@ def test_python_itself_and_libraries_open_files_at_their_mapped_place(project):
     assert os.listdir(f"{RAW}/csv") == ["a.csv"]
     assert os.path.exists(f"{RAW}/csv") and os.path.isdir(RAW) and os.path.isfile(f"{RAW}/csv/a.csv")
     assert not os.path.exists("/Volumes/main/shop/other") and os.path.exists(os.getcwd()) and os.listdir()
-    told = next(fileinput.input(f"{RAW}/csv/a.csv")).strip()  # a library opens it
+    with fileinput.input(f"{RAW}/csv/a.csv") as lines:  # a library opens it
+        told = next(lines).strip()
 
     @dlt.table
     def rows():
