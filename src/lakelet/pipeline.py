@@ -6,8 +6,8 @@ import itertools
 import os
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten,
 from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.root import HeldTables, Storage
 from lakelet.storage.root import Registry as StoredRegistry
+from lakelet.update.idle.answer import idle_answer, is_asked
 from lakelet.update.stopping import only_interrupting
 
 if TYPE_CHECKING:
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.reporter import Write
     from lakelet.storage.eventlog.writer import Listener
-    from lakelet.update.opened import OpenedPipeline
-    from lakelet.update.update import UpdateResult
+    from lakelet.update.idle.recording_begun import Recording
+    from lakelet.update.opened import LoadedPipeline, OpenedPipeline
+    from lakelet.update.result import UpdateResult
 
 
 _HOSTED_SETTINGS = {"spark.sql.sources.default": "delta", "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
@@ -149,9 +151,12 @@ class Pipeline:
             found = planned(opened.environment, flow_tasks(opened.analysis), opened.selection)
             return replace(found, unchecked=opened.analysis.unchecked)
 
-    def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = ()) -> UpdateResult:
+    def run(self, request: Request = EVERYTHING, *, listeners: Sequence[Listener] = (), new_process: bool = False) -> UpdateResult:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
+
+        `new_process`: this process has done nothing else and does nothing after it, as that of a command. Then an update with nothing to do
+        is answered without Spark where that is certain (IF-3), and what is needed for that is recorded.
 
         A flow that fails is in the result, it raises nothing. Raises LakeletError or DefinitionErrors if the pipeline cannot be loaded or
         analysed, or its storage is in use: this attempt wrote nothing. Raises also what stops an update that has begun, KeyboardInterrupt
@@ -159,24 +164,33 @@ class Pipeline:
         """
         if self.config.continuous:
             refuse_in_continuous(request)
-        result, attempt = self._update(request, listeners, 0), 0
+        recording = None
+        if new_process and self._spark is None and is_asked(self.config, request):
+            Storage(self.config.storage).refuse_if_busy()
+            answer = idle_answer(self.config, listeners)
+            if answer is not None:
+                return answer
+            from lakelet.update.idle.recording_begun import Recording
+
+            recording = Recording.begin(self.config)
+        result, attempt = self._update(request, listeners, 0, recording), 0
         while result.retry_after is not None:
             time.sleep(result.retry_after)
             attempt += 1
             result = self._update(request, listeners, attempt)
         return result
 
-    def _update(self, request: Request, listeners: Sequence[Listener], attempt: int) -> UpdateResult:
+    def _update(self, request: Request, listeners: Sequence[Listener], attempt: int, recording: Recording | None = None) -> UpdateResult:
         from lakelet.storage.eventlog.writer import EventWriter
         from lakelet.update.update import Update
 
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
-        with self._opened(request, update_id, events.emit) as opened:
+        with self._opened(request, update_id, events.emit, recording=recording) as opened:
             if attempt:
                 opened = replace(opened, selection=opened.selection.without_resets())
-            update = Update(opened, events, attempt=attempt)
+            update = Update(opened, events, attempt=attempt, recording=recording)
             with only_interrupting():
                 return update.run()
 
@@ -197,9 +211,42 @@ class Pipeline:
                 return update.run(), update.found
 
     @contextmanager
+    def loaded(self) -> Iterator[LoadedPipeline]:
+        """The loaded pipeline with its session, not analysed; nothing is written. Raises what makes loading fail as a whole."""
+        with self._loaded(str(uuid.uuid4())) as (found, _):
+            yield found
+
+    @contextmanager
     def _opened(
-        self, request: Request, update_id: str, write: Write = lambda event: None, *, checking: bool = False
+        self,
+        request: Request,
+        update_id: str,
+        write: Write = lambda event: None,
+        *,
+        checking: bool = False,
+        recording: Recording | None = None,
     ) -> Iterator[OpenedPipeline]:
+        """`checking`: see `Analyzer.run`. `recording`: what is to be told of all that is read until the block begins."""
+        from lakelet.update.opened import OpenedPipeline
+        from lakelet.update.resets import check_resets
+
+        config = self.config
+        with self._loaded(update_id, write, recording) as (found, end_watching):
+            environment = found.environment
+            registry, kept = environment.storage.registry(), _never_reset(environment.catalog)
+            unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
+            analysis = environment.analyses.pipeline(found.loaded, unbound, checking=checking)
+            failed = _failed(environment.storage, analysis.graph) if request.refresh_failed else frozenset()
+            selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
+            check_resets(selection, environment, analysis.datasets)
+            end_watching()
+            yield OpenedPipeline(config, found.loaded, analysis, selection, environment, found.owner, found.checks)
+
+    @contextmanager
+    def _loaded(
+        self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None
+    ) -> Iterator[tuple[LoadedPipeline, Callable[[], None]]]:
+        """Yield with it what ends the watching for `recording`."""
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.quality.definitions import table_checks
@@ -208,8 +255,7 @@ class Pipeline:
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
         from lakelet.storage.eventlog.reporter import Reporter
-        from lakelet.update.opened import OpenedPipeline
-        from lakelet.update.resets import check_resets
+        from lakelet.update.opened import LoadedPipeline
 
         config, storage = self.config, Storage(self.config.storage)
         checks = table_checks(config.root / FOLDER, config.namespace)
@@ -223,6 +269,7 @@ class Pipeline:
             outside=Outside(config.paths, Named(config.tables, config.namespace)),
         )
         with (
+            _watching(recording) as end_watching,
             patched(context) as spark,
             _importable_on_workers(spark, roots),
             loaded(
@@ -240,17 +287,15 @@ class Pipeline:
             found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
             _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)
-            paths = HeldTables(storage)
-            catalog = Catalog.of(found.definitions, config.namespace, paths)
+            catalog = Catalog.of(found.definitions, config.namespace, HeldTables(storage))
             reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
             environment = Environment.of(spark, catalog, reporter, config.parameters)
-            kept = _never_reset(catalog)
-            unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
-            analysis = environment.analyses.pipeline(found, unbound, checking=checking)
-            failed = _failed(storage, analysis.graph) if request.refresh_failed else frozenset()
-            selection = select(request, analysis.graph, config.namespace, kept=kept, failed=failed)
-            check_resets(selection, environment, analysis.datasets)
-            yield OpenedPipeline(config, found, analysis, selection, environment, owner, checks)
+            yield LoadedPipeline(config, found, environment, owner, checks), end_watching
+
+
+def _watching(recording: Recording | None) -> AbstractContextManager[Callable[[], None]]:
+    """Note what is read until the function is called that this gives, or the block ends."""
+    return recording.reads.watching() if recording is not None else nullcontext(lambda: None)
 
 
 def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
@@ -379,7 +424,7 @@ __all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "load"]
 
 def __getattr__(name: str) -> Any:
     if name == "UpdateResult":
-        from lakelet.update.update import UpdateResult
+        from lakelet.update.result import UpdateResult
 
         return UpdateResult
     raise AttributeError(name)

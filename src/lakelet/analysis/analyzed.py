@@ -45,6 +45,8 @@ class AnalyzedFlow:
     """The functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls."""
     partitions: PartitionSource | None = None
     """Of a materialized view: which rows of its input a partition of it is made of, where its query says so."""
+    unversioned: str | None = None
+    """Why a stream depends on data that nothing compares, such as files that it joins; None where it does not. For a batch see `always`."""
     plan: TracedPlan = field(default_factory=TracedPlan)
     """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
 

@@ -23,7 +23,7 @@ from lakelet.analysis import actions, checks
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
-from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan
+from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
@@ -310,7 +310,8 @@ class Analyzer:
             else:
                 others = [f for f in self.catalog.flows[dataset.name.key] if f is not flow]
                 complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
-            return AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan, transforms=transforms)
+            facts = AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan, transforms=transforms)
+            return replace(facts, unversioned=unversioned(frame, self.placeholders))
         always = "its function looks at rows" if reader.needs_rows else never_skippable(frame, self.placeholders)
         fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
         outside = tuple(reader.outside)

@@ -291,10 +291,15 @@ def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
         return "it calls Python functions"
     if not plan.deterministic():
         return "it is not deterministic"
-    for leaf in _leaves(plan):
-        if not placeholders.has_version(leaf) and (
-            leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size())
-        ):
+    return unversioned(frame, placeholders)
+
+
+def unversioned(frame: DataFrame, placeholders: Placeholders) -> str | None:
+    """Why what a query reads as a batch may change without a new version of a table, as a clause; None if it cannot."""
+    for leaf in _leaves(frame._jdf.queryExecution().analyzed()):
+        if leaf.isStreaming() or placeholders.has_version(leaf):
+            continue
+        if leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size()):
             return "it reads data that carries no version"
     return None
 

@@ -74,7 +74,7 @@ def _run_here(asked: o.Asked, continuous: bool | None) -> None:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
         with stoppable(), stdout_for_data(asked):
-            result = pipeline.run(request, listeners=listeners)
+            result = pipeline.run(request, listeners=listeners, new_process=True)
     except KeyboardInterrupt:
         watch.close()
         if tally.datasets:

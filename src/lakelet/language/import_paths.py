@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from lakelet.files.reads import note_path
+
 _WORKSPACE = "/Workspace/"
 
 
@@ -41,7 +43,10 @@ class ImportPath:
     def added(self) -> list[Path]:
         """Folders of this machine for the entries that user code added to `sys.path`, in search order."""
         entries = [entry for entry in sys.path if entry and entry not in self._ours]
-        return list(dict.fromkeys(folder.resolve() for entry in entries for folder in self._candidates(entry) if folder.is_dir()))
+        candidates = [folder for entry in entries for folder in self._candidates(entry)]
+        for folder in candidates:
+            note_path(folder)
+        return list(dict.fromkeys(folder.resolve() for folder in candidates if folder.is_dir()))
 
     def _candidates(self, entry: str) -> Iterator[Path]:
         yield Path(entry)

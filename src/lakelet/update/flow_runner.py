@@ -93,7 +93,7 @@ class FlowRunner:
             descriptions.refresh(run)
             if task.kind is not Kind.MATERIALIZED_VIEW:
                 clean_sources(run)
-            self._progress.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
+            self._progress.flow_is_idle(task, decision)
             if self._rounds is not None:
                 self._idle.add(task.key)
             return

@@ -35,15 +35,21 @@ def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence
     repaired = repair(opened.environment, opened.storage.registry(), runs)
     recovered = opened.storage.recovered
     found = _register(opened, repaired)
-    _report_start(opened, attempt)
-    for state in (UpdateState.QUEUED, UpdateState.CREATED, UpdateState.INITIALIZING):
-        progress.update_is(state)
-    _report_findings(opened, repaired, recovered, found)
+    report_start(opened, progress, attempt=attempt)
+    _report_repairs(opened, repaired, recovered)
+    report_notices(opened)
+    for dataset, text, level in activity_notices(found):
+        opened.reporter.notice(text, dataset=dataset, level=level)
     if last is not None and not last.clean:
         _finish_replays(opened, runs)
     if opened.selection.reset or opened.selection.checkpoints:  # before any event of a flow: a reset gives flows new ids
         progress.update_is(UpdateState.RESETTING)
         _reset(opened)
+    report_plan(opened, progress, everything)
+
+
+def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask]) -> None:
+    """Report what is defined, and which flows are to run."""
     emit_definitions(opened.reporter, everything, opened.analysis.graph, opened.config.root)
     _report_notices_of_flows(opened, everything)
     emit_left_by_resets(opened.reporter, everything, opened.selection, opened.environment.catalog.datasets)
@@ -79,17 +85,20 @@ def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
     return found
 
 
-def _report_start(opened: OpenedPipeline, attempt: int) -> None:
+def report_start(opened: OpenedPipeline, progress: UpdateProgress, *, attempt: int) -> None:
+    """Report who started the update, with which settings. `attempt`: see `Update`."""
     emit, cause = opened.reporter.emit, "RETRY_ON_FAILURE" if attempt else "USER_ACTION"
     if not attempt:
         user = getpass.getuser()
         emit(EventType.USER_ACTION, f"User {user} started an update.", {"action": "START", "user_name": user})
     emit(EventType.CREATE_UPDATE, f"Update {opened.id[:6]} started by {cause}.", _settings(opened, cause))
     emit(EventType.RUNTIME_DETAILS, f"Lakelet {VERSION}", {"runtime_version": {"dbr_version": f"lakelet-{VERSION}"}})
+    for state in (UpdateState.QUEUED, UpdateState.CREATED, UpdateState.INITIALIZING):
+        progress.update_is(state)
 
 
-def _report_findings(opened: OpenedPipeline, repaired: Repaired, recovered: str | None, found: Activity) -> None:
-    """What the update before left, what has no effect in the code, and which tables became inactive or active."""
+def _report_repairs(opened: OpenedPipeline, repaired: Repaired, recovered: str | None) -> None:
+    """What the update before left."""
     reporter, died = opened.reporter, repaired.died
     if died is not None:
         text = f"The update before, {died.id[:6]} of {died.started[:19]}, ended with its process; this one goes on where it stopped."
@@ -97,10 +106,12 @@ def _report_findings(opened: OpenedPipeline, repaired: Repaired, recovered: str 
     if recovered is not None:
         text = f"{recovered}; the registry as it was before its last change was used. Nothing is to be done if the tables look right."
         reporter.notice(text)
+
+
+def report_notices(opened: OpenedPipeline) -> None:
+    """What has no effect in the code and the configuration."""
     for notice in opened.loaded.notices:
-        reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
-    for dataset, text, level in activity_notices(found):
-        reporter.notice(text, dataset=dataset, level=level)
+        opened.reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
 
 
 def _finish_replays(opened: OpenedPipeline, runs: Sequence[FlowRun]) -> None:

@@ -18,6 +18,17 @@ from lakelet.update.tasks import FlowTask
 
 
 @dataclass(frozen=True)
+class LoadedPipeline:
+    """A loaded pipeline with the surroundings its flows need; nothing of it is analysed yet."""
+
+    config: PipelineConfig
+    loaded: Loaded
+    environment: Environment
+    owner: Owner
+    checks: Mapping[str, tuple[TableCheck, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class OpenedPipeline:
     """A loaded and analysed pipeline with the surroundings its flows need."""
 

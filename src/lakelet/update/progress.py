@@ -10,7 +10,7 @@ from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Step, Strategy
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
-from lakelet.update.planning_events import emit_technique
+from lakelet.update.planning_events import backlog, emit_technique
 from lakelet.update.tasks import FlowTask
 
 
@@ -50,6 +50,10 @@ class UpdateProgress:
         self._flows[task.key] = state
         body, dataset = {"status": state, **(more or {})}, str(self._datasets[task.target].name)
         self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.key, level=level, error=error)
+
+    def flow_is_idle(self, task: FlowTask, decision: Decision) -> None:
+        """A flow has nothing to do."""
+        self.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
 
     def flow_stopped(self, task: FlowTask) -> None:
         self.flow_is(task, FlowState.STOPPED, f"Flow '{task.key}' was STOPPED.")

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
-from lakelet.plan.decisions import Step
 from lakelet.spark.hadoop_defaults import forget_servers
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
@@ -20,9 +19,12 @@ from lakelet.update.continuous import Rounds, pace
 from lakelet.update.executor import execute, flow_threads
 from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
+from lakelet.update.idle.recording import finish
+from lakelet.update.idle.recording_begun import Recording
 from lakelet.update.initialization import begin
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
+from lakelet.update.result import UpdateResult
 from lakelet.update.retries import Retries
 from lakelet.update.stopping import cancellation_cause
 from lakelet.update.table_checks import TableChecks
@@ -32,37 +34,28 @@ WORKERS = "4"
 """Flows that run at the same time, unless it is set."""
 
 
-@dataclass(frozen=True)
-class UpdateResult:
-    """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
-
-    `retry_after`: when it is to be tried again, in seconds; None for never. `failed_checks`: the critical checks that the tables fail as
-    they are now, as `dataset.check`; they change neither state nor data.
-    """
-
-    update_id: str
-    state: UpdateState
-    errors: tuple[LakeletError, ...]
-    seconds: float
-    steps: tuple[Step, ...]
-    retry_after: float | None = None
-    failed_checks: tuple[str, ...] = ()
-
-
 class Update:
     """Runs one update.
 
     Args:
         events: where its reporter writes; they go to the log from its beginning on.
         attempt: how many updates for the same command failed before this one.
+        recording: what is recorded for the next update, if this one may be followed by one with nothing to do (IF-3).
         clock: gives seconds.
     """
 
     def __init__(
-        self, opened: OpenedPipeline, events: EventWriter, *, attempt: int = 0, clock: Callable[[], float] = time.monotonic
+        self,
+        opened: OpenedPipeline,
+        events: EventWriter,
+        *,
+        attempt: int = 0,
+        recording: Recording | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         config = opened.config
         self._opened, self._events, self._attempt, self._clock = opened, events, attempt, clock
+        self._recording = recording
         self._progress = UpdateProgress(opened.environment)
         self._retries = Retries(config.parameters, config.development, config.continuous, attempt)
         self._checks = TableChecks(opened)
@@ -98,6 +91,14 @@ class Update:
             state = self._end(state, again=f"; {retry[1]} follows in {retry[0]:g} s" if retry else "")
             if self._events.failure is None:
                 self._checks.save()
+            if self._recording is not None:
+                finish(
+                    self._recording,
+                    self._opened,
+                    everything,
+                    self._progress,
+                    completed=state is UpdateState.COMPLETED and not self._checks.failed,
+                )
         seconds, progress = self._clock() - started, self._progress
         pause = retry[0] if retry else None
         return UpdateResult(
@@ -188,3 +189,6 @@ def _inputs(everything: Sequence[FlowTask], chosen: Mapping[str, FlowTask]) -> d
     for task in everything:
         into.setdefault(task.target, []).append(task.key)
     return {key: [flow for i in task.inputs for flow in into[i]] for key, task in chosen.items()}
+
+
+__all__ = ["Update", "UpdateResult"]

@@ -69,7 +69,8 @@ class FakePipeline:
     def plan(self, request):
         return self._answer(request, Plan((STEP,)))
 
-    def run(self, request, *, listeners):
+    def run(self, request, *, listeners, new_process):
+        assert new_process
         self._answer(request, None)
         origin = Origin("p", "shop", "abcdef12", str(NAME), str(NAME))
         for number, status in enumerate(("STARTING", "COMPLETED"), 1):

@@ -94,7 +94,7 @@ def _reader_of_user() -> ActionWatcher | None:
     return reader if isinstance(reader, ActionWatcher) else None
 
 
-_ACTIONS = {
+ASKING = {
     "collect": "1.3.0",
     "count": "1.3.0",
     "first": "1.3.0",
@@ -109,7 +109,8 @@ _ACTIONS = {
     "checkpoint": "2.1.0",
     "localCheckpoint": "2.3.0",
 }
-_WRITES: dict[str, dict[str, str]] = {
+"""Methods of data frames that ask for rows, and since when pyspark has them."""
+WRITING: dict[str, dict[str, str]] = {
     owners.FRAME: {"foreach": "1.3.0", "foreachPartition": "1.3.0"},
     owners.BATCH_WRITER: {
         "save": "1.4.0",
@@ -131,16 +132,16 @@ _ASKS, _REFUSED = "analysis is notified of actions in functions", "a dataset's f
 ACTIONS: tuple[Patch, ...] = (
     *(
         Patch(owners.FRAME, name, without_context(_reported(name, lambda self, args, kwargs: self)), _ASKS, since)
-        for name, since in _ACTIONS.items()
+        for name, since in ASKING.items()
     ),
     Patch(owners.FRAME, "rdd", without_context(_as_rdd), "analysis is notified that a function looks at rows", "1.3.0"),
     Patch(owners.GROUPED, "pivot", without_context(_reported("pivot", _pivoted)), _ASKS, "1.6.0"),
     *(
         Patch(owner, name, without_context(_refused(f"{owner.rpartition('.')[2]}.{name}")), _REFUSED, since)
-        for owner, names in _WRITES.items()
+        for owner, names in WRITING.items()
         for name, since in names.items()
     ),
 )
 """What reports actions of user code to the active reader, and refuses writes."""
 
-__all__ = ["ACTIONS", "ActionWatcher"]
+__all__ = ["ACTIONS", "ASKING", "WRITING", "ActionWatcher"]

@@ -22,9 +22,13 @@ from lakelet.spark.patches.paths import PATHS
 from lakelet.spark.patches.python_files import PYTHON_FILES
 from lakelet.spark.patches.readers import READERS
 from lakelet.spark.patches.session import CALL_SITES, SESSION
+from lakelet.spark.patches.unrecorded import UNRECORDED
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
-UPDATE: tuple[Patch, ...] = (*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *EXPRESSIONS, *FUNCTION_NAMES, *ACTIONS)
+UPDATE: tuple[Patch, ...] = (
+    *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES),
+    *(*EXPRESSIONS, *FUNCTION_NAMES, *ACTIONS, *UNRECORDED),
+)
 """For the life of an update."""
 
 SETS: Mapping[str, tuple[Patch, ...]] = {

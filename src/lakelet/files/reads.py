@@ -1,0 +1,263 @@
+"""What is read from the machine while a pipeline is loaded and analysed, seen through Python's audit events and `os.stat`.
+
+Each file and folder is noted with its signature of the moment before it is read, so that a change during an update counts as one. What
+cannot be noted (a connection, a process, a file that is written, output) is a doubt, with the line of user code that does it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from lakelet.base.locations import PACKAGE
+from lakelet.base.text_enum import TextEnum
+from lakelet.base.user_code import is_library
+from lakelet.files import signatures
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_ENGINE = frozenset({"pyspark", "py4j", "delta"})
+_NO_FILES = ("/proc/", "/sys/", "/dev/")
+_DOUBTFUL = frozenset(
+    (
+        *("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostname", "socket.sendto"),
+        *("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "pty.spawn", "syslog.syslog"),
+        *("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.utime"),
+        *("shutil.copyfile", "shutil.move", "shutil.rmtree", "shutil.make_archive", "tempfile.mkstemp", "tempfile.mkdtemp", "os.chdir"),
+        *("sqlite3.connect", "ctypes.dlopen", "mmap.__new__", "urllib.Request", "http.client.connect", "ftplib.connect", "smtplib.connect"),
+        *("webbrowser.open", "os.kill", "os.fwalk", "os.getxattr", "os.listxattr"),
+    )
+)
+
+
+class Access(TextEnum):
+    """How something was read: the content of a file, the names in a folder, or those with sizes and times."""
+
+    FILE = "file"
+    NAMES = "names"
+    ENTRIES = "entries"
+
+
+_SIGNATURES: Mapping[Access, Callable[[str], str]] = {
+    Access.FILE: signatures.of_file,
+    Access.NAMES: signatures.of_names,
+    Access.ENTRIES: signatures.of_entries,
+}
+
+
+@dataclass
+class Reads:
+    """What was read so far. `found`: the signature of each file and folder before it was read first; `doubts`: what could not be noted.
+
+    `own`: folders of Lakelet, whose state is compared in another way; only user code is noted there, as a doubt.
+    """
+
+    own: tuple[str, ...] = ()
+    found: dict[tuple[Access, str], str] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def watching(self) -> Iterator[Callable[[], None]]:
+        """Note what this process reads in the block, in all its threads, or until the function is called that this gives. One at a time."""
+        global _active
+        _install()
+        before = sys.stdout, sys.stderr, os.stat, os.lstat
+        _active = self
+        sys.stdout, sys.stderr = _Output(sys.stdout, self), _Output(sys.stderr, self)
+        os.stat, os.lstat = _noting(os.stat), _noting(os.lstat)
+
+        def end() -> None:
+            global _active
+            if _active is self:
+                sys.stdout, sys.stderr, os.stat, os.lstat = before
+                _active = None
+
+        try:
+            yield end
+        finally:
+            end()
+
+    def note(self, access: Access, path: str) -> None:
+        """Note one that is about to be read."""
+        if "__pycache__" in path:  # the sources of modules are compared
+            return
+        if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
+            user = _user_line()
+            if user is not None:
+                self.doubt(f"{user} reads {path}")
+            return
+        if (access, path) not in self.found:
+            self.found[access, path] = _SIGNATURES[access](path)
+
+    def doubt(self, text: str) -> None:
+        """Note something that keeps the next update from being answered without Spark."""
+        if text not in self.doubts:
+            self.doubts.append(text)
+
+
+def note_path(path: os.PathLike[str]) -> None:
+    """Note, while reads are watched, that it counts whether this path exists."""
+    if _active is not None:
+        _active.note(Access.FILE, os.path.abspath(path))
+
+
+def note_doubt(text: str) -> None:
+    """Note, while reads are watched, that something was read or done which cannot be compared later."""
+    if _active is not None:
+        _active.doubt(text)
+
+
+# --- audit events -------------------------------------------------------------------------------------------------------------------------
+
+_active: Reads | None = None
+_installed = False
+_busy = threading.local()
+
+
+def _install() -> None:
+    """An audit hook stays for the life of the process; it does nothing unless reads are watched."""
+    global _installed
+    if not _installed:
+        sys.addaudithook(_audit)
+        _installed = True
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    reads = _active
+    if reads is None or (event not in _NOTED and event not in _DOUBTFUL) or getattr(_busy, "on", False):
+        return
+    _busy.on = True
+    try:
+        if event in _NOTED:
+            _NOTED[event](reads, arguments)
+        elif (user := _user_line()) is not None:
+            reads.doubt(f"{user} calls {event}")
+    except Exception as problem:  # an audit hook that raises would end what it watches
+        reads.doubt(f"{event}: {type(problem).__name__}")
+    finally:
+        _busy.on = False
+
+
+def _on_open(reads: Reads, arguments: Sequence[Any]) -> None:
+    path, _, flags = arguments
+    if isinstance(path, int) or path is None:
+        return
+    if isinstance(flags, int) and flags & _WRITING:
+        user = _user_line()
+        if user is not None:
+            reads.doubt(f"{user} writes {os.fsdecode(path)}")
+        return
+    reads.note(Access.FILE, os.path.abspath(os.fsdecode(path)))
+
+
+def _on_listing(reads: Reads, arguments: Sequence[Any]) -> None:
+    path = arguments[0]
+    if isinstance(path, int):
+        reads.doubt("a folder is listed by its number")
+        return
+    folder = os.path.abspath(os.fsdecode("." if path is None else path))
+    reads.note(Access.NAMES if _is_import() else Access.ENTRIES, folder)
+
+
+def _on_glob(reads: Reads, arguments: Sequence[Any]) -> None:
+    if isinstance(arguments[0], (str, bytes)):  # parts without a wildcard are looked up without any event
+        reads.note(Access.FILE, os.path.abspath(os.fsdecode(arguments[0])))
+
+
+_NOTED: Mapping[str, Callable[[Reads, Sequence[Any]], None]] = {
+    "open": _on_open,
+    "os.listdir": _on_listing,
+    "os.scandir": _on_listing,
+    "glob.glob": _on_glob,
+}
+
+
+_EXISTENCE = frozenset(
+    ("exists", "lexists", "isfile", "isdir", "islink", "is_file", "is_dir", "is_symlink", "resolve", "realpath", "_joinrealpath")
+)
+"""Functions of Python that ask whether a path exists and what it is, and nothing more."""
+
+
+def _noting(original: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+    """`os.stat` or `os.lstat`, which raise no audit events."""
+
+    @functools.wraps(original)
+    def stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
+        reads = _active
+        if reads is not None and not isinstance(path, int) and not getattr(_busy, "on", False):
+            _busy.on = True
+            try:
+                _on_stat(reads, path, relative=kwargs.get("dir_fd") is not None)
+            finally:
+                _busy.on = False
+        return original(path, *args, **kwargs)
+
+    return stat
+
+
+def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
+    name = os.path.abspath(os.fsdecode(path))
+    reads.note(Access.FILE, name)
+    frame: Any = sys._getframe(2)
+    callers = {frame.f_code.co_name, frame.f_back.f_code.co_name if frame.f_back else ""}
+    if relative or (callers.isdisjoint(_EXISTENCE) and signatures.of_file(name) == signatures.FOLDER):
+        user = _user_line()
+        if user is not None:
+            reads.doubt(f"{user} asks for facts about the folder {name}")
+
+
+def _is_import() -> bool:
+    """Whether Python's own import looks for a module."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _user_line() -> str | None:
+    """`file:line` of the user code on whose behalf something happens; None where Lakelet or Spark does it."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(PACKAGE) or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _ENGINE:
+            return None
+        if not is_library(name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return None
+
+
+def _is_below_user_code() -> bool:
+    """Whether user code is among the callers."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not is_library(name) and not name.endswith(f"{os.sep}lakelet"):  # which is the script that starts the command
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Output:
+    """Standard output while reads are watched: what user code prints would be missing from an answer without it."""
+
+    def __init__(self, stream: IO[str], reads: Reads) -> None:
+        self._stream, self._reads = stream, reads
+
+    def write(self, text: str) -> int:
+        if _is_below_user_code():
+            self._reads.doubt("the code prints while it is loaded")
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+__all__ = ["Access", "Reads", "note_doubt", "note_path"]

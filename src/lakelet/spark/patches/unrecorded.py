@@ -1,0 +1,60 @@
+"""Notes what user code asks Spark for while a pipeline is loaded and analysed, where nothing compares the answer later (IF-5).
+
+Queries that functions return are looked at as plans. What is left are files that code opens itself, rows that it collects, tables that it
+looks up or writes at the top level of a file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from lakelet.base.locations import PACKAGE, caller_location
+from lakelet.base.patching import Patch, without_context
+from lakelet.files.reads import note_doubt
+from lakelet.language.registry import active_reader
+from lakelet.spark.patches import owners
+from lakelet.spark.patches.actions import ASKING, WRITING
+
+_WHY = "an update with nothing to do is answered without Spark only where all that was read is compared"
+_READS = {
+    "load": "1.4.0",
+    "csv": "2.0.0",
+    "json": "1.4.0",
+    "jdbc": "1.4.0",
+    "orc": "1.5.0",
+    "parquet": "1.4.0",
+    "text": "1.6.0",
+    "xml": "4.0.0",
+}
+_NAMED = ((owners.SESSION, "sql", "2.0.0"), (owners.SESSION, "table", "2.0.0"), (owners.BATCH_READER, "table", "1.4.0"))
+
+
+def _noted(name: str, *, also_in_functions: bool = True) -> Callable[[Any], Any]:
+    """`also_in_functions`: not only at the top level of a file."""
+
+    def make(original: Any) -> Any:
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if (also_in_functions or active_reader() is None) and _is_users(sys._getframe(1).f_code.co_filename):
+                note_doubt(f"{caller_location()} calls {name}")
+            return original(self, *args, **kwargs)
+
+        return call
+
+    return make
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith(PACKAGE) and "pyspark" not in file
+
+
+UNRECORDED: tuple[Patch, ...] = (
+    *(Patch(owners.BATCH_READER, name, without_context(_noted(name)), _WHY, since) for name, since in _READS.items()),
+    *(Patch(owner, name, without_context(_noted(name, also_in_functions=False)), _WHY, since) for owner, name, since in _NAMED),
+    *(Patch(owners.FRAME, name, without_context(_noted(name)), _WHY, since) for name, since in ASKING.items()),
+    *(Patch(owner, name, without_context(_noted(name)), _WHY, since) for owner, names in WRITING.items() for name, since in names.items()),
+)
+"""What user code calls beside describing queries."""
+
+__all__ = ["UNRECORDED"]

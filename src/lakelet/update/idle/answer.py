@@ -1,0 +1,75 @@
+"""Answers an update with nothing to do, without Java: the same events, the same result (IF-3)."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lakelet.base.errors import LakeletError
+from lakelet.config.update_config import PipelineConfig
+from lakelet.plan.selection import EVERYTHING, Request
+from lakelet.storage.eventlog.states import UpdateState
+from lakelet.storage.root import LastUpdate, Storage
+from lakelet.update.idle.facts import Here, unchanged
+from lakelet.update.idle.record import IdleRecord, for_update, load_record
+from lakelet.update.result import UpdateResult
+
+if TYPE_CHECKING:
+    from lakelet.storage.eventlog.writer import Listener
+
+SWITCH = "LAKELET_IDLE_ANSWER"
+"""Variable of the environment; `off` makes every update start Spark."""
+
+
+def is_asked(config: PipelineConfig, request: Request) -> bool:
+    """Whether an update of this kind can be answered without Spark: of everything, once, on a storage of this machine."""
+    wanted = request == EVERYTHING and not config.continuous and not config.take_over
+    return wanted and isinstance(config.storage, Path) and os.environ.get(SWITCH, "").lower() != "off"
+
+
+def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> UpdateResult | None:
+    """Run an update that has nothing to do; None where that is not certain: then nothing was written, and no listener got an event.
+
+    Raises LAKELET_STORAGE_BUSY if another update holds the lease, and STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written.
+    """
+    started, storage = time.monotonic(), Storage(config.storage)
+    record = load_record(storage)
+    if record is None:
+        return None
+    here = Here(config, record.key, dict(os.environ))
+    if unchanged(record.facts, here) is not None:
+        return None
+    update_id = str(uuid.uuid4())
+    with storage.lease(update_id):
+        if unchanged(record.facts, here) is not None:  # another update has ended in between
+            return None
+        errors = _emitted(record, here, storage, update_id, listeners)
+    state = UpdateState.FAILED if errors else UpdateState.COMPLETED
+    return UpdateResult(update_id, state, errors, time.monotonic() - started, record.steps)
+
+
+def _emitted(record: IdleRecord, here: Here, storage: Storage, update_id: str, listeners: Sequence[Listener]) -> tuple[LakeletError, ...]:
+    """Register the update and write its events, in the order of every update: a process that dies on the way leaves what one leaves."""
+    from lakelet.storage.eventlog.writer import EventWriter
+
+    registry, now = storage.reload(), datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    events = EventWriter(storage.events, listeners=listeners)
+    events.start()
+    storage.save(replace(registry, last_update=LastUpdate(update_id, now, clean=False)))
+    for event in record.events:
+        events.emit(for_update(event, update_id, here.seconds))
+    try:
+        events.close()
+    except LakeletError as lost:
+        return (lost,)
+    storage.save(replace(registry, last_update=LastUpdate(update_id, now, clean=True)))
+    return ()
+
+
+__all__ = ["SWITCH", "idle_answer", "is_asked"]

@@ -1,0 +1,148 @@
+"""What the source of a pipeline says about things that cannot be compared later: the clock, chance, the machine, code made as it runs.
+
+Python's audit events show which files are read, but not a look at the clock, and nothing that a compiled library does. So the code is
+read, and everything that is not known to be harmless is a doubt. A doubt costs a start of Spark, no more.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator, Set
+
+SPARK = frozenset({"pyspark", "dlt", "delta", "lakelet", "databricks"})
+"""Packages whose functions describe queries: what they look at is known in other ways."""
+HARMLESS = frozenset(
+    (
+        *("__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "builtins", "calendar", "codecs", "collections", "colorsys"),
+        *("configparser", "contextlib", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fnmatch", "fractions"),
+        *("functools", "glob", "graphlib", "gzip", "hashlib", "heapq", "html", "importlib", "inspect", "io", "ipaddress", "itertools"),
+        *("json", "keyword", "locale", "logging", "math", "numbers", "operator", "os", "pathlib", "pkgutil", "posixpath", "pprint", "re"),
+        *("reprlib", "shlex", "statistics", "string", "struct", "sys", "textwrap", "tomllib", "types", "typing", "unicodedata", "unittest"),
+        *("urllib", "uuid", "warnings", "weakref", "xml", "zipfile", "zlib", "zoneinfo"),
+        *("typing_extensions", "yaml", "numpy", "pandas"),
+    )
+)
+"""Other modules whose effects are all seen: they read files through Python's own functions, or not at all."""
+_CLOCK = (
+    "now",
+    "today",
+    "utcnow",
+    "time",
+    "time_ns",
+    "monotonic",
+    "monotonic_ns",
+    "perf_counter",
+    "localtime",
+    "gmtime",
+    "ctime",
+    "asctime",
+)
+_MOMENTS = ("now", "today")
+"""Texts that pandas and numpy take for a moment."""
+_CHANCE = ("random", "randint", "choice", "choices", "sample", "shuffle", "uuid1", "uuid4", "urandom", "default_rng", "getrandom")
+_MACHINE = (
+    *("getpid", "getppid", "getlogin", "gethostname", "getnode", "uname", "getuid", "cpu_count", "getloadavg", "argv", "stdin", "isatty"),
+    *("get_terminal_size", "input", "getpass", "platform", "flags", "getrefcount", "modules", "orig_argv"),
+)
+_PLACES = ("access", "statvfs", "fstat", "disk_usage", "readlink", "urlopen")
+_MADE_CODE = ("exec", "eval", "__import__", "import_module", "reload", "exec_module", "find_spec", "run_path", "run_module", "getsource")
+_BUILT_IN = ("exec", "eval", "__import__", "input", "__loader__", "__spec__")
+_SESSION = (
+    "sparkContext",
+    "_sc",
+    "_jvm",
+    "_jsc",
+    "_jsparkSession",
+    "_jdf",
+    "catalog",
+    "DeltaTable",
+    "newSession",
+    "streams",
+    "addArtifact",
+)
+_COMPILED_READERS = (
+    *("read_parquet", "read_feather", "read_orc", "read_hdf", "read_excel", "read_sql", "read_sql_query", "read_sql_table", "read_spss"),
+    *("ExcelFile", "HDFStore", "memmap", "fromfile"),
+)
+DOUBTFUL = frozenset((*_CLOCK, *_CHANCE, *_MACHINE, *_PLACES, *_MADE_CODE, *_SESSION, *_COMPILED_READERS))
+"""Names of attributes and functions that look at what nothing notes."""
+
+
+def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile: Set[str] = frozenset()) -> Iterator[str]:
+    """Yield each doubt about a Python source as `file:line …`.
+
+    Args:
+        known: top-level names of modules of the user's own, which are looked at themselves.
+        volatile: names of variables of the environment that are not compared.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        yield f"{file} is no plain Python"
+        return
+    of_spark = frozenset(_names_of_spark(tree))
+    for node in ast.walk(tree):
+        text = _of_import(node, known) or _of_name(node, of_spark, volatile)
+        if text:
+            yield f"{file}:{getattr(node, 'lineno', 1)} {text}"
+
+
+def _names_of_spark(tree: ast.AST) -> Iterator[str]:
+    """The names that imports from Spark's packages bind, as `F` of `from pyspark.sql import functions as F`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] in SPARK:
+            yield from (alias.asname or alias.name for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.asname for alias in node.names if alias.asname and alias.name.partition(".")[0] in SPARK)
+
+
+def _of_import(node: ast.AST, known: Set[str]) -> str | None:
+    if isinstance(node, ast.Import):
+        modules = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        modules = [node.module or ""]
+    else:
+        return None
+    strange = [name for name in modules if name.partition(".")[0] not in SPARK | HARMLESS | known]
+    return f"imports {strange[0]}" if strange else None
+
+
+def _of_name(node: ast.AST, of_spark: Set[str], volatile: Set[str]) -> str | None:
+    if isinstance(node, ast.Attribute) and node.attr in DOUBTFUL:
+        owned = isinstance(node.value, ast.Name) and node.value.id in of_spark
+        return None if owned and node.attr not in _SESSION else f"uses {node.attr}"
+    if isinstance(node, ast.Name) and node.id in _BUILT_IN:
+        return f"uses {node.id}"
+    if isinstance(node, ast.ImportFrom):
+        found = [alias.name for alias in node.names if alias.name in DOUBTFUL or (alias.name == "*" and not node.level)]
+        spark = (node.module or "").partition(".")[0] in SPARK
+        found = [name for name in found if not spark or name in _SESSION]
+        return f"uses {found[0]}" if found else None
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and (node.value in volatile or node.value.lower() in _MOMENTS):
+        return f"names {node.value}"
+    return _of_call(node) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+
+
+def _of_call(node: ast.Call) -> str | None:
+    """A call that looks names up: of `getattr` the name counts, where it is written out."""
+    function = node.func.id if isinstance(node.func, ast.Name) else ""
+    if function not in ("getattr", "compile", "globals", "vars"):
+        return None
+    name = node.args[1] if function == "getattr" and len(node.args) > 1 else None
+    if isinstance(name, ast.Constant):
+        return f"uses {name.value}" if name.value in DOUBTFUL else None
+    return f"calls {function}"
+
+
+def is_plain(file: str) -> bool:
+    """Whether a source file can be looked at: a Jupyter notebook cannot."""
+    return file.endswith((".py", ".sql"))
+
+
+def is_standard(module: str) -> bool:
+    """Whether a module belongs to Python itself."""
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+__all__ = ["DOUBTFUL", "HARMLESS", "SPARK", "doubts_of", "is_plain"]

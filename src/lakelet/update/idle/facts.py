@@ -1,0 +1,197 @@
+"""What an idle update depends on, as facts that can be compared without Spark.
+
+A fact is the short signature of one thing; `Here` looks the things up on this machine, `unchanged` compares. No file is read but to be
+compared, and nothing of Spark, Delta or pyarrow is imported.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from lakelet.base.text_enum import TextEnum
+from lakelet.config.update_config import PipelineConfig
+from lakelet.files import signatures
+from lakelet.storage.root import Storage
+
+VOLATILE = frozenset(
+    (
+        *(
+            "_",
+            "SHLVL",
+            "OLDPWD",
+            "PWD",
+            "TERM",
+            "TERM_PROGRAM",
+            "TERM_PROGRAM_VERSION",
+            "TERM_SESSION_ID",
+            "COLORTERM",
+            "COLUMNS",
+            "LINES",
+        ),
+        *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LS_COLORS", "WINDOWID", "VTE_VERSION", "TMUX", "TMUX_PANE", "STY"),
+        *("SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "GPG_TTY", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_ID"),
+        *("INVOCATION_ID", "JOURNAL_STREAM", "PYTEST_CURRENT_TEST", "WT_SESSION", "ITERM_SESSION_ID", "KITTY_WINDOW_ID"),
+    )
+)
+"""Variables of the environment that differ between terminals. Code that names one of them gets no quick answer (IF-6)."""
+
+
+_STATE_STORES = ("state",)
+"""Folders of checkpoints with the state of Spark's operators: they change with the offsets beside them only."""
+
+
+class Kind(TextEnum):
+    """The kinds of things that are compared, in the order in which they are: cheap ones first."""
+
+    CONFIGURATION = "the configuration"
+    PROCESS = "the process"
+    VARIABLES = "the names of the environment's variables"
+    VARIABLE = "the environment variable"
+    REGISTRY = "the registry"
+    FILE = "the file"
+    NAMES = "the names in"
+    ENTRIES = "the files in"
+    LOG = "the table"
+    STATE = "the state of the flows in"
+    TREE = "the files below"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One thing and its signature."""
+
+    kind: Kind
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why an update is not answered without Spark: the first thing that changed."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip() + " changed"
+
+
+class World(Protocol):
+    """Where the things are looked up."""
+
+    def value(self, kind: Kind, name: str) -> str:
+        """The signature that a thing has now."""
+
+    def names(self, kind: Kind) -> Iterable[str]:
+        """The names of all things of a kind of which every one counts: variables of the environment."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """This process and machine, for one configuration.
+
+    Args:
+        config: the configuration as it was read now.
+        key: of the digests of values that may be secret.
+        environ: the environment as the process got it.
+    """
+
+    config: PipelineConfig
+    key: bytes
+    environ: Mapping[str, str]
+    seconds: dict[str, float] = field(default_factory=dict, compare=False)
+    """How long each tree of files took to be listed."""
+
+    def value(self, kind: Kind, name: str) -> str:
+        return _VALUES[kind](self, name)
+
+    def names(self, kind: Kind) -> Iterator[str]:
+        return (name for name in sorted(self.environ) if kind is Kind.VARIABLE and name not in VOLATILE)
+
+    @property
+    def storage(self) -> Path:
+        assert isinstance(self.config.storage, Path)
+        return self.config.storage
+
+    def _variable(self, name: str) -> str:
+        return signatures.digest(self.environ[name], self.key) if name in self.environ else signatures.ABSENT
+
+    def _tree(self, name: str) -> str:
+        started = time.perf_counter()
+        try:
+            return signatures.of_tree(name)
+        finally:
+            self.seconds[name] = time.perf_counter() - started
+
+    def _registry(self, _: str) -> str:
+        """All that is registered but the last update; that one must have completed."""
+        try:
+            found = json.loads(Storage(self.storage).registry_file.read_text())
+            last = found.pop("last_update")
+            return signatures.digest(json.dumps(found, sort_keys=True)) if last and last["clean"] else "not clean"
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return signatures.ABSENT
+
+    def _state(self, name: str) -> str:
+        return signatures.of_tree(os.path.join(self.storage, name), without=_STATE_STORES)
+
+
+def _process(what: str) -> str:
+    return signatures.digest(_PROCESS[what]())
+
+
+_PROCESS: Mapping[str, Callable[[], object]] = {
+    "interpreter": lambda: (sys.version, sys.executable, sys.prefix, sys.flags),
+    "search path": lambda: sys.path,
+    "folder": os.getcwd,
+    "user": lambda: (os.getuid() if hasattr(os, "getuid") else None, getpass.getuser()),
+}
+
+_VALUES: Mapping[Kind, Callable[[Here, str], str]] = {
+    Kind.CONFIGURATION: lambda here, _: signatures.digest(here.config, here.key),
+    Kind.PROCESS: lambda here, name: _process(name),
+    Kind.VARIABLES: lambda here, _: signatures.digest(list(here.names(Kind.VARIABLE)), here.key),
+    Kind.VARIABLE: Here._variable,
+    Kind.REGISTRY: Here._registry,
+    Kind.FILE: lambda here, name: signatures.of_file(name),
+    Kind.NAMES: lambda here, name: signatures.of_names(name),
+    Kind.ENTRIES: lambda here, name: signatures.of_entries(name),
+    Kind.LOG: lambda here, name: signatures.of_log(name),
+    Kind.STATE: Here._state,
+    Kind.TREE: Here._tree,
+}
+
+
+def looked_up(world: World, things: Iterable[tuple[Kind, str]]) -> tuple[Fact, ...]:
+    """The facts about some things as they are now, each once, in the order of the kinds."""
+    order = list(Kind)
+    return tuple(Fact(kind, name, world.value(kind, name)) for kind, name in sorted(set(things), key=lambda t: (order.index(t[0]), t[1])))
+
+
+def of_process(world: World) -> tuple[Fact, ...]:
+    """The facts that hold from the start of a process on: configuration, interpreter, folder, user, and the environment."""
+    variables = [(Kind.VARIABLE, name) for name in world.names(Kind.VARIABLE)]
+    return looked_up(world, [(Kind.CONFIGURATION, ""), *((Kind.PROCESS, name) for name in _PROCESS), (Kind.VARIABLES, ""), *variables])
+
+
+def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
+    """None if all is as it was, else the first thing that is not. What cannot be looked up counts as changed."""
+    for fact in facts:
+        try:
+            found = world.value(fact.kind, fact.name)
+        except (OSError, ValueError, LookupError, RecursionError):
+            found = None
+        if found != fact.value:
+            return Reason(fact.kind, fact.name)
+    return None
+
+
+__all__ = ["VOLATILE", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]

@@ -1,0 +1,163 @@
+"""The record of an idle update: what it depends on, and the events that it would report. One file in the storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.version import VERSION
+from lakelet.files.durable import write_atomically
+from lakelet.language.model import Kind as DatasetKind
+from lakelet.plan.decisions import Step, Strategy
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.states import EventType, Level
+from lakelet.storage.root import Storage
+from lakelet.update.idle.facts import Fact, Kind
+
+FORMAT = 1
+FILE = "idle.json"
+STAND_IN = "5ca1ab1e-0000-4000-8000-000000000000"
+"""Stands for the id of the update in the events of a record."""
+_NAMING = frozenset({EventType.UPDATE_PROGRESS, EventType.CREATE_UPDATE})
+"""The events whose messages name the update, by the first characters of its id."""
+_SHORT = 6
+
+
+@dataclass(frozen=True)
+class IdleRecord:
+    """What is known of an update with nothing to do.
+
+    Attributes:
+        key: of the digests among the facts.
+        facts: all that the answer depends on.
+        events: what the update reports, under `STAND_IN`.
+        steps: what it does: nothing, for each flow, and why.
+    """
+
+    key: bytes
+    facts: tuple[Fact, ...]
+    events: tuple[Event, ...]
+    steps: tuple[Step, ...]
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "format": FORMAT,
+                "lakelet": VERSION,
+                "key": self.key.hex(),
+                "facts": [[fact.kind.name, fact.name, fact.value] for fact in self.facts],
+                "events": [_stored_event(event) for event in self.events],
+                "steps": [{**asdict(step), "kind": step.kind.value, "strategy": step.strategy.value} for step in self.steps],
+            },
+            separators=(",", ":"),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> IdleRecord | None:
+        """None for a record that another version of Lakelet wrote, and for what is no record."""
+        try:
+            data = json.loads(text)
+            if data["format"] != FORMAT or data["lakelet"] != VERSION:
+                return None
+            return cls(
+                bytes.fromhex(data["key"]),
+                tuple(Fact(Kind[kind], name, value) for kind, name, value in data["facts"]),
+                tuple(map(_event, data["events"])),
+                tuple(map(_step, data["steps"])),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def record_file(storage: Storage) -> Path | None:
+    """Where the record of a storage lies; None for a storage that is not on this machine, which has none."""
+    found = storage.system / FILE
+    return found if isinstance(found, Path) else None
+
+
+def load_record(storage: Storage) -> IdleRecord | None:
+    """The stored record; None where there is none that can be used."""
+    file = record_file(storage)
+    try:
+        return IdleRecord.from_json(file.read_text(encoding="utf-8")) if file is not None else None
+    except (OSError, ValueError):
+        return None
+
+
+def save_record(storage: Storage, text: str) -> None:
+    """Replace the stored record. Only for the process that holds the lease. Raises STORAGE_FAILED."""
+    file = record_file(storage)
+    if file is not None:
+        write_atomically(file, text)
+
+
+def remove_record(storage: Storage) -> None:
+    """Remove the stored record if there is one."""
+    file = record_file(storage)
+    if file is not None:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+def doubt_json(doubt: str) -> str:
+    """What is stored where the next update cannot be answered without Spark: the reason, for whoever looks."""
+    return json.dumps({"format": FORMAT, "lakelet": VERSION, "doubt": doubt})
+
+
+def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Event:
+    """An event of a record as one of an update that happens now. `seconds`: how long folders took to be listed, by path."""
+    message = event.message
+    if event.event_type in _NAMING:
+        message = message.replace(STAND_IN[:_SHORT], update_id[:_SHORT])
+    found = Event(event.event_type, message, replace(event.origin, update_id=update_id), event.details, level=event.level)
+    listed = event.body.get("auto_loader_details") if event.event_type is EventType.OPERATION_PROGRESS else None
+    if not listed:
+        return found
+    taken = next((taken for path, taken in seconds.items() if str(listed["source_path"]).startswith(path)), 0.0)
+    return replace(found, details={event.event_type: {**event.body, "duration_ms": round(taken * 1000)}})
+
+
+def names_stand_in(events: Sequence[Event]) -> bool:
+    """Whether the stand-in is where it could not be replaced: then the events are no record."""
+    return any(
+        STAND_IN in event.details_json()
+        or STAND_IN in event.message
+        or (event.event_type not in _NAMING and STAND_IN[:_SHORT] in event.message)
+        for event in events
+    )
+
+
+def _stored_event(event: Event) -> Mapping[str, Any]:
+    origin = {name: value for name, value in vars(event.origin).items() if value is not None}
+    return {"type": event.event_type.value, "message": event.message, "origin": origin, "body": event.body, "level": event.level.value}
+
+
+def _event(stored: Mapping[str, Any]) -> Event:
+    kind = EventType(stored["type"])
+    moment = datetime.fromtimestamp(0, timezone.utc)  # another one each time that it is emitted
+    return Event(
+        kind, stored["message"], Origin(**stored["origin"]), {kind: stored["body"]}, level=Level(stored["level"]), timestamp=moment
+    )
+
+
+def _step(stored: Mapping[str, Any]) -> Step:
+    lists = {name: tuple(stored[name]) for name in ("inputs", "transforms")}
+    return Step(**{**stored, **lists, "kind": DatasetKind(stored["kind"]), "strategy": Strategy(stored["strategy"])})
+
+
+__all__ = [
+    "STAND_IN",
+    "IdleRecord",
+    "doubt_json",
+    "for_update",
+    "load_record",
+    "names_stand_in",
+    "record_file",
+    "remove_record",
+    "save_record",
+]

@@ -1,0 +1,247 @@
+"""Records at the end of an update what the next one, with nothing to do, depends on and reports (IF-3 to IF-8)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from lakelet.analysis.analyzed import AnalyzedFlow
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.discovery.globs import fixed_folder
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.mirror import INTERNAL
+from lakelet.files import signatures
+from lakelet.files.reads import Access
+from lakelet.files.remote import scheme_of
+from lakelet.flows.context import FlowRun
+from lakelet.flows.environment import UpdateMemory
+from lakelet.language.model import Kind as DatasetKind
+from lakelet.language.sinks import HANDLER
+from lakelet.plan.decisions import Step, Strategy
+from lakelet.quality.validation import is_fresh
+from lakelet.spark.launch.environment import cache_folder, find_java
+from lakelet.storage.eventlog.events import Event
+from lakelet.storage.eventlog.states import FlowState, UpdateState
+from lakelet.storage.root import Storage
+from lakelet.update.idle import facts
+from lakelet.update.idle.doubts import HARMLESS, SPARK, doubts_of, is_plain, is_standard
+from lakelet.update.idle.facts import VOLATILE, Fact, Kind
+from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, names_stand_in, record_file, remove_record, save_record
+from lakelet.update.idle.recording_begun import Recording
+from lakelet.update.initialization import report_notices, report_plan, report_start
+from lakelet.update.opened import OpenedPipeline
+from lakelet.update.progress import UpdateProgress
+from lakelet.update.tasks import FlowTask, decide_flow
+
+_AGING = ("cleansource", "maxfileage")
+"""Options of cloudFiles under which a source has something to do because time passes."""
+_KNOWN_SINKS = frozenset({"delta", "kafka", HANDLER})
+"""Sinks of which nothing but the checkpoint says whether there is something to send."""
+_ACCESS = {Access.FILE: Kind.FILE, Access.NAMES: Kind.NAMES, Access.ENTRIES: Kind.ENTRIES}
+
+
+class _Doubt(Exception):
+    """Why the next update cannot be answered without Spark."""
+
+
+def finish(
+    recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress, *, completed: bool
+) -> None:
+    """Store the record of an update that has ended, or why there is none; of one that failed, remove it. Never fails an update.
+
+    The caller holds the lease, and has written everything else. `completed`: the update has, and no critical check fails.
+    """
+    if record_file(opened.storage) is None:
+        return
+    if not completed:
+        remove_record(opened.storage)
+        return
+    try:
+        text = _record(recording, opened, everything, progress).to_json()
+    except Exception as problem:  # whatever goes wrong with a record must not change how the update ended
+        text = doubt_json(f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}")
+    with suppress(LakeletError):
+        save_record(opened.storage, text)
+
+
+def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> IdleRecord:
+    """Facts are taken before it is decided again whether there is something to do: what comes later is a change."""
+    for doubt in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
+        raise _Doubt(doubt)
+    found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
+    events, steps = idle_update(opened, everything)
+    if names_stand_in(events):
+        raise _Doubt("an event names the update")
+    return IdleRecord(recording.here.key, found, tuple(events), steps)
+
+
+def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[Fact]:
+    """What loading and analysis read: files of code, and folders of data."""
+    trees = tuple(dict.fromkeys(_trees(opened, everything)))
+    below = tuple(tree + os.sep for tree in trees)
+    noted = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items() if not f"{path}/".startswith(below)}
+    files = {path for kind, path in noted if kind is Kind.FILE and noted[kind, path] not in (signatures.ABSENT, signatures.FOLDER)}
+    modules = set(_modules(opened)) - {path for _, path in noted}
+    for path in files | modules:
+        if signatures.is_newer(path, recording.moment):
+            raise _Doubt(f"{path} has changed since the update began, or as it did")
+    yield from (Fact(kind, path, value) for (kind, path), value in noted.items())
+    installed = [(Kind.NAMES, path) for path in _installed()]
+    yield from facts.looked_up(
+        recording.here, [*((Kind.FILE, path) for path in modules), *installed, *((Kind.TREE, tree) for tree in trees)]
+    )
+
+
+# --- what cannot be recorded --------------------------------------------------------------------------------------------------------------
+
+
+def _of_pipeline(opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> Iterator[str]:
+    """What the pipeline computes always, or what may be other when it is analysed again."""
+    for table in opened.config.tables.values():
+        if scheme_of(table.path) is not None:
+            yield f"{table.given} does not lie on this machine"
+    if opened.loaded.definitions.hooks:
+        yield "the pipeline has event hooks"
+    if any(is_fresh(check) for checks in opened.checks.values() for check in checks):
+        yield "a check asks how old the rows are"
+    if opened.analysis.failures or opened.loaded.errors:
+        yield "a dataset could not be analysed"
+    ran = any(step.strategy is not Strategy.SKIP for step in progress.steps.values())
+    for task in everything:
+        if task.analyzed is None or task.flow is None:
+            yield f"{task.key} could not be analysed"
+            continue
+        yield from _of_flow(task, task.flow)
+        yield from _of_table(task, FlowRun(opened.environment, task.analyzed, task.flow), opened.storage, ran=ran)
+        for spec in opened.environment.sources.of(task.key):
+            yield from _of_source(spec)
+
+
+def _of_flow(task: FlowTask, flow: AnalyzedFlow) -> Iterator[str]:
+    changes = flow.flow.changes
+    if flow.unversioned:
+        yield f"{task.key}: {flow.unversioned}"
+    if flow.stream is not None and flow.stream.processor:
+        yield f"{task.key} may have timers"
+    if changes is not None and callable(changes.snapshots):
+        yield f"{task.key} asks a function for snapshots"
+
+
+def _of_table(task: FlowTask, run: FlowRun, storage: Storage, *, ran: bool) -> Iterator[str]:
+    """`ran`: flows of the update had something to do, so that the analysis was made on what was stored before."""
+    if run.dataset.sink is not None:
+        if run.dataset.sink.format.lower() not in _KNOWN_SINKS:
+            yield f"{task.target} may look at what it has sent"
+        return
+    stored = storage.registry().datasets.get(task.target)
+    if stored is None or stored.described != run.description():
+        yield f"{task.target} is not described as declared yet"
+    elif ran and task.kind is DatasetKind.STREAMING_TABLE and stored.columns != run.analyzed.schema.json():
+        yield f"{task.target} has other columns than it was analysed with"
+
+
+def _of_source(spec: SourceSpec) -> Iterator[str]:
+    given = {key.lower().removeprefix("cloudfiles."): value for key, value in spec.options.items()}
+    if any(key.startswith(_AGING) and str(value).upper() != "OFF" for key, value in given.items()):
+        yield f"{spec.path} has something to do as time passes"
+    if "schemalocation" in given:
+        yield f"{spec.path}: others may write its columns, too"
+    if scheme_of(spec.path) not in (None, "file"):
+        yield f"{spec.path} does not lie on this machine"
+
+
+def _of_code(opened: OpenedPipeline) -> Iterator[str]:
+    """The doubts about the source files, and about all modules that they need beside Python's, Spark's, and those known as harmless."""
+    helpers = {module.__name__.partition(".")[0] for module in opened.loaded.helpers}
+    own = [*map(str, opened.config.files), *(file for module in opened.loaded.helpers if (file := getattr(module, "__file__", None)))]
+    for file in own:
+        if not is_plain(file):
+            yield f"{file} is no plain source file"
+        elif file.endswith(".py"):
+            yield from doubts_of(Path(file).read_text(encoding="utf-8"), file, known=helpers, volatile=VOLATILE)
+    for name in _imported_by(own, helpers):
+        yield f"the code imports {name}"
+
+
+def _imported_by(files: Sequence[str], helpers: Iterable[str]) -> Iterator[str]:
+    """Modules outside of all packages, loaded from beside the source files, that are no helpers: built ones, and such."""
+    folders = tuple({os.path.dirname(os.path.abspath(file)) + os.sep for file in files})
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and file.startswith(folders) and name.partition(".")[0] not in {*helpers, *SPARK, *HARMLESS} and not is_standard(name):
+            yield name
+
+
+# --- facts --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _stored(opened: OpenedPipeline) -> Iterator[tuple[Kind, str]]:
+    """What the storage holds: the registry, the logs of all tables, the state of flows and sources, and its small files."""
+    yield Kind.REGISTRY, ""
+    yield Kind.STATE, "checkpoints"
+    yield Kind.STATE, "autoloader"
+    for dataset in opened.storage.registry().datasets.values():
+        table = opened.storage.at(dataset.path)
+        if not isinstance(table, Path):
+            raise _Doubt(f"{dataset.name} does not lie on this machine")
+        yield Kind.LOG, str(table)
+        yield Kind.LOG, str(table / INTERNAL)
+    for file in opened.storage.system.glob("*.json"):
+        if not file.name.startswith(("registry", "lease-", "idle")):
+            yield Kind.FILE, str(file)
+
+
+def _trees(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[str]:
+    """Folders of file sources, of which every file counts."""
+    for task in everything:
+        for spec in opened.environment.sources.of(task.key):
+            yield fixed_folder(files_for(spec.path)[1])
+
+
+def _modules(opened: OpenedPipeline) -> Iterator[str]:
+    """The files of all modules of this process, Lakelet's own among them, Java, and the time zone of the machine."""
+    for module in (*list(sys.modules.values()), *opened.loaded.helpers):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and os.path.isabs(file):
+            yield file
+    yield os.path.realpath(find_java().executable)
+    yield from filter(os.path.exists, ["/etc/localtime"])
+
+
+def _installed() -> Iterator[str]:
+    """Folders whose names say which packages and jars there are, in which versions."""
+    yield from {path for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")}
+    yield str(cache_folder() / "jars")
+    yield os.path.join(os.path.dirname(str(sys.modules["pyspark"].__file__)), "jars")
+
+
+# --- what an idle update reports ----------------------------------------------------------------------------------------------------------
+
+
+def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple[list[Event], tuple[Step, ...]]:
+    """The events and steps of an update that would begin now. Raises _Doubt if a flow would have something to do."""
+    events: list[Event] = []
+    reporter = opened.reporter.in_the_name_of(STAND_IN, events.append)
+    idle = replace(opened, environment=replace(opened.environment, reporter=reporter, memory=UpdateMemory()))
+    progress = UpdateProgress(idle.environment)
+    report_start(idle, progress, attempt=0)
+    report_notices(idle)
+    report_plan(idle, progress, everything)
+    for task in everything:
+        progress.flow_is(task, FlowState.STARTING, f"Flow '{task.key}' is STARTING.")
+        decision = decide_flow(idle.environment, task, remember=True)
+        if decision.strategy is not Strategy.SKIP:
+            raise _Doubt(f"{task.key} is to run: {decision.reason}")
+        progress.decided(task, decision)
+        progress.flow_is_idle(task, decision)
+    progress.update_is(UpdateState.COMPLETED)
+    return events, tuple(progress.steps.values())
+
+
+__all__ = ["finish", "idle_update"]

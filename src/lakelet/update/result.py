@@ -1,0 +1,29 @@
+"""How an update ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lakelet.base.errors import LakeletError
+from lakelet.plan.decisions import Step
+from lakelet.storage.eventlog.states import UpdateState
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
+
+    `retry_after`: when it is to be tried again, in seconds; None for never. `failed_checks`: the critical checks that the tables fail as
+    they are now, as `dataset.check`; they change neither state nor data.
+    """
+
+    update_id: str
+    state: UpdateState
+    errors: tuple[LakeletError, ...]
+    seconds: float
+    steps: tuple[Step, ...]
+    retry_after: float | None = None
+    failed_checks: tuple[str, ...] = ()
+
+
+__all__ = ["UpdateResult"]

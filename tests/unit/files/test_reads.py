@@ -1,0 +1,115 @@
+"""What code reads while it is watched is noted before it is read; what cannot be noted is a doubt (IF-4, IF-5)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from lakelet.files import signatures
+from lakelet.files.reads import Access, Reads, note_doubt, note_path
+
+PROBE = """
+import json, sys
+from lakelet.files.reads import Reads
+reads = Reads((sys.argv[2],))
+source = open(sys.argv[1]).read()
+with reads.watching():
+    exec(compile(source, sys.argv[1], "exec"), {"__name__": "user"})
+print(json.dumps([[[a, p] for a, p in reads.found], reads.doubts]))
+"""
+
+
+def watched(folder: Path, code: str) -> tuple[set[tuple[str, str]], list[str]]:
+    """Run user code in a process of its own; return what was noted below its folder, and the doubts."""
+    import json
+
+    file = folder / "user.py"
+    file.write_text(textwrap.dedent(code))
+    command = [sys.executable, "-c", PROBE, str(file), str(folder / "own")]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    found, doubts = json.loads(done.stdout.splitlines()[-1])
+    return {(access, os.path.relpath(path, folder)) for access, path in found if path.startswith(str(folder))}, doubts
+
+
+def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text("a")
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "helper.py").write_text("X = 1")
+    found, doubts = watched(
+        tmp_path,
+        """
+        import glob, os, pathlib, sys
+        sys.path.insert(0, os.getcwd() + "/lib")
+        import helper
+        open("data/a.txt").close()
+        pathlib.Path("data/a.txt").read_text()
+        try:
+            open("missing.txt")
+        except FileNotFoundError:
+            pass
+        os.listdir("data")
+        list(os.walk("."))
+        glob.glob("one/literal.txt")
+        os.path.exists("asked/one")
+        os.path.isfile("asked/two")
+        pathlib.Path("asked/three").is_dir()
+        os.path.getsize("data/a.txt")
+        pathlib.Path("link").resolve()
+        """,
+    )
+    assert doubts == []
+    expected = {("file", "data/a.txt"), ("file", "missing.txt"), ("entries", "data"), ("entries", "."), ("file", "one/literal.txt")}
+    expected |= {("file", f"asked/{name}") for name in ("one", "two", "three")} | {("file", "link")}
+    assert expected | {("file", "lib/helper.py"), ("names", "lib")} <= found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('out.txt', 'w').close()",
+        "import subprocess\nsubprocess.run(['true'])",
+        "import os\nos.system('true')",
+        "import socket\nsocket.socket().connect_ex(('127.0.0.1', 9))",
+        "import sqlite3\nsqlite3.connect(':memory:')",
+        "import os\nos.mkdir('new')",
+        "print('hello')",
+        "import sys\nsys.stderr.write('hello')",
+        "import os\nos.makedirs('own')\nopen('own/file', 'a').close()",
+        "import os\nos.path.getmtime('.')",
+        "import os\nos.stat('user.py', dir_fd=os.open('.', 0))",
+        "open('/proc/self/status').read()",
+        "import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:9')\nexcept OSError:\n    pass",
+    ],
+)
+def test_what_cannot_be_compared_is_a_doubt_with_its_line(tmp_path: Path, code: str) -> None:
+    _, doubts = watched(tmp_path, code)
+    assert doubts
+    assert any("user.py:" in doubt or "prints" in doubt for doubt in doubts)
+
+
+def test_a_file_has_the_signature_of_the_moment_before_it_was_read_first(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    file.write_text("a")
+    before = signatures.of_file(str(file))
+    reads = Reads()
+    with reads.watching() as end:
+        file.read_text()
+        file.write_bytes(b"changed")
+        file.read_text()
+        note_path(tmp_path / "absent")
+        note_doubt("look")
+        end()
+        (tmp_path / "later").mkdir()
+        note_doubt("after the end")
+    assert reads.found[Access.FILE, str(file)] == before != signatures.of_file(str(file))
+    assert reads.found[Access.FILE, str(tmp_path / "absent")] == signatures.ABSENT
+    assert "look" in reads.doubts
+    assert "after the end" not in reads.doubts
+    assert sys.stdout is not None
+    assert not hasattr(sys.stdout, "_reads")

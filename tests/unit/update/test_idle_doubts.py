@@ -1,0 +1,77 @@
+"""Code that looks at what nothing notes gets no quick answer (IF-5, IF-6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelet.update.idle.doubts import doubts_of
+from lakelet.update.idle.facts import VOLATILE
+from tests.paths import ROOT
+
+
+def found(source: str, **more: frozenset[str]) -> list[str]:
+    return [doubt.partition(" ")[2] for doubt in doubts_of(source, "a.py", volatile=VOLATILE, **more)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import datetime\nx = datetime.date.today()",
+        "from datetime import datetime as d\nx = d.now()",
+        "import time\nx = time.time()",
+        "from uuid import uuid4\nx = uuid4()",
+        "import numpy as np\nx = np.random.rand()",
+        "import os\nx = os.getpid()",
+        "import os\nx = os.access('a', 4)",
+        "import sys\nx = sys.argv",
+        "import os\nx = os.environ['TERM']",
+        "import pandas as pd\nx = pd.Timestamp('now')",
+        "import requests",
+        "import duckdb",
+        "def f():\n    import polars",
+        "import socket",
+        "import subprocess",
+        "import importlib\nimportlib.import_module('a')",
+        "exec('x')",
+        "x = getattr(d, name)",
+        "x = getattr(d, 'today')()",
+        "import pandas as pd\nx = pd.read_parquet('a')",
+        "x = spark.sparkContext.textFile('a')",
+        "x = spark._jvm.java.lang.System.nanoTime()",
+        "x = spark.catalog.listTables()",
+        "from delta.tables import DeltaTable\nx = DeltaTable.forPath(spark, 'a')",
+        "from os.path import *",
+        "x = (",
+    ],
+)
+def test_what_cannot_be_compared_is_a_doubt(source: str) -> None:
+    assert found(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import dlt\nfrom pyspark.sql import functions as F\nx = F.now() + F.rand() + F.exists('a', f)",
+        "from pyspark.sql.functions import now, rand\nx = now()",
+        "import re\nx = re.compile('a')",
+        "import os\nx = os.environ['LIMIT']",
+        "import json\nx = json.load(open('a'))",
+        "from datetime import date\nx = date(2026, 1, 1)",
+        "x = getattr(row, 'name', None)",
+        "now = rows.select('a')\nx = rows.join(now)",
+        "import helpers.money\nfrom . import other",
+    ],
+)
+def test_what_is_compared_or_cannot_change_is_none(source: str) -> None:
+    assert found(source, known=frozenset({"helpers"})) == []
+
+
+def test_the_doubt_names_the_line() -> None:
+    assert list(doubts_of("\nimport time\n", "a.py")) == ["a.py:2 imports time"]
+
+
+def test_the_pipelines_of_the_repository_have_none() -> None:
+    known = frozenset({"pipelines", "expectations"})
+    files = sorted([*(ROOT / "pipelines").rglob("*.py"), *(ROOT / "expectations").rglob("*.py")])
+    assert files
+    assert [doubt for file in files for doubt in doubts_of(file.read_text(encoding="utf-8"), file.name, known=known)] == []

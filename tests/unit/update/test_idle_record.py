@@ -1,0 +1,74 @@
+"""The record of an idle update is read as it was written, by the version that wrote it only (IF-9)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lakelet.language.model import Kind as DatasetKind
+from lakelet.plan.decisions import Step, Strategy
+from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.states import EventType, Level
+from lakelet.storage.root import Storage
+from lakelet.update.idle.facts import Fact, Kind
+from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, for_update, load_record, names_stand_in, remove_record, save_record
+
+ORIGIN = Origin("p", "shop", STAND_IN, "main.shop.orders", "orders", "f")
+PROGRESS = Event(EventType.UPDATE_PROGRESS, f"Update {STAND_IN[:6]} is QUEUED.", ORIGIN, {EventType.UPDATE_PROGRESS: {"state": "QUEUED"}})
+LISTED = Event(
+    EventType.OPERATION_PROGRESS,
+    "Flow 'orders' listed 2 file(s) of /landing/*.json.",
+    ORIGIN,
+    {EventType.OPERATION_PROGRESS: {"duration_ms": 900, "auto_loader_details": {"source_path": "/landing/*.json"}}},
+    level=Level.WARN,
+)
+STEP = Step("main.shop.orders", DatasetKind.STREAMING_TABLE, "orders", Strategy.SKIP, "it has no new file", ("main.shop.raw",), ())
+RECORD = IdleRecord(b"key", (Fact(Kind.FILE, "/a", "1"),), (PROGRESS, LISTED), (STEP,))
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Storage:
+    return Storage(tmp_path)
+
+
+def test_a_record_is_read_as_it_was_written(storage: Storage) -> None:
+    save_record(storage, RECORD.to_json())
+    found = load_record(storage)
+    assert found is not None
+    assert (found.key, found.facts, found.steps) == (RECORD.key, RECORD.facts, RECORD.steps)
+    assert [(e.event_type, e.message, e.origin, e.details, e.level) for e in found.events] == [
+        (e.event_type, e.message, e.origin, e.details, e.level) for e in RECORD.events
+    ]
+    remove_record(storage)
+    assert load_record(storage) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "\x00", doubt_json("clock"), RECORD.to_json().replace('"format":1', '"format":2'), '{"format": 1}']
+)
+def test_what_is_no_record_of_this_version_is_left_alone(storage: Storage, text: str) -> None:
+    save_record(storage, text)
+    assert load_record(storage) is None
+
+
+def test_a_record_of_another_lakelet_is_left_alone(storage: Storage) -> None:
+    save_record(storage, json.dumps({**json.loads(RECORD.to_json()), "lakelet": "0.0.1"}))
+    assert load_record(storage) is None
+
+
+def test_events_are_told_as_those_of_the_update_that_happens() -> None:
+    emitted = [for_update(event, "abcdef12-0000", {"/landing": 0.02}) for event in RECORD.events]
+    assert [event.origin.update_id for event in emitted] == ["abcdef12-0000"] * 2
+    assert emitted[0].message == "Update abcdef is QUEUED."
+    assert emitted[1].body["duration_ms"] == 20
+    assert emitted[1].level is Level.WARN
+    assert emitted[0].id != PROGRESS.id
+    assert emitted[0].timestamp > PROGRESS.timestamp
+
+
+def test_an_event_that_names_the_update_elsewhere_makes_no_record() -> None:
+    named = Event(EventType.NOTICE, "note", ORIGIN, {EventType.NOTICE: {"text": STAND_IN}})
+    assert not names_stand_in([PROGRESS, LISTED])
+    assert names_stand_in([PROGRESS, named])

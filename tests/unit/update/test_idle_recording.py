@@ -1,0 +1,78 @@
+"""Which pipelines get no record of an idle update (IF-7)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Some
+from typing import Any
+
+import pytest
+
+from lakelet.autoloader.spec import SourceSpec
+from lakelet.language.model import Kind
+from lakelet.plan.decisions import Strategy
+from lakelet.update.idle import recording
+from lakelet.update.tasks import FlowTask
+
+
+def doubts(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    flow: dict[str, Any] | None = None,
+    options: dict[str, str] | None = None,
+    path: str = "/landing",
+    strategy: Strategy = Strategy.SKIP,
+    columns: str = "c",
+    described: str = "d",
+    hooks: tuple[Any, ...] = (),
+    sink: Any = None,
+    failures: dict[str, Any] | None = None,
+    tables: dict[str, Any] | None = None,
+) -> list[str]:
+    """The doubts about a pipeline of one streaming table, as an update leaves it."""
+    monkeypatch.setattr(
+        recording, "FlowRun", lambda _, analyzed, flow: Some(dataset=Some(sink=sink), analyzed=analyzed, description=lambda: "d")
+    )
+    facts = {"unversioned": None, "stream": Some(processor=False), "flow": Some(changes=None), **(flow or {})}
+    analyzed: Any = Some(schema=Some(json=lambda: "c"))
+    task = FlowTask("orders", analyzed, Some(**facts), "main.shop.orders", Kind.STREAMING_TABLE, ())  # type: ignore[arg-type]
+    stored = {"main.shop.orders": Some(described=described, columns=columns)}
+    specs = (SourceSpec(path, options or {}),)
+    opened: Any = Some(
+        loaded=Some(definitions=Some(hooks=hooks), errors=()),
+        checks={},
+        config=Some(tables=tables or {}),
+        analysis=Some(failures=failures or {}),
+        environment=Some(sources=Some(of=lambda name: specs)),
+        storage=Some(registry=lambda: Some(datasets=stored)),
+    )
+    progress: Any = Some(steps={"orders": Some(strategy=strategy)})
+    return list(recording._of_pipeline(opened, [task], progress))
+
+
+def test_a_table_that_files_fill_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert doubts(monkeypatch) == []
+    assert doubts(monkeypatch, strategy=Strategy.STREAM) == []
+    assert doubts(monkeypatch, options={"cloudFiles.cleanSource": "OFF", "cloudFiles.format": "json"}) == []
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"hooks": (print,)},
+        {"failures": {"main.shop.orders": ValueError()}},
+        {"flow": {"unversioned": "it reads data that carries no version"}},
+        {"flow": {"stream": Some(processor=True)}},
+        {"flow": {"flow": Some(changes=Some(snapshots=lambda version: None))}},
+        {"options": {"cloudFiles.cleanSource": "MOVE"}},
+        {"options": {"cloudFiles.maxFileAge": "90 days"}},
+        {"options": {"cloudFiles.schemaLocation": "/shared/schemas"}},
+        {"sink": Some(format="lakelet.export")},
+        {"path": "s3a://bucket/landing"},
+        {"tables": {"main.shop.kinds": Some(path="s3a://bucket/kinds", given="kinds")}},
+        {"described": "otherwise"},
+        {"strategy": Strategy.STREAM, "columns": "more"},
+    ],
+    ids=str,
+)
+def test_what_time_or_spark_alone_can_tell_is_a_doubt(monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> None:
+    assert doubts(monkeypatch, **about)
