@@ -33,6 +33,8 @@ class FilesReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         table = list_files(self._spec.path, filters_of(self._spec), file_allowed=True).table
+        if self._spec.newest:
+            table = table.sort_by([("modified", "descending"), ("path", "descending")]).slice(0, self._spec.newest)
         return [FilesPartition(parts, -1, -1) for parts in spread(table, self._spec)] or [FilesPartition((), -1, -1)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:

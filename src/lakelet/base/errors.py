@@ -227,6 +227,7 @@ CODES: dict[str, CodeInfo] = {
     "DUPLICATE_DATASET": CodeInfo(_I, "two definitions carry the same dataset name"),
     "DUPLICATE_FLOW": CodeInfo(_I, "two definitions carry the same flow name"),
     "DUPLICATE_EXPECTATION": CodeInfo(_I, "two expectations of one dataset carry the same name"),
+    "PREVIEW_REFUSED": CodeInfo(_I, "a dataset cannot be computed from what is stored and a few files"),
     "UNKNOWN_DATASET": CodeInfo(_I, "a query reads a table that neither the pipeline nor the storage knows"),
     "VIEW_SETTINGS_DIFFER": CodeInfo(_I, "a flow reads two views whose spark_conf give one setting different values"),
     "PROPERTY_INVALID": CodeInfo(_I, "a setting or table property pipelines.*, delta.* or lakelet.* has a value that it cannot have"),

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
 from lakelet.cli import (
     compare,
@@ -18,6 +17,7 @@ from lakelet.cli import (
     init,
     maintain,
     new,
+    preview,
     quarantine,
     remote,
     report,
@@ -32,8 +32,6 @@ from lakelet.cli.failures import end_without_threads, guarded
 from lakelet.update.stopping import end_at_next
 
 DEBUG = "--debug"
-LATER = ("preview", "watch")
-"""Commands whose names are taken already, but which do nothing yet."""
 
 
 class _PassedOn(BaseException):
@@ -81,19 +79,25 @@ def _lakelet(
     pass
 
 
-def _later(context: typer.Context) -> None:
-    """Comes in a later version."""
-    raise LakeletError("NOT_SUPPORTED_YET", f"`lakelet {context.info_name}` is not supported yet")
-
-
-for _module in (updates, storage, quarantine, maintain, report, schemas, init, new, samples, doctor, rules, deploy, remote, compare, tests):
+for _module in (
+    updates,
+    preview,
+    storage,
+    quarantine,
+    maintain,
+    report,
+    schemas,
+    init,
+    new,
+    samples,
+    doctor,
+    rules,
+    deploy,
+    remote,
+    compare,
+    tests,
+):
     _module.register(app)
-for _name in LATER:
-    app.command(
-        name=_name,
-        hidden=True,
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []},
-    )(_later)
 
 
 def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: None) -> int:

@@ -1,0 +1,106 @@
+"""The query of a flow as a batch over what is stored and some files: what it would give, without running it. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.autoloader.batch import read_files
+from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
+from lakelet.flows.context import FlowRun, RunReader
+from lakelet.language.model import Dataset
+from lakelet.language.registry import reading
+from lakelet.spark.names.reader import Options, rows_of
+from lakelet.spark.session_clones import flow_session
+from lakelet.storage.delta.tables import TableLog
+
+SAMPLE_FILES = 10
+"""So many files of a file source are read, the newest ones."""
+
+
+@dataclass
+class SampleReader(RunReader):
+    """Opens everything as a batch: tables with the rows that are stored, others by their own queries, sources by some of their files.
+
+    `computed`: full names of the tables that were computed; `files`: whether only some files were read.
+    """
+
+    computed: dict[str, None] = field(default_factory=dict)
+    files: bool = False
+    _inside: list[str] = field(default_factory=list)
+
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
+        return super().open(dataset, streaming=False, jreader=None if streaming else jreader, options=None if streaming else options)
+
+    def relation(
+        self, text: str, *, streaming: bool, jreader: Any, otherwise: Callable[[], DataFrame], options: Options = None
+    ) -> DataFrame:
+        return super().relation(text, streaming=False, jreader=None if streaming else jreader, otherwise=otherwise, options=options)
+
+    def stream(self, name: str, options: dict[str, str]) -> DataFrame:
+        return self.batch(name)
+
+    def table(self, name: str, *, streaming: bool) -> DataFrame:
+        return self.spark.read.table(name)
+
+    def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
+        path = self.environment.storage.table_path(dataset.name)
+        if feed:
+            raise _refused(f"{dataset.name} is read as a change feed", "Run it: lakelet run")
+        if TableLog(path).version() >= 0:
+            return self.stored(str(path), False, jreader)
+        return self._computed(dataset)
+
+    def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
+        source = self.environment.sources.open(self.flow, number, spec, dry=True)
+        found = source.reader_spec(parallelism=self.spark.sparkContext.defaultParallelism)
+        mode = found.mode if found.mode == NONE else RESCUE  # columns that are new do not end the query
+        self.files = True
+        return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
+
+    def _computed(self, dataset: Dataset) -> DataFrame:
+        """The rows of a table that is not stored yet, by its own query."""
+        flows, key = self.catalog.flows[dataset.name.key], dataset.name.key
+        if len(flows) != 1 or flows[0].changes is not None or key in self._inside:
+            raise _refused(
+                f"{dataset.name} has no rows yet, and more than one query makes them", f"Run it first: lakelet run --select {dataset.name}"
+            )
+        self.computed[str(dataset.name)] = None
+        outer, self.flow = self.flow, flows[0]
+        self._inside.append(key)
+        try:
+            return self.query_of_view(dataset)
+        finally:
+            self.flow = outer
+            self._inside.pop()
+
+
+@contextmanager
+def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
+    """The session, the reader, and the rows of a flow's query as a batch; of a change flow the rows of its source.
+
+    Raises PREVIEW_REFUSED for a query that only a stream can answer, and what the flow's function raises.
+    """
+    environment, flow = run.environment, run.flow.flow
+    if flow.changes is not None and callable(flow.changes.snapshots):
+        raise _refused(f"{run.name} asks a function for snapshots", "Run it: lakelet run")
+    with flow_session(environment.spark, run.conf) as spark:
+        reader = SampleReader(spark, environment.catalog, label=run.name, environment=environment, flow=flow, batch_query=True)
+        with reading(reader):
+            frame = rows_of(flow)
+        if frame.isStreaming:
+            raise _refused(f"{run.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
+        yield spark, reader, frame
+
+
+def _refused(what: str, todo: str) -> LakeletError:
+    return LakeletError("PREVIEW_REFUSED", f"there is no preview: {what}", where=caller_location(), todo=todo)
+
+
+__all__ = ["SAMPLE_FILES", "SampleReader", "sampled"]

@@ -1,0 +1,218 @@
+"""What a dataset would be: its columns beside those that are stored, some rows, and its rules over these. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
+from lakelet.base.names import split_name
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from lakelet.analysis.analyzed import AnalyzedDataset
+    from lakelet.flows.context import FlowRun
+    from lakelet.language.model import Dataset
+    from lakelet.pipeline import Pipeline
+    from lakelet.update.opened import LoadedPipeline
+
+JUDGED_ROWS = 1_000
+"""So many rows are computed, and judged by the rules."""
+
+
+@dataclass(frozen=True)
+class ColumnChange:
+    """A column that the stored table has otherwise. `before`, `after`: types in Spark's words; None where there is no such column."""
+
+    column: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class RuleCount:
+    """A rule over the rows of a preview. `dataset`: the one that the rule belongs to, which may be a view that is read."""
+
+    dataset: str
+    name: str
+    constraint: str
+    action: str
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a dataset would be.
+
+    Attributes:
+        name, kind: of the dataset.
+        columns: names and types.
+        difference: from the stored table; None where nothing is stored.
+        rows: some rows as JSON values.
+        judged: how many rows the rules have seen, those that they drop included.
+        dropped: how many of them a rule drops.
+        rules: their counts.
+        notes: sentences about what the rows are not.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[tuple[str, str], ...]
+    difference: tuple[ColumnChange, ...] | None
+    rows: tuple[Mapping[str, Any], ...]
+    judged: int
+    dropped: int
+    rules: tuple[RuleCount, ...]
+    notes: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "columns": [{"name": name, "type": kind} for name, kind in self.columns],
+            "difference": None if self.difference is None else [vars(change) for change in self.difference],
+            "rows": [dict(row) for row in self.rows],
+            "judged": self.judged,
+            "dropped": self.dropped,
+            "rules": [vars(rule) for rule in self.rules],
+            "notes": list(self.notes),
+        }
+
+
+def preview(pipeline: Pipeline, name: str, rows: int) -> Preview:
+    """Compute a part of one dataset, view or sink. `rows`: how many are given back.
+
+    Only this dataset and what it reads is analysed. Raises UNKNOWN_DATASET, PREVIEW_REFUSED, what is wrong with the files or with the
+    dataset, and what its functions raise.
+    """
+    with pipeline.loaded() as loaded:
+        if loaded.loaded.errors:
+            raise DefinitionErrors(list(loaded.loaded.errors))
+        return preview_of(loaded, meant(loaded, name), rows)
+
+
+def analyzed(loaded: LoadedPipeline, dataset: Dataset) -> AnalyzedDataset:
+    """What analysis finds about a dataset; of a view, which has no table, its flow alone. Raises its first error."""
+    from pyspark.sql.types import StructType
+
+    from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
+    from lakelet.autoloader import register
+    from lakelet.language.model import Kind
+
+    register(loaded.environment.spark, wrap=False)
+    if dataset.kind is not Kind.VIEW:
+        return loaded.environment.analyses.dataset(dataset.name.key)
+    facts = AnalyzedFlow(loaded.environment.catalog.flows[dataset.name.key][0], False, StructType(), None, "", None)
+    return AnalyzedDataset(dataset, Kind.VIEW, StructType(), (facts,))
+
+
+def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
+    """`preview` of a pipeline that is loaded."""
+    from lakelet.flows.context import FlowRun
+
+    found = analyzed(loaded, dataset)
+    runs = [FlowRun(loaded.environment, found, flow) for flow in found.flows]
+    parts = [_part(run, rows, rules=run.flow.flow.changes is None) for run in runs]
+    schema = found.schema if found.schema.fields else parts[0].schema
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    return Preview(
+        str(dataset.name),
+        str(found.kind.value),
+        tuple((field.name, field.dataType.simpleString()) for field in schema.fields),
+        _difference(loaded, dataset, schema),
+        tuple(row for part in parts for row in part.rows)[:rows],
+        sum(part.judged for part in parts),
+        sum(part.dropped for part in parts),
+        tuple(rule for part in parts for rule in part.rules),
+        (*notes, *([f"{len(runs)} flows write to it"] if len(runs) > 1 else [])),
+    )
+
+
+def meant(loaded: LoadedPipeline, name: str) -> Dataset:
+    """The dataset, view or sink of a name. Raises UNKNOWN_DATASET."""
+    catalog = loaded.environment.catalog
+    try:
+        found = catalog.dataset(split_name(name))
+    except ValueError:
+        found = None
+    if found is None or found.name.key not in catalog.flows:
+        known = [str(d.name) for d in catalog.datasets.values()]
+        nearest = nearest_names(name, [*known, *(text.rpartition(".")[2] for text in known)])
+        raise LakeletError("UNKNOWN_DATASET", f"the pipeline defines no {name!r}", nearest=nearest, todo="List all names: lakelet graph")
+    return found
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one flow gives."""
+
+    schema: StructType
+    rows: Sequence[Mapping[str, Any]]
+    judged: int
+    dropped: int
+    rules: tuple[RuleCount, ...]
+    notes: tuple[str, ...]
+
+
+def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
+    """Compute up to `JUDGED_ROWS` rows of a flow. `rules`: those of the dataset are judged on them; not on change events."""
+    from pyspark.errors.exceptions.base import PySparkException
+    from pyspark.sql import Observation
+
+    from lakelet.flows.sampling import SAMPLE_FILES, sampled
+    from lakelet.inspection.json_values import json_rows
+    from lakelet.inspection.spark_queries import collected
+    from lakelet.spark.errors.diagnosis import run_failure
+    from lakelet.spark.errors.user_errors import user_error
+    from lakelet.spark.expectations.measure import counts, judged
+    from lakelet.spark.expectations.observed import reported
+
+    own, watch = run.dataset.expectations if rules else (), Observation("lakelet_preview")
+    try:
+        with sampled(run) as (spark, reader, frame):
+            table = collected(judged(frame.limit(JUDGED_ROWS), own, watch))
+            seen = counts(own, reported(spark, watch))
+    except LakeletError:
+        raise
+    except PySparkException as problem:
+        what = "the preview failed while it was computed"
+        raise run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what=what) from None
+    except Exception as problem:  # raised by the dataset's function
+        raise user_error(problem, run.dataset, run.flow.flow) from problem
+    notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files else []
+    notes += [f"computed, not stored yet: {', '.join(reader.computed)}"] if reader.computed else []
+    notes += [] if rules else ["rows of the source: change events before they are applied"]
+    found = tuple(
+        RuleCount(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
+        for rule, failed in zip(own, seen.failed, strict=True)
+    )
+    return _Part(frame.schema, list(json_rows(table.slice(0, rows))), seen.rows, seen.dropped, found, tuple(notes))
+
+
+def _difference(loaded: LoadedPipeline, dataset: Dataset, schema: StructType) -> tuple[ColumnChange, ...] | None:
+    """How the columns differ from those of the stored table."""
+    from lakelet.storage.delta.tables import TableLog, stored_schema
+
+    stored = loaded.environment.storage.registry().datasets.get(dataset.name.key)
+    if stored is None or dataset.sink is not None or TableLog(loaded.environment.storage.at(stored.path)).version() < 0:
+        return None
+    before = _types(stored_schema(loaded.environment.spark, loaded.environment.storage.at(stored.path)))
+    after = _types(schema)
+    names = [*after, *(key for key in before if key not in after)]
+    pairs = [(key, before.get(key), after.get(key)) for key in names]
+    return tuple(
+        ColumnChange((new or old or ("", ""))[0], old and old[1], new and new[1])
+        for _, old, new in pairs
+        if (old and old[1]) != (new and new[1])
+    )
+
+
+def _types(schema: StructType) -> dict[str, tuple[str, str]]:
+    """Name as written and type of each column, by its name in lower case."""
+    return {field.name.lower(): (field.name, field.dataType.simpleString()) for field in schema.fields}
+
+
+__all__ = ["JUDGED_ROWS", "ColumnChange", "Preview", "RuleCount", "analyzed", "meant", "preview", "preview_of"]

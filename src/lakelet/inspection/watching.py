@@ -1,0 +1,199 @@
+"""A session that stays: each time that a source is saved, the datasets that changed are validated and previewed. Nothing is written.
+
+The code is loaded again from its files each time, with the configuration as it is then; only Java stays. What is changed is found by the
+text of the files: from one definition to the next belongs to the first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelet.base.errors import DefinitionErrors, LakeletError
+from lakelet.config.update_config import PipelineConfig
+from lakelet.files import signatures
+from lakelet.inspection.preview import Preview, analyzed, preview_of
+from lakelet.pipeline import Pipeline
+from lakelet.update.opened import LoadedPipeline
+
+EVERY_SECONDS = 0.1
+"""Between two looks at the files."""
+_WATCHED = (".py", ".sql", ".ipynb", ".yml", ".yaml", ".toml", ".json")
+_LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "tables", "checkpoints"})
+
+Place = tuple[str, int]
+"""A file and a line in it, from 1."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """These files were saved, and these datasets are what changed in them; full names."""
+
+    files: tuple[str, ...]
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Valid:
+    """The pipeline, or one dataset of it, is valid. `seconds` since the files were found changed."""
+
+    dataset: str | None
+    datasets: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Previewed:
+    """A preview, and the seconds since the files were found changed."""
+
+    preview: Preview
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with the pipeline as it was saved."""
+
+    errors: tuple[LakeletError, ...]
+
+
+Finding = Saved | Valid | Previewed | Problem
+
+
+@dataclass
+class Watch:
+    """Watches one pipeline.
+
+    Args:
+        configure: reads the configuration as it is now.
+        report: gets what is found, in order.
+        rows: of each preview.
+    """
+
+    configure: Callable[[], PipelineConfig]
+    report: Callable[[Finding], None]
+    rows: int
+    clock: Callable[[], float] = time.monotonic
+    _config: PipelineConfig = field(init=False)
+    _seen: Mapping[str, str] = field(default_factory=dict)
+    _pieces: Mapping[str, str] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Start the session, and validate everything once. Raises what is wrong with the configuration."""
+        started = self.clock()
+        self._config = config = self.configure()
+        self._seen = watched_files(config)
+        self._guarded(lambda: self._validate_all(config, started))
+
+    def look(self) -> bool:
+        """Look at the files once; whether they changed. What was found is reported by then."""
+        if watched_files(self._config) == self._seen:
+            return False
+        started = self.clock()
+        time.sleep(EVERY_SECONDS / 2)  # an editor may write several times
+        self._guarded(lambda: self._look_again(started))
+        return True
+
+    def _look_again(self, started: float) -> None:
+        before, self._seen = self._seen, watched_files(self._config)
+        self._config = self.configure()
+        self._seen = watched_files(self._config)
+        files = sorted(name for name in {*self._seen, *before} if self._seen.get(name) != before.get(name))
+        self._answer(self._config, files, started)
+
+    def go_on(self) -> None:
+        """Look again and again, until something is raised."""
+        while True:
+            if not self.look():
+                time.sleep(EVERY_SECONDS)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except DefinitionErrors as problem:
+            self.report(Problem(tuple(problem.errors)))
+        except LakeletError as problem:
+            self.report(Problem((problem,)))
+
+    def _validate_all(self, config: PipelineConfig, started: float) -> None:
+        with Pipeline(config).loaded() as loaded:
+            self._pieces = pieces(_places(loaded), _texts(loaded))
+        graph = Pipeline(config).validate()
+        self.report(Valid(None, len(graph.nodes), self.clock() - started))
+
+    def _answer(self, config: PipelineConfig, files: Sequence[str], started: float) -> None:
+        """Validate and preview what changed; all of the pipeline if no definition did."""
+        with Pipeline(config).loaded() as loaded:
+            places = _places(loaded)
+            now = pieces(places, _texts(loaded))
+            keys = changed(self._pieces, now, places, files)
+            names = {key: str(dataset.name) for key, dataset in loaded.environment.catalog.datasets.items()}
+            self.report(Saved(tuple(files), tuple(names[key] for key in keys)))
+            if loaded.loaded.errors:
+                raise DefinitionErrors(list(loaded.loaded.errors))
+            self._pieces = now
+            for key in keys:
+                dataset = loaded.environment.catalog.datasets[key]
+                analyzed(loaded, dataset)
+                self.report(Valid(str(dataset.name), 1, self.clock() - started))
+                self.report(Previewed(preview_of(loaded, dataset, self.rows), self.clock() - started))
+        if not keys:
+            self._validate_all(config, started)
+
+
+def watched_files(config: PipelineConfig) -> dict[str, str]:
+    """The signature of each source and settings file of a project, by path; hidden folders and the storage are left out."""
+    found = [str(file) for file in config.files]
+    for root in {config.root, *config.import_roots}:
+        for folder, below, names in os.walk(root):
+            below[:] = [
+                name for name in below if not name.startswith(".") and name not in _LEFT_OUT and Path(folder, name) != config.storage
+            ]
+            found += [os.path.join(folder, name) for name in names if name.endswith(_WATCHED)]
+    return {path: signatures.of_file(path) for path in found}
+
+
+def pieces(places: Mapping[str, Collection[Place]], texts: Mapping[str, str]) -> dict[str, str]:
+    """A digest of the text of each dataset, by key: of what stands between each of its definitions and the next one of the file."""
+    starts: dict[str, list[int]] = {}
+    for file, line in sorted({place for found in places.values() for place in found}):
+        starts.setdefault(file, []).append(line)
+    result = {}
+    for key, found in places.items():
+        text = "\0".join(_piece(texts.get(file, "").splitlines(), line, starts[file]) for file, line in sorted(found))
+        result[key] = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return result
+
+
+def _piece(lines: Sequence[str], line: int, starts: Iterable[int]) -> str:
+    end = min((start for start in starts if start > line), default=len(lines) + 1)
+    return "\n".join(lines[line - 1 : end - 1]).rstrip()
+
+
+def changed(
+    before: Mapping[str, str], now: Mapping[str, str], places: Mapping[str, Collection[Place]], files: Collection[str]
+) -> list[str]:
+    """The keys of datasets whose text is another one; where there is none, all that the changed files define."""
+    other = [key for key in now if now[key] != before.get(key)]
+    return other or [key for key, found in places.items() if any(file in files for file, _ in found)]
+
+
+def _places(loaded: LoadedPipeline) -> dict[str, list[Place]]:
+    """Where each dataset and its flows are declared, by key."""
+    catalog = loaded.environment.catalog
+    return {
+        key: [(os.path.abspath(where.file), where.line) for where in {d.where, *(f.where for f in catalog.flows.get(key, ()))}]
+        for key, d in catalog.datasets.items()
+        if key in catalog.flows
+    }
+
+
+def _texts(loaded: LoadedPipeline) -> dict[str, str]:
+    return {str(file): file.read_text(encoding="utf-8", errors="replace") for file in map(Path.absolute, loaded.config.files)}
+
+
+__all__ = ["Finding", "Previewed", "Problem", "Saved", "Valid", "Watch", "changed", "pieces", "watched_files"]

@@ -1,0 +1,123 @@
+"""A preview shows what a dataset would be, and writes nothing; a watch does it for what was saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lakelet import load
+from lakelet.base.errors import LakeletError
+from lakelet.config.update_config import load_config
+from lakelet.inspection.preview import ColumnChange, RuleCount, preview
+from lakelet.inspection.watching import Finding, Previewed, Problem, Saved, Valid, Watch
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+PIPELINE = """\
+import dlt
+from pyspark.sql import functions as F
+
+
+@dlt.table
+@dlt.expect("small", "id < 3")
+@dlt.expect_or_drop("known", "kind IS NOT NULL")
+def raw():
+    options = {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}
+    return spark.readStream.format("cloudFiles").options(**options).load(spark.conf.get("landing"))
+
+
+@dlt.view
+def doubled():
+    return dlt.read_stream("raw").withColumn("id", F.col("id") * 2)
+
+
+@dlt.table
+def gold():
+    return dlt.read("raw").groupBy("kind").agg(F.count("*").alias("n")).orderBy("kind")
+
+
+@dlt.table
+def rates():
+    return spark.readStream.format("rate").load()
+
+
+dlt.create_streaming_table("latest")
+dlt.apply_changes("latest", "raw", keys=["id"], sequence_by="id")
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "pipeline.py").write_text(PIPELINE)
+    (tmp_path / "landing").mkdir()
+    lines = ['{"id": 1, "kind": "a"}', '{"id": 2, "kind": "b"}', '{"id": 3, "kind": "a"}', '{"id": 4}']
+    (tmp_path / "landing" / "a.json").write_text("\n".join(lines))
+    return tmp_path
+
+
+def written(project: Path) -> set[str]:
+    return {str(path.relative_to(project)) for path in project.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_previews_before_and_after_an_update_and_while_files_are_saved(project: Path, spark) -> None:
+    source, before = project / "pipeline.py", written(project)
+    given = {"parameters": {"landing": str(project / "landing")}, "storage": project / "kept", "spark": spark}
+    raw = preview(load(source, **given), "raw", 2)
+    assert raw.columns[:2] == (("id", "bigint"), ("kind", "string"))
+    assert raw.difference is None
+    assert [row["id"] for row in raw.rows] == [1, 2]
+    assert (raw.judged, raw.dropped) == (4, 1)
+    assert raw.rules == (
+        RuleCount("main.default.raw", "small", "id < 3", "warn", 2, 2),
+        RuleCount("main.default.raw", "known", "kind IS NOT NULL", "drop", 3, 1),
+    )
+    assert "newest" in raw.notes[0]
+    gold = preview(load(source, **given), "main.default.gold", 10)
+    assert [(row["kind"], row["n"]) for row in gold.rows] == [("a", 2), ("b", 1)]
+    assert "main.default.raw" in " ".join(gold.notes)
+    assert [row["id"] for row in preview(load(source, **given), "doubled", 10).rows] == [2, 4, 6]
+    assert "before they are applied" in " ".join(preview(load(source, **given), "latest", 10).notes)
+    with pytest.raises(LakeletError) as refused:
+        preview(load(source, **given), "rates", 10)
+    assert refused.value.code == "PREVIEW_REFUSED"
+    with pytest.raises(LakeletError) as unknown:
+        preview(load(source, **given), "golf", 10)
+    assert (unknown.value.code, unknown.value.nearest) == ("UNKNOWN_DATASET", ("main.default.gold",))
+    assert written(project) == before
+
+    source.write_text(PIPELINE.replace('format("rate").load()', 'table("raw")'))
+    load(source, **given).run()
+    stored = written(project)
+    source.write_text(source.read_text().replace('alias("n")', 'alias("total")'))
+    changed = preview(load(source, **given), "gold", 10)
+    assert changed.difference == (ColumnChange("total", None, "bigint"), ColumnChange("n", "bigint", None))
+    assert written(project) == stored
+
+    found: list[Finding] = []
+    parameters = {"landing": str(project / "landing")}
+    watch = Watch(lambda: load_config([str(source)], params=parameters, storage=str(project / "kept")), found.append, 5)
+    watch.begin()
+    assert isinstance(found[-1], Valid)
+    assert not watch.look()
+    text = source.read_text()
+    source.write_text(text.replace('orderBy("kind")', "where(\"kind = 'a'\")"))
+    assert watch.look()
+    saved, valid, shown = found[1:]
+    assert isinstance(saved, Saved)
+    assert saved.datasets == ("main.default.gold",)
+    assert isinstance(valid, Valid)
+    assert isinstance(shown, Previewed)
+    assert [row["kind"] for row in shown.preview.rows] == ["a"]
+    print(f"valid after {valid.seconds:.2f} s, previewed after {shown.seconds:.2f} s")
+    source.write_text(text.replace('alias("total")', 'alias("total"), F.max("nothing")'))
+    assert watch.look()
+    assert isinstance(found[-1], Problem)
+    assert "nothing" in str(found[-1].errors[0])
+    source.write_text(text.replace("import dlt", "import dlt\nraise ValueError('broken')"))
+    assert watch.look()
+    assert isinstance(found[-1], Problem)
+    source.write_text(text)
+    assert watch.look()
+    assert isinstance(found[-1], (Valid, Previewed))
+    assert written(project) == stored
