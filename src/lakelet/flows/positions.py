@@ -77,9 +77,10 @@ def _read_version(log: TableLog, position: Mapping[str, Any], *, feed: bool) -> 
     Offset (v, -1): everything before version v. Offset (v, i): files 0 to i of version v too. A stream of changes that has read all files
     of change data of a version stays there; after any other version it has the offset (v + 1, -1).
     """
-    version, index = int(position["reservoirVersion"]), position.get("index")
-    if position.get("isStartingVersion") or index is None:
+    index = position.get("index")
+    if position.get("isStartingVersion") or index is None:  # also the offset of another source, which has no version
         return None
+    version = int(position["reservoirVersion"])
     if index == -1:
         return version - 1
     commit = log.commit(version) if feed else None

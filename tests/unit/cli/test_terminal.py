@@ -32,7 +32,7 @@ class Slow(FakePipeline):
         time.sleep(1.6)
         return Checked(Graph((NODE,)), ())
 
-    def run(self, request, *, listeners):
+    def run(self, request, *, listeners, new_process=False):
         report("Analysing", 14, 25)
         time.sleep(0.4)
         for number, (name, status) in enumerate([

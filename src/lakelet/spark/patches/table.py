@@ -27,7 +27,7 @@ from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
     *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES),
-    *(*EXPRESSIONS, *FUNCTION_NAMES, *ACTIONS, *UNRECORDED),
+    *(*EXPRESSIONS, *FUNCTION_NAMES, *UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
 )
 """For the life of an update."""
 

@@ -6,6 +6,7 @@ looks up or writes at the top level of a file.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +18,7 @@ from lakelet.language.registry import active_reader
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.actions import ASKING, WRITING
 
+_PATCHES = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _WHY = "an update with nothing to do is answered without Spark only where all that was read is compared"
 _READS = {
     "load": "1.4.0",
@@ -36,13 +38,21 @@ def _noted(name: str, *, also_in_functions: bool = True) -> Callable[[Any], Any]
 
     def make(original: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if (also_in_functions or active_reader() is None) and _is_users(sys._getframe(1).f_code.co_filename):
+            if (also_in_functions or active_reader() is None) and _is_users(_calling_file()):
                 note_doubt(f"{caller_location()} calls {name}")
             return original(self, *args, **kwargs)
 
         return call
 
     return make
+
+
+def _calling_file() -> str:
+    """The file that called the patched method; what other patches of it put in between does not count."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PATCHES):
+        frame = frame.f_back
+    return frame.f_code.co_filename
 
 
 def _is_users(file: str) -> bool:
