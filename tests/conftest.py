@@ -48,7 +48,12 @@ def s3(_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever asks for the session, through whichever fixture, is a Spark test: `-m "not spark"` leaves them out."""
+    """Whatever asks for the session, through whichever fixture, is a Spark test: `-m "not spark"` leaves them out.
+
+    Names must be the same in every process, or pytest-xdist runs nothing: the address of an object in one is refused at once.
+    """
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"give the cases of this test ids of their own, they hold an address: {item.nodeid}")
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

@@ -55,24 +55,23 @@ def test_a_table_that_files_fill_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
     assert doubts(monkeypatch, options={"cloudFiles.cleanSource": "OFF", "cloudFiles.format": "json"}) == []
 
 
-@pytest.mark.parametrize(
-    "about",
-    [
-        {"hooks": (print,)},
-        {"failures": {"main.shop.orders": ValueError()}},
-        {"flow": {"unversioned": "it reads data that carries no version"}},
-        {"flow": {"stream": Some(processor=True)}},
-        {"flow": {"flow": Some(changes=Some(snapshots=lambda version: None))}},
-        {"options": {"cloudFiles.cleanSource": "MOVE"}},
-        {"options": {"cloudFiles.maxFileAge": "90 days"}},
-        {"options": {"cloudFiles.schemaLocation": "/shared/schemas"}},
-        {"sink": Some(format="lakelet.export")},
-        {"path": "s3a://bucket/landing"},
-        {"tables": {"main.shop.kinds": Some(path="s3a://bucket/kinds", given="kinds")}},
-        {"described": "otherwise"},
-        {"strategy": Strategy.STREAM, "columns": "more"},
-    ],
-    ids=str,
-)
+DOUBTS: dict[str, dict[str, Any]] = {
+    "a hook": {"hooks": (print,)},
+    "a failure of analysis": {"failures": {"main.shop.orders": ValueError()}},
+    "data without a version": {"flow": {"unversioned": "it reads data that carries no version"}},
+    "a stream with state": {"flow": {"stream": Some(processor=True)}},
+    "snapshots from a function": {"flow": {"flow": Some(changes=Some(snapshots=lambda version: None))}},
+    "cleanSource": {"options": {"cloudFiles.cleanSource": "MOVE"}},
+    "maxFileAge": {"options": {"cloudFiles.maxFileAge": "90 days"}},
+    "a schema location": {"options": {"cloudFiles.schemaLocation": "/shared/schemas"}},
+    "a sink of files": {"sink": Some(format="lakelet.export")},
+    "an object store": {"path": "s3a://bucket/landing"},
+    "a table in an object store": {"tables": {"main.shop.kinds": Some(path="s3a://bucket/kinds", given="kinds")}},
+    "a new description": {"described": "otherwise"},
+    "new columns": {"strategy": Strategy.STREAM, "columns": "more"},
+}
+
+
+@pytest.mark.parametrize("about", DOUBTS.values(), ids=DOUBTS)
 def test_what_time_or_spark_alone_can_tell_is_a_doubt(monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> None:
     assert doubts(monkeypatch, **about)
