@@ -35,8 +35,8 @@ which-oldest:
 	@echo $(PYTHON310)
 
 test-oldest: setup
-	@test -x $(OLDEST)/bin/pytest || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
-		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --editable . --group dev; }
+	@test $(OLDEST)/installed -nt pyproject.toml || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
+		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --editable . --group dev && touch $(OLDEST)/installed; }
 	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" \
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/house tests/unit/language tests/unit/plan tests/unit/update
 
