@@ -79,6 +79,7 @@ def test_nothing_is_written_to_either_table_when_a_fail_rule_is_violated(project
     assert not (p.path("people_quarantine") / "_delta_log").exists()
 
 
+@pytest.mark.long
 def test_sql_tables_and_materialized_views_have_a_quarantine_that_is_replaced_with_them(project):
     p = project()
     p.write(
@@ -219,6 +220,7 @@ MAPS = """
 """
 
 
+@pytest.mark.long
 def test_rows_that_a_flow_reads_again_are_not_held_twice_and_those_that_do_not_come_again_stay(project):
     p = project(MAPS)
     p.arrive("a.json", {"n": 11, "of": {"a": 1}}, {"n": 11, "of": {"a": 1}}, {"n": 12, "t": "2026-01-01T00:00:00.000001Z"}, {"n": 1})

@@ -62,6 +62,7 @@ def orders(project):
     return make
 
 
+@pytest.mark.long
 def test_rules_of_a_project_are_listed_checked_tried_and_suggested(orders):
     p = orders().run()
     folder, storage = p.folder / "expectations", p.storage.root

@@ -34,6 +34,7 @@ TWO = """
 """
 
 
+@pytest.mark.long
 def test_a_reset_of_one_of_two_sources_is_refused_with_what_to_do(project: Callable[..., Project]) -> None:
     made = project(TWO)
     made.arrive("a.json", {"id": 1}, folder="one")
