@@ -1,9 +1,10 @@
 """Executes README.md, docs/quick-start.md and docs/coming-from.md: every fenced block, in order.
 
-`make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder
-that was empty, or where `cd` leads from there. A `python`, `sql` or `yaml` block is the file that its first line names, there from the next
-command on. A `sh` block holds commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of
-updates and the project's folder may differ, numbers of rows may not.
+`make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder that was
+empty, or where `cd` leads from there. A `python`, `sql` or `yaml` block is the file that its first line names, there from the next
+command on; a `python` block that names none is executed, with a Spark session as `spark`. A `sh` block holds commands; a `text` block
+behind it is what they print, where a line `…` stands for any lines. Times, ids of updates and the project's folder may differ, numbers of
+rows may not.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Project:
     """A copy of the project, and an empty folder. `make run` is executed once for all pages, `lakelet` in this process, on its session."""
 
     folder: Path
+    spark: Any
     begun: Path  # where `lakelet` is typed
     said: Callable[[], str]  # what was printed since the last call
     enter: Callable[[Path], None]
@@ -56,6 +58,13 @@ class Project:
         else:
             assert file in self.files or not file.exists(), f"{name[1]} is there already"
         self.files[file] = body
+
+    def call(self, body: str) -> str:
+        """What a program prints that has a session of its own."""
+        self.enter(self.folder)
+        self.said()
+        exec(body, {"spark": self.spark})
+        return self.said()
 
     def execute(self, command: str) -> str:
         """What the command printed. It must succeed, unless the line goes on with a look at the exit code."""
@@ -143,7 +152,7 @@ def project(
         monkeypatch.delenv(name)
     for name in [n for n in sys.modules if n.split(".")[0] in ("pipelines", "expectations")]:
         monkeypatch.delitem(sys.modules, name)
-    return Project(folder, tmp_path, lambda: "".join(reversed(capsys.readouterr())), monkeypatch.chdir, made)
+    return Project(folder, spark, tmp_path, lambda: "".join(reversed(capsys.readouterr())), monkeypatch.chdir, made)
 
 
 def normalised(text: str) -> list[str]:
@@ -184,7 +193,9 @@ def test_every_block_does_what_the_page_says(page: str, project: Project, pytest
     printed = None
     try:
         for language, body in BLOCK.findall(text):
-            if language in ("python", "sql", "yaml"):
+            if language == "python" and not body.startswith("#"):
+                printed = project.call(body)
+            elif language in ("python", "sql", "yaml"):
                 project.write(body)
                 printed = None
             elif language == "sh":
