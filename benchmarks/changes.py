@@ -19,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,18 +58,21 @@ class Ours:
 
     def apply(self, rows: Any) -> None:
         from lakelet.cdc import writing
+        from lakelet.cdc.change_table import ChangeTable
         from lakelet.cdc.changes import layout
+        from lakelet.storage.delta.batch_metrics import BatchMetrics
         from lakelet.storage.delta.table_spec import TableSpec
         from lakelet.storage.delta.transaction import Txn
 
         shape = layout(self._spec, rows)
         txn = Txn("benchmark", self._batch)
-        wanted = TableSpec(shape.visible)
-        done = writing.apply(self._spec, (self._spec,), self.path, rows, shape, wanted, txn=txn, measure=lambda: ({}, True), replayed=False)
+        table = ChangeTable(self.path, (self._spec,), TableSpec(shape.visible))
+        found = BatchMetrics("event", "update", "table", "flow", self._batch, rows=0)
+        done = writing.apply(self._spec, table, rows, shape, txn=txn, measure=lambda: found, replayed=False)
         self._batch += 1
-        if done is not None:
-            self.rewritten += done.rewritten
-            self.changed += done.upserted + done.deleted
+        if done is not None and done.changed is not None:
+            self.rewritten += done.changed.rewritten
+            self.changed += done.changed.upserted + done.changed.deleted
 
 
 class Plain:
@@ -85,7 +89,7 @@ class Plain:
             rows.where("NOT gone").drop("gone").write.format("delta").save(str(self.path))
             return
         merge = DeltaTable.forPath(rows.sparkSession, str(self.path)).alias("t").merge(rows.alias("s"), "t.id = s.id")
-        values = {name: f"s.{name}" for name in rows.columns if name != "gone"}
+        values: dict[str, Any] = {name: f"s.{name}" for name in rows.columns if name != "gone"}
         newer = "s.seq > t.seq"
         merge = merge.whenMatchedDelete(f"s.gone AND {newer}").whenMatchedUpdate(f"NOT s.gone AND {newer}", values)
         merge.whenNotMatchedInsert("NOT s.gone", values).execute()
@@ -128,7 +132,7 @@ def one_round(spark: Any, work: Path, choice: argparse.Namespace, turn: int) -> 
             table = forms[name]
             folder = "clean" if isinstance(table, Plain) else "feed"
             rows = spark.read.parquet(str(work / folder)).where(F.col("batch") == number)
-            seconds[name].append(timed(lambda table=table, rows=rows: table.apply(rows)))
+            seconds[name].append(timed(partial(table.apply, rows)))
     total = {name: sum(found) for name, found in seconds.items()}
     for name, found in seconds.items():
         each, table = ", ".join(f"{s:.1f}" for s in found), forms[name]
@@ -142,7 +146,7 @@ def on_large(spark: Any, work: Path, choice: argparse.Namespace) -> None:
     from pyspark.sql import functions as F
 
     base = feed(spark, choice.target, choice.target, 0, 1).withColumn("id", F.col("seq")).withColumn("gone", F.lit(False))
-    forms = {"type 1": Ours(work / "one", 1), "plain MERGE": Plain(work / "plain")}
+    forms: dict[str, Ours | Plain] = {"type 1": Ours(work / "one", 1), "plain MERGE": Plain(work / "plain")}
     for table in forms.values():
         table.apply(base)
     seconds: dict[str, list[float]] = {name: [] for name in forms}
@@ -150,7 +154,7 @@ def on_large(spark: Any, work: Path, choice: argparse.Namespace) -> None:
         few = base.where(F.pmod(F.hash(F.col("id") + turn), F.lit(choice.target // choice.changes)) == 0)
         few = few.withColumn("seq", F.col("seq") + choice.target * (turn + 1)).localCheckpoint()
         for name, table in forms.items():
-            seconds[name].append(timed(lambda table=table, rows=few: table.apply(rows)))
+            seconds[name].append(timed(partial(table.apply, few)))
     for name, found in seconds.items():
         low, middle, high = statistics.quantiles(found[1:], n=4)
         print(f"{name}: {middle:.2f} s ({low:.2f}-{high:.2f})")

@@ -332,7 +332,8 @@ def main() -> None:
     parser.add_argument("--example", type=Path, default=EXAMPLE, help="the pipeline, or a changed copy of it to compare with")
     parser.add_argument("--keep", type=Path, help="a new folder for the pipeline and its tables, which stays")
     parser.add_argument("--debug", action="store_true", help="keep what the update says on stderr, in events.jsonl")
-    options, options.more = parser.parse_known_args()
+    options, more = parser.parse_known_args()
+    options.more = more
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="factory-"))).absolute()
     try:
         shutil.copytree(options.example, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("landing", ".lakelet", "__pycache__"))

@@ -100,6 +100,7 @@ def measured(work: Path) -> Iterator[str]:
     names = next(iter(storage.registry().datasets.values())).name.rsplit(".", 1)[0].split(".")
     tables = {text: str(storage.table_path(Namespace(*names).resolve(f"layout_{n}"))) for n, text in enumerate(LAYOUTS)}
     row = spark.read.format("delta").load(tables["as it came"]).where("user_arn IS NOT NULL").orderBy("eventID").first()
+    assert row is not None
     yield "| layout | query | rows | files read | MB read |\n|---|---|---|---|---|"
     for text, path in tables.items():
         total, size = scanned(spark, path, "true")[1:]

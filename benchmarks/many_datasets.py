@@ -199,7 +199,8 @@ def measure(choice: argparse.Namespace, work: Path) -> None:
     first = spent(java, plan)
     told("first time", [first])
     rival()
-    ours, theirs = [], []
+    ours: list[Spent] = []
+    theirs: list[Spent] = []
     for round_ in range(choice.rounds):
         for side in (0, 1) if round_ % 2 else (1, 0):
             (ours if side == 0 else theirs).append(spent(java, plan if side == 0 else rival))

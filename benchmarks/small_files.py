@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,8 @@ def _against_spark(spark: Any, landing: Path, work: Path, per_trigger: int, roun
     theirs: list[float] = []
     for n in range(rounds):
         place = work / f"run-{per_trigger}-{n}"
-        ours.append(_seconds(lambda place=place: _ours(spark, landing, place / "ours", per_trigger)))
-        theirs.append(_seconds(lambda place=place: _theirs(spark, landing, place / "theirs", per_trigger)))
+        ours.append(_seconds(partial(_ours, spark, landing, place / "ours", per_trigger)))
+        theirs.append(_seconds(partial(_theirs, spark, landing, place / "theirs", per_trigger)))
         shutil.rmtree(place, ignore_errors=True)
     ratio = sorted(ours)[len(ours) // 2] / sorted(theirs)[len(theirs) // 2]
     return f"{per_trigger} files per micro-batch: ours {quartiles(ours)} s, Spark {quartiles(theirs)} s, ratio {ratio:.2f}"

@@ -1,6 +1,6 @@
 """What rules and a quarantine cost: whole updates of one streaming table, with a real write, the variants in turns.
 
-    .venv/bin/python benchmarks/expectations.py --sources delta json --rows 2000000 --broken 3 --rounds 5
+    .venv/bin/python benchmarks/rules.py --sources delta json --rows 2000000 --broken 3 --rounds 5
 
 Variants: no rule, 10 rules, 50 rules (they count); the same conditions as a filter of the query that keeps every row, which is what
 judging them costs without counting; 10 rules that drop the broken rows, and the same with `lakelet.quarantine`. A source is a Delta table
