@@ -10,9 +10,10 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import IO, Any
 
 from lakelet.base.locations import PACKAGE
@@ -22,6 +23,8 @@ from lakelet.files import signatures
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ENGINE = frozenset({"pyspark", "py4j", "delta"})
+PASSES_ON = "__lakelet_passes_on__"
+"""A module that has this name replaces functions of Python: what they do is done by whoever called the replacement."""
 _NO_FILES = ("/proc/", "/sys/", "/dev/")
 _DOUBTFUL = frozenset(
     (
@@ -63,10 +66,13 @@ class Reads:
 
     @contextmanager
     def watching(self) -> Iterator[Callable[[], None]]:
-        """Note what this process reads in the block, in all its threads, or until the function is called that this gives. One at a time."""
+        """Note what this process reads in the block, in all its threads, or until the yielded function is called. One at a time.
+
+        That function leaves `os.stat` as it is: what has replaced it in the block since, such as the map of paths, is still needed.
+        """
         global _active
         _install()
-        before = sys.stdout, sys.stderr, os.stat, os.lstat
+        output, functions = (sys.stdout, sys.stderr), (os.stat, os.lstat)
         _active = self
         sys.stdout, sys.stderr = _Output(sys.stdout, self), _Output(sys.stderr, self)
         os.stat, os.lstat = _noting(os.stat), _noting(os.lstat)
@@ -74,13 +80,14 @@ class Reads:
         def end() -> None:
             global _active
             if _active is self:
-                sys.stdout, sys.stderr, os.stat, os.lstat = before
+                sys.stdout, sys.stderr = output
                 _active = None
 
         try:
             yield end
         finally:
             end()
+            os.stat, os.lstat = functions
 
     def note(self, access: Access, path: str) -> None:
         """Note one that is about to be read."""
@@ -203,27 +210,30 @@ def _noting(original: Callable[..., os.stat_result]) -> Callable[..., os.stat_re
 def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
     name = os.path.abspath(os.fsdecode(path))
     reads.note(Access.FILE, name)
-    frame: Any = sys._getframe(2)
-    callers = {frame.f_code.co_name, frame.f_back.f_code.co_name if frame.f_back else ""}
+    frame = _first(sys._getframe(2))
+    callers = {f.f_code.co_name for f in (frame, frame and frame.f_back) if f is not None}
     if relative or (callers.isdisjoint(_EXISTENCE) and signatures.of_file(name) == signatures.FOLDER):
         user = _user_line()
         if user is not None:
             reads.doubt(f"{user} asks for facts about the folder {name}")
 
 
+def _first(frame: FrameType | None) -> FrameType | None:
+    """The first of a frame and its callers that is neither of this module nor of a replacement that passes calls on."""
+    while frame is not None and (frame.f_code.co_filename == __file__ or PASSES_ON in frame.f_globals):
+        frame = frame.f_back
+    return frame
+
+
 def _is_import() -> bool:
     """Whether Python's own import looks for a module."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
+    frame = _first(sys._getframe(1))
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _user_line() -> str | None:
     """`file:line` of the user code on whose behalf something happens; None where Lakelet or Spark does it."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename == __file__:
-        frame = frame.f_back
+    frame = _first(sys._getframe(1))
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(PACKAGE) or str(frame.f_globals.get("__name__", "")).partition(".")[0] in _ENGINE:
@@ -236,7 +246,7 @@ def _user_line() -> str | None:
 
 def _is_below_user_code() -> bool:
     """Whether user code is among the callers."""
-    frame: Any = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not is_library(name) and not name.endswith(f"{os.sep}lakelet"):  # which is the script that starts the command
@@ -256,8 +266,14 @@ class _Output:
             self._reads.doubt("the code prints while it is loaded")
         return self._stream.write(text)
 
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
     def __getattr__(self, name: str) -> Any:
+        if name == "buffer" and _is_below_user_code():
+            self._reads.doubt("the code prints bytes while it is loaded")
         return getattr(self._stream, name)
 
 
-__all__ = ["Access", "Reads", "note_doubt", "note_path"]
+__all__ = ["PASSES_ON", "Access", "Reads", "note_doubt", "note_path"]

@@ -80,6 +80,8 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
         "import os\nos.mkdir('new')",
         "print('hello')",
         "import sys\nsys.stderr.write('hello')",
+        "import sys\nsys.stdout.writelines(['hello', chr(10)])",
+        "import sys\nsys.stdout.buffer.write(b'hello' + bytes([10]))",
         "import os\nos.makedirs('own')\nopen('own/file', 'a').close()",
         "import os\nos.path.getmtime('.')",
         "import os\nos.stat('user.py', dir_fd=os.open('.', 0))",
@@ -113,3 +115,17 @@ def test_a_file_has_the_signature_of_the_moment_before_it_was_read_first(tmp_pat
     assert "after the end" not in reads.doubts
     assert sys.stdout is not None
     assert not hasattr(sys.stdout, "_reads")
+
+
+def test_the_end_of_the_watch_keeps_a_function_that_was_replaced_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update goes on after the watch has ended, and its code still needs the map of paths."""
+    before = os.stat
+
+    def mapped(path: str) -> os.stat_result:
+        return before(path)
+
+    with Reads().watching() as end, monkeypatch.context() as patched:
+        patched.setattr(os, "stat", mapped)
+        end()
+        assert os.stat is mapped
+    assert os.stat is before

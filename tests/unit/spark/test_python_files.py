@@ -10,6 +10,7 @@ import pytest
 from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import patched_with
 from lakelet.config.path_map import PathMap
+from lakelet.files.reads import Reads
 from lakelet.spark.names.outside import Outside, using
 from lakelet.spark.patches.python_files import PYTHON_FILES
 
@@ -105,3 +106,28 @@ def test_lakelet_sees_this_machine_as_it_is(data: Path, tmp_path: Path) -> None:
     with using(Outside(PathMap.of([("/Volumes/main/raw", str(data))], tmp_path))), patched_with(PYTHON_FILES, None):
         exec(compile(code, f"{PACKAGE}elsewhere.py", "exec"), names)
     assert names["found"] == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("code", "doubt"),
+    [
+        ("open('out.txt', 'w').close()", "writes"),
+        ("import os\nos.mkdir('new')", "calls os.mkdir"),
+        ("import pathlib\npathlib.Path('data').stat()", "asks for facts"),
+        ("import os\nos.path.getmtime('data')", "asks for facts"),
+        ("open('own/state.json').read()", "reads"),
+        ("import os, pathlib\npathlib.Path('data').is_dir(), os.path.exists('data'), os.listdir('data')", None),
+    ],
+)
+def test_what_code_does_by_way_of_the_map_counts_as_done_by_it(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, doubt: str | None
+) -> None:
+    """It keeps the next update from being answered without Spark (IF-5)."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "state.json").write_text("{}")
+    compiled = compile(code, str(tmp_path / "pipeline.py"), "exec")
+    reads = Reads((str(tmp_path / "own"),))
+    with reads.watching(), using(Outside(PathMap())), patched_with(PYTHON_FILES, None):
+        exec(compiled, {"__name__": "user"})
+    assert (not reads.doubts) if doubt is None else (doubt in reads.doubts[0] and "pipeline.py:" in reads.doubts[0])

@@ -11,6 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.config.path_map import CLOUD_SCHEMES, flag_for, is_hosted
 from lakelet.files.paths import AnyPath, RemotePath, any_path
+from lakelet.files.reads import note_doubt
 from lakelet.files.remote import SCHEMES, RemoteStore, is_set_up, open_store, scheme_of
 from lakelet.language.dbutils.members import Group, Note
 from lakelet.language.registry import note_look
@@ -125,7 +126,10 @@ class FileSystem(Group):
         raise self._refused("unmount", "Nothing is mounted.", "Leave the call out; paths are mapped with --map FROM=TO.")
 
     def _local(self, path: str) -> AnyPath:
-        return user_path(path, self._locate)
+        found = user_path(path, self._locate)
+        if isinstance(found, RemotePath):
+            note_doubt(f"{caller_location()} looks at {path}")
+        return found
 
 
 def user_path(path: str, locate: Locate) -> AnyPath:

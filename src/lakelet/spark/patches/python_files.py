@@ -22,6 +22,8 @@ def _installed(*kinds: str) -> tuple[str, ...]:
     return tuple({path + os.sep for kind in kinds if (path := sysconfig.get_path(kind))})
 
 
+__lakelet_passes_on__ = True
+"""See `lakelet.files.reads.PASSES_ON`."""
 _LIBRARIES = _installed("purelib", "platlib")
 _PYTHON = ("<frozen ", __file__, *_installed("stdlib", "platstdlib"))
 
