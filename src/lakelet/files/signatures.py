@@ -1,6 +1,6 @@
 """Short texts that change whenever a file, a folder or the log of a table changes: compared, never read as anything else. Local paths only.
 
-A file counts as changed when its size, one of its times, or its inode is another one. The time of the last change of the inode (`ctime`)
+A file counts as changed when its size, one of its times, or its inode differs. The time of the last change of the inode (`ctime`)
 is among them: no program can set it, so a file that is replaced by one of the same size and modification time is noticed as well.
 """
 
@@ -40,8 +40,11 @@ def of_entries(folder: str) -> str:
 
 
 def of_tree(folder: str, *, without: Collection[str] = ()) -> str:
-    """The signature of a file, or of all files below a folder; links are followed. `without`: names of folders and files left out."""
-    return digest(_tree(folder, frozenset(without), 0)) if os.path.isdir(folder) else of_file(folder)
+    """The signature of a file, or of all files below a folder; `without`: names of folders and files left out.
+
+    Links are followed, but for those to a folder that they lie in.
+    """
+    return digest(_tree(folder, frozenset(without), (folder,))) if os.path.isdir(folder) else of_file(folder)
 
 
 def of_log(table: str) -> str:
@@ -65,7 +68,7 @@ def is_newer(path: str, moment: float) -> bool:
 
 
 def digest(value: object, key: bytes = b"") -> str:
-    """A short digest of a value whose `repr` says all about it. `key`: makes it useless for guessing values."""
+    """A short digest of a value whose `repr` says all about it. `key`: digests of a value under two keys differ."""
     text = repr(list(value) if isinstance(value, Iterator) else value)
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16, key=key).hexdigest()
 
@@ -74,13 +77,8 @@ def _of_stat(stat: os.stat_result) -> str:
     return f"{stat.st_size:x}.{stat.st_mtime_ns:x}.{stat.st_ctime_ns:x}.{stat.st_ino:x}"
 
 
-_DEEPEST = 100
-"""A link may lead upwards."""
-
-
-def _tree(folder: str, without: frozenset[str], depth: int) -> Iterator[tuple[str, str]]:
-    if depth > _DEEPEST:
-        raise RecursionError(f"{folder} has no end")
+def _tree(folder: str, without: frozenset[str], above: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """`above`: the folder itself and all those that lead to it."""
     try:
         entries: Iterable[os.DirEntry[str]] = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -89,14 +87,15 @@ def _tree(folder: str, without: frozenset[str], depth: int) -> Iterator[tuple[st
     for entry in entries:
         if entry.name in without:
             continue
-        if entry.is_dir():
-            yield entry.path, FOLDER
-            yield from _tree(entry.path, without, depth + 1)
-            continue
         try:
-            yield entry.path, _of_stat(entry.stat())
-        except OSError:
+            is_folder = entry.is_dir()
+            leads_up = is_folder and entry.is_symlink() and any(os.path.samefile(entry.path, one) for one in above)
+            yield entry.path, FOLDER if is_folder else _of_stat(entry.stat())
+        except OSError:  # gone meanwhile, or a link that leads nowhere
             yield entry.path, ABSENT
+            continue
+        if is_folder and not leads_up:
+            yield from _tree(entry.path, without, (*above, entry.path))
 
 
 __all__ = ["ABSENT", "FOLDER", "digest", "is_newer", "of_entries", "of_file", "of_log", "of_names", "of_tree"]

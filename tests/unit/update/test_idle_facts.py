@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import random
@@ -17,6 +18,7 @@ from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
 from lakelet.storage.root import LastUpdate, Registry, Storage
 from lakelet.update.idle.facts import Fact, Here, Kind, looked_up, of_process, unchanged
+from lakelet.update.idle.recording_begun import Recording
 
 
 @dataclass
@@ -226,3 +228,17 @@ def test_values_of_variables_and_parameters_are_not_stored(project: Project) -> 
     stored = json.dumps([[fact.kind, fact.name, fact.value] for fact in project.facts])
     assert "secret" not in stored
     assert "/home/jo" not in stored
+
+
+@pytest.mark.parametrize("missing", ["user", "folder"])
+def test_an_update_goes_on_where_the_machine_does_not_say_what_it_depends_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
+) -> None:
+    assert Recording.begin(project.config) is not None
+    if missing == "user":  # a container whose user id has no name
+        monkeypatch.setattr(getpass, "getuser", lambda: {}["1234"])
+    else:
+        (tmp_path / "gone").mkdir()
+        monkeypatch.chdir(tmp_path / "gone")
+        (tmp_path / "gone").rmdir()
+    assert Recording.begin(project.config) is None

@@ -68,6 +68,12 @@ def test_events_are_told_as_those_of_the_update_that_happens() -> None:
     assert emitted[0].timestamp > PROGRESS.timestamp
 
 
+def test_a_listing_takes_as_long_as_that_of_its_own_folder() -> None:
+    seconds = {"/": 5.0, "/land": 4.0, "/landing": 0.02, "/landing/deeper": 3.0}
+    assert for_update(LISTED, "abcdef12-0000", seconds).body["duration_ms"] == 20
+    assert for_update(LISTED, "abcdef12-0000", {"/land": 4.0}).body["duration_ms"] == 0
+
+
 def test_an_event_that_names_the_update_elsewhere_makes_no_record() -> None:
     named = Event(EventType.NOTICE, "note", ORIGIN, {EventType.NOTICE: {"text": STAND_IN}})
     assert not names_stand_in([PROGRESS, LISTED])

@@ -48,6 +48,10 @@ _STATE_STORES = ("state",)
 """Folders of checkpoints with the state of Spark's operators: they change with the offsets beside them only."""
 
 
+UNKNOWN = (OSError, ValueError, LookupError, RecursionError)
+"""What looking a thing up raises where the machine does not say: a lost folder, a user without a name, folders too deep to walk."""
+
+
 class Kind(TextEnum):
     """The kinds of things that are compared, in the order in which they are: cheap ones first."""
 
@@ -187,11 +191,11 @@ def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
     for fact in facts:
         try:
             found = world.value(fact.kind, fact.name)
-        except (OSError, ValueError, LookupError, RecursionError):
+        except UNKNOWN:
             found = None
         if found != fact.value:
             return Reason(fact.kind, fact.name)
     return None
 
 
-__all__ = ["VOLATILE", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]
+__all__ = ["UNKNOWN", "VOLATILE", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]

@@ -118,7 +118,9 @@ def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Ev
     listed = event.body.get("auto_loader_details") if event.event_type is EventType.OPERATION_PROGRESS else None
     if not listed:
         return found
-    taken = next((taken for path, taken in seconds.items() if str(listed["source_path"]).startswith(path)), 0.0)
+    source = str(listed["source_path"])
+    trees = [path for path in seconds if source == path or source.startswith(path.rstrip("/") + "/")]
+    taken = seconds[max(trees, key=len)] if trees else 0.0
     return replace(found, details={event.event_type: {**event.body, "duration_ms": round(taken * 1000)}})
 
 

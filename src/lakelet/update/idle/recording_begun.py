@@ -36,14 +36,22 @@ class Recording:
 
     @classmethod
     def begin(cls, config: PipelineConfig) -> Recording | None:
-        """Begin in a process that has not loaded anything; None for a storage that can have no record."""
+        """Begin in a process that has not loaded anything.
+
+        Returns None for a storage that can have no record, and where the machine does not say what it depends on: a folder that cannot be
+        listed, a user without a name. The update does not depend on that.
+        """
         if not isinstance(config.storage, Path):
             return None
         here = Here(config, os.urandom(16), dict(os.environ))
         own = (os.path.abspath(config.storage), str(cache_folder()))
         trees = [(Kind.TREE, tree) for tree in _declared_trees(config)]
         folders = [(Kind.NAMES, folder) for folder in _import_folders(config)]
-        return cls(here, (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders])), psutil.Process().create_time(), Reads(own))
+        try:
+            start = (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders]))
+        except facts.UNKNOWN:
+            return None
+        return cls(here, start, psutil.Process().create_time(), Reads(own))
 
 
 def _declared_trees(config: PipelineConfig) -> Iterator[str]:
