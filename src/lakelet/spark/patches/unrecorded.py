@@ -38,7 +38,7 @@ def _noted(name: str, *, also_in_functions: bool = True) -> Callable[[Any], Any]
 
     def make(original: Any) -> Any:
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if (also_in_functions or active_reader() is None) and _is_users(_calling_file()):
+            if (also_in_functions or active_reader() is None) and _is_called_by_user():
                 note_doubt(f"{caller_location()} calls {name}")
             return original(self, *args, **kwargs)
 
@@ -47,16 +47,13 @@ def _noted(name: str, *, also_in_functions: bool = True) -> Callable[[Any], Any]
     return make
 
 
-def _calling_file() -> str:
-    """The file that called the patched method; what other patches of it put in between does not count."""
+def _is_called_by_user() -> bool:
+    """Whether neither Lakelet nor pyspark called the patched method; other patches of it, which pass the call on, do not count."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PATCHES):
         frame = frame.f_back
-    return frame.f_code.co_filename
-
-
-def _is_users(file: str) -> bool:
-    return not file.startswith(PACKAGE) and "pyspark" not in file
+    module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+    return not frame.f_code.co_filename.startswith(PACKAGE) and module != "pyspark"
 
 
 UNRECORDED: tuple[Patch, ...] = (
