@@ -143,11 +143,13 @@ def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = No
     if args is not None or may_have(text, ("IDENTIFIER",)):
         return _relations(spark, text, args)
     asked = text, _settings(spark)
-    if asked not in _known:
+    found = _known.get(asked)
+    if found is None:
+        found = tuple(_relations(spark, text, None))
         if len(_known) >= _KNOWN_TEXTS:
             _known.clear()
-        _known[asked] = tuple(_relations(spark, text, None))
-    return [*_known[asked]]
+        _known[asked] = found
+    return [*found]
 
 
 _known: dict[tuple[str, str], tuple[RelationRef, ...]] = {}
