@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import re
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
@@ -153,11 +154,11 @@ def _options(file: Path, suffix: str) -> tuple[tuple[str, str], ...]:
 
 
 def _beginning(file: Path) -> str:
-    """The first lines, without what was cut off."""
+    """The first characters of a file; none of one that cannot be read or unpacked."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             return stream.read(_BEGINNING).decode("utf-8", errors="replace").lstrip("\ufeff")
-    except OSError:
+    except (OSError, EOFError, zlib.error):  # the last two: an archive that is cut off or damaged
         return ""
 
 
@@ -170,10 +171,10 @@ def _csv_options(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _json_options(text: str) -> tuple[tuple[str, str], ...]:
-    """Nothing for one object per line, `multiLine` for a document."""
-    first = text.lstrip().split("\n", 1)[0]
+    """Nothing for one object per line, `multiLine` for a document. The first line may be cut off."""
+    first, newline, _ = text.lstrip().partition("\n")
     try:
         one_object = isinstance(json.loads(first), dict)
     except ValueError:
-        one_object = False
+        one_object = not newline and first.startswith("{")
     return () if one_object or not first else (("multiLine", "true"),)

@@ -109,3 +109,12 @@ def test_a_folder_with_nothing_to_run_leads_on_by_a_sentence(
     assert "[NO_SOURCES]" in printed
     assert told in printed
     assert {path.name for path in folder.iterdir()} == set(files)
+
+
+def test_the_beginning_of_a_file_is_enough_where_its_first_line_is_long_or_its_archive_is_cut_off(folder: Path) -> None:
+    record = '{"id": 1, "text": "' + "é" * 100_000 + '"}\n'
+    put(folder, {"long.json": record * 2, "document.json": '{\n  "id": 1\n}'})
+    (folder / "cut.json.gz").write_bytes(gzip.compress(record.encode())[:200])
+    (folder / "damaged.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:12] + b"damaged")
+    options = {name: found[2] for name, found in described(folder).items()}
+    assert options == {"long": {}, "document": {"multiLine": "true"}, "cut": {}, "damaged": {"header": "true"}}
