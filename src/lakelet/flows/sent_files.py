@@ -13,9 +13,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import sync_folder, write_atomically
 from lakelet.files.paths import AnyPath, moved, names_in, remove_tree
+
+FORMAT = 1
+"""Version of the note."""
 
 Write = Callable[[AnyPath], int | None]
 """Writes the batch into a folder that is not there yet; the number of its rows, None if it is not known."""
@@ -68,14 +72,21 @@ def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
     visible = [file for file in names_in(staging) if not file.startswith(".")]
     files = sorted(visible, key=lambda file: (file.startswith("_"), file)) if rows != 0 else []  # _SUCCESS comes last
     note = _Note(id, batch, name, tuple(files), rows)
-    write_atomically(outbox.note, json.dumps({"format": 1, **asdict(note)}))
+    write_atomically(outbox.note, json.dumps({"format": FORMAT, **asdict(note)}))
     reached("sink.noted")
     return note
 
 
 def _read(file: AnyPath) -> _Note | None:
+    """The note of the batch that was committed last; None before the first. Raises FORMAT_NEWER."""
     try:
         facts = json.loads(file.read_text())
     except FileNotFoundError:
         return None
+    if facts["format"] > FORMAT:
+        raise LakeletError(
+            "FORMAT_NEWER",
+            f"{file} has format {facts['format']}; this Lakelet knows formats up to {FORMAT}",
+            todo="Use the Lakelet version that wrote this storage, or a newer one.",
+        )
     return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath, any_path
 from lakelet.flows import sent_files
 from lakelet.flows.sent_files import Outbox, send
@@ -94,6 +96,17 @@ def test_files_that_the_receiver_has_taken_away_are_not_missed(tmp_path: Path, p
     file.unlink()
     assert send(outbox(tmp_path), 0, writer(["a", "b"]), id="q") == 2
     assert rows_in(tmp_path) == ["b"]
+
+
+def test_the_note_of_a_newer_lakelet_is_refused(tmp_path: Path) -> None:
+    send(outbox(tmp_path), 0, writer(["a"]), id="q")
+    note = outbox(tmp_path).note
+    assert isinstance(note, Path)
+    note.write_text(json.dumps({**json.loads(note.read_text()), "format": 2, "staging": None}))
+    with pytest.raises(LakeletError) as refused:
+        send(outbox(tmp_path), 1, writer(["b"]), id="q")
+    assert refused.value.code == "FORMAT_NEWER"
+    assert rows_in(tmp_path) == ["a"]
 
 
 def senders(points: Points, folder: Path, deaths: list[int]) -> Iterator[int | None]:
