@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lakelet.base.errors import LakeletError, Location
 from lakelet.cli.first_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.files.paths import AnyPath
 from lakelet.scaffold import NewFile, NewName, NewTable, SourceTable, SuggestedRule, named_source, table_files, table_name
 from lakelet.scaffold.names import LAYERS
 from lakelet.scaffold.tables import Language
@@ -34,7 +35,7 @@ class Planned:
 def planned(name: str, source: str, *, where: str | None, language: Language, storage: str | None, note: Callable[[str], None]) -> Planned:
     """Look at the project here and its storage, profile the source, and return what is to be written.
 
-    Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that does not analyse.
+    Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
     """
     asked, config = table_name(name), load_config((), storage=storage)
     declared = _declared(config)
@@ -70,18 +71,28 @@ def _declared(config: PipelineConfig) -> Layers:
 def _tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
     from lakelet.inspection.inspector import list_tables
 
-    stored = list_tables(config.storage, private=True) if config.storage.is_dir() else []
-    return [_source(config, info, declared) for info in stored if info.columns and not info.quarantine_of]
+    if not config.storage.is_dir():
+        return []
+    changing, stored = _change_tables(config.storage), list_tables(config.storage, private=True)
+    return [_source(config, info, declared, changing) for info in stored if info.columns and not info.quarantine_of]
 
 
-def _source(config: PipelineConfig, info: TableInfo, declared: Layers) -> SourceTable:
+def _change_tables(folder: AnyPath) -> frozenset[str]:
+    """The names of the stored tables whose rows are updated by change events: no stream reads them."""
+    from lakelet.cdc.mirror import INTERNAL
+    from lakelet.storage.root import Storage
+
+    storage = Storage(folder)
+    return frozenset(d.name for d in storage.registry().datasets.values() if d.path and (storage.at(d.path) / INTERNAL).exists())
+
+
+def _source(config: PipelineConfig, info: TableInfo, declared: Layers, changing: Container[str]) -> SourceTable:
     from lakelet.language.model import Kind
 
     prefix = f"{config.namespace.catalog}.{config.namespace.schema}."
     short = info.name.removeprefix(prefix)
     layer = declared.get(info.name.rsplit(".", 1)[-1].lower(), ("", None))[0]
-    changes = Path(info.path.removeprefix("file://")) / "_changes"  # a change table updates its rows: no stream reads it
-    streamable = info.kind is Kind.STREAMING_TABLE and not changes.exists()
+    streamable = info.kind is Kind.STREAMING_TABLE and info.name not in changing
     columns = tuple((column["name"], column["type"]) for column in info.columns)
     return SourceTable(short, info.name, layer if layer in LAYERS else "", streamable, columns)
 
@@ -95,7 +106,7 @@ def _suggestions(config: PipelineConfig, table: SourceTable, dataset: str, where
         if error.code != "SQL_FAILED" or where is None:
             raise
         reason = (error.why or error.what).splitlines()[0]  # what follows is the plan of the profile
-        raise LakeletError("SQL_FAILED", f"the condition {where!r} of --where does not analyse", why=reason) from error
+        raise LakeletError("SQL_FAILED", f"the condition {where!r} of --where failed analysis", why=reason) from error
     checked = importlib.util.find_spec("great_expectations") is not None
     return [one for one in found if checked or one.action != "checks"]
 
