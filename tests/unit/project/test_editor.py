@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,27 @@ def test_tables_of_a_project_are_left_alone(tmp_path: Path) -> None:
     assert project not in write_settings(tmp_path)
     project.write_text("no toml [")
     assert project not in write_settings(tmp_path)
+
+
+def test_a_project_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, project = tmp_path / "shared.toml", tmp_path / "pyproject.toml"
+    real.write_text('[project]\nname = "shop"\n')
+    project.symlink_to(real)
+
+    def die(source: object, target: object) -> None:
+        raise KeyboardInterrupt
+
+    before = real.read_text()
+    write_settings(tmp_path)
+    project.write_text(before)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", die)
+        with pytest.raises(KeyboardInterrupt):
+            write_settings(tmp_path)
+    assert real.read_text() == before
+    write_settings(tmp_path)
+    assert project.is_symlink()
+    assert "[tool.mypy]" in real.read_text()
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Writes stubs and settings of type checkers into a project. Files of others are never replaced; own ones are, by those of this version."""
+"""Writes stubs and settings of type checkers into a project. Lakelet's own files are replaced by those of this version, no others."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.base.version import VERSION
 from lakelet.config.tool_settings import tomllib
+from lakelet.files.durable import write_atomically
 
 STUBS = Path(__file__).with_name("stubs")
 """Folder with the stubs, laid out as type checkers read them."""
@@ -23,28 +24,27 @@ def write_settings(root: Path) -> list[Path]:
     """Make type checkers find the stubs in the project at `root`; return the files that were written, in order.
 
     The stubs go to `typings/`, where Pylance and pyright look by themselves. What else they and mypy need is added to `pyproject.toml`
-    where there is one without a table for the checker. A second call writes nothing, unless Lakelet's version is another one.
-    Raises USAGE if there is no such folder.
+    where there is one without a table for the checker. A second call writes nothing, unless Lakelet's version is different.
+    Raises USAGE if there is no such folder, STORAGE_FAILED where the disk refuses.
     """
     if not root.is_dir():
-        raise LakeletError("USAGE", f"{root} is no folder", todo="Name the folder of the project.")
+        raise LakeletError("USAGE", f"{root} is not a folder", todo="Name the folder of the project.")
     written = [target for source in sorted(STUBS.rglob("*.pyi")) if (target := _copied(source, root)) is not None]
     project = root / "pyproject.toml"
     if project.is_file() and (tables := _missing_tables(root, project)):
         text = project.read_text(encoding="utf-8")
-        project.write_text(f"{text.rstrip()}\n{tables}", encoding="utf-8")
+        write_atomically(project.resolve(), f"{text.rstrip()}\n{tables}")  # a link stays one
         written.append(project)
     return written
 
 
 def _copied(source: Path, root: Path) -> Path | None:
-    """The stub's place in the project if it was written; None where it is up to date or the file is not ours."""
+    """Copy a stub into the project; return its path, or None where it is up to date or the file is not Lakelet's."""
     target = root / TYPINGS / source.relative_to(STUBS)
-    text = f"{_OWN}{VERSION}. `lakelet init --editor` writes it anew.\n{source.read_text(encoding='utf-8')}"
+    text = f"{_OWN}{VERSION}. `lakelet init --editor` writes it again.\n{source.read_text(encoding='utf-8')}"
     if target.exists() and (found := target.read_text(encoding="utf-8")) and (found == text or not found.startswith(_OWN)):
         return None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(text, encoding="utf-8")
+    write_atomically(target, text)
     return target
 
 
