@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
 from lakelet.storage.delta.tables import TableLog
 from tests.crash.scenario import COLUMNS, FIRST, PIPELINE, Answer, Drop, answer
+from tests.crash.victim_processes import die, end, started
 from tests.spark.conftest import Project
-
-ROOT = Path(__file__).parents[2]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -128,38 +120,12 @@ class Victims:
     def _start(self, failpoint: str | None) -> subprocess.Popen[str]:
         if failpoint in self._upcoming:
             del self._upcoming[: self._upcoming.index(failpoint) + 1]
-        paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        environment = {**os.environ, "PYTHONPATH": paths, **({"LAKELET_FAILPOINT": failpoint} if failpoint else {})}
-        return subprocess.Popen(
-            [sys.executable, str(Path(__file__).with_name("runner.py")), str(self._folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment, start_new_session=True,
-        )  # fmt: skip
+        return started(self._folder, failpoint, self.log)
 
     def close(self) -> None:
         if self._ahead is not None:
             end(self._ahead[1])
             self._ahead = None
-
-
-def end(process: subprocess.Popen[str]) -> None:
-    """Kill the whole group of a process and wait until all of it is gone."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(30)
-    deadline = time.monotonic() + 10
-    while _members(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-
-
-def _members(group: int) -> list[int]:
-    found = []
-    for other in psutil.process_iter(["status"]):
-        try:
-            if os.getpgid(other.pid) == group and other.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(other.pid)
-        except ProcessLookupError:
-            continue
-    return found
 
 
 @pytest.fixture(scope="session")
@@ -177,15 +143,7 @@ def killed_at(victims: Victims) -> Any:
 
     def run(failpoint: str, **request: Any) -> None:
         assert failpoint.partition("@")[0] in FAILPOINTS
-        process = victims.take(failpoint)
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        try:
-            process.wait(120)
-        finally:
-            end(process)
-        assert process.returncode == -signal.SIGKILL, f"{failpoint} was never reached: exit code {process.returncode}"
+        die(victims.take(failpoint), request, failpoint)
         victims.start_next()
 
     return run

@@ -21,7 +21,8 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from tests.crash.conftest import Victims, check_log, end, metrics_events
+from tests.crash.conftest import Victims, check_log, metrics_events
+from tests.crash.victim_processes import end
 from tests.spark.conftest import Project
 
 PIPELINE = """

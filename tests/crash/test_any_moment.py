@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from tests.crash.conftest import Victims, check_all, end, measured
+from tests.crash.conftest import Victims, check_all, measured
 from tests.crash.kills import Kills, Twins
 from tests.crash.scenario import answer, later_drop
+from tests.crash.victim_processes import end
 
 KILLS = 5
 LONGEST = 8.0  # seconds; an update in a new process takes about that long here

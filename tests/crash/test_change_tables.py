@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
-from tests.crash.conftest import ROOT, check_log, end, measured
+from tests.crash.conftest import check_log, measured
+from tests.crash.victim_processes import kill_at
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -46,24 +42,6 @@ POINTS = [
     "changes.mirrored@2",
     "batch.started@2",
 ]
-
-
-def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
-    """Run an update in a process that must die at a failpoint."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LAKELET_FAILPOINT": failpoint}
-    command = [sys.executable, str(Path(__file__).with_name("runner.py")), str(folder)]
-    with (folder.parent / "victim.log").open("w") as log:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=True
-        )
-        assert process.stdin is not None
-        process.stdin.write(json.dumps(request) + "\n")
-        process.stdin.flush()
-        try:
-            process.wait(180)
-        finally:
-            end(process)
-    assert process.returncode == -signal.SIGKILL, f"{failpoint} was never reached: {(folder.parent / 'victim.log').read_text()[-2000:]}"
 
 
 @pytest.mark.parametrize("failpoint", POINTS)

@@ -9,7 +9,8 @@ import pytest
 
 from lakelet.storage.delta.tables import TableLog
 from tests.crash.conftest import check_log, measured
-from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND, kill_at
+from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND
+from tests.crash.victim_processes import kill_at
 from tests.spark.conftest import Project
 
 CURRENT = [(1, "anna"), (3, "cy"), (7, "hand")]

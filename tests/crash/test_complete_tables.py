@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.crash.conftest import check_log, measured
-from tests.crash.test_change_tables import kill_at
+from tests.crash.victim_processes import kill_at
 from tests.spark.conftest import Project
 
 PIPELINE = """

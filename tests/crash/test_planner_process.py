@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.crash.conftest import ROOT, end, measured
+from tests.crash.conftest import measured
+from tests.crash.victim_processes import end
+from tests.paths import ROOT
 from tests.spark.conftest import Project
 
 PIPELINE = """

@@ -68,25 +68,30 @@ def epoch_time(text: str) -> datetime:
     return EPOCH + timedelta(milliseconds=int(text))
 
 
+def named(*columns: str) -> dict[str, str]:
+    """The columns of a file by what they hold."""
+    return dict(zip(("line", "station", "box", "direction", "time"), columns, strict=True))
+
+
 LAYOUTS = {
     "abbey": Layout(
         ",",
         None,
-        {"line": "line", "station": "station", "box": "box", "direction": "dir", "time": "ts"},
+        named("line", "station", "box", "dir", "ts"),
         {"IN": "enter", "OUT": "leave"},
         iso_time,
     ),
     "brook": Layout(
         ";",
         None,
-        {"line": "Linie", "station": "Station", "box": "Kiste", "direction": "Richtung", "time": "Zeit"},
+        named("Linie", "Station", "Kiste", "Richtung", "Zeit"),
         {"ein": "enter", "aus": "leave"},
         berlin_time,
     ),
     "cedar": Layout(
         "|",
         ["box", "station", "line", "millis", "direction", "initials"],
-        {"line": "line", "station": "station", "box": "box", "direction": "direction", "time": "millis"},
+        named("line", "station", "box", "direction", "millis"),
         {"E": "enter", "L": "leave"},
         epoch_time,
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,8 +18,7 @@ from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
-from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
-from lakelet.config.update_config import load_config
+from lakelet.cli.updates import configured, stdout_for_data
 
 if TYPE_CHECKING:
     from lakelet.pipeline import Pipeline
@@ -54,7 +52,7 @@ def list_rules(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with shown_phases(sys.stderr), _stdout_for_data(asked):
+    with shown_phases(sys.stderr), stdout_for_data(asked):
         found = checking.list_rules(pipeline, folder)
     if asked.as_json:
         _write_json(rule.as_json() for rule in found)
@@ -75,7 +73,7 @@ def check(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with shown_phases(sys.stderr), _stdout_for_data(asked):
+    with shown_phases(sys.stderr), stdout_for_data(asked):
         found = checking.check_rules(pipeline, folder)
     errors, warnings = (sum(f.severity == severity for f in found) for severity in ("error", "warning"))
     if asked.as_json:
@@ -165,23 +163,8 @@ def _pipeline(asked: o.Asked) -> tuple[Pipeline, Path]:
     from lakelet.quality.files import FOLDER
 
     ready_for_spark()
-    config = load_config(
-        asked.source or (),
-        target=asked.target,
-        params=o.pairs(asked.param, "--param"),
-        storage=asked.storage,
-        catalog=asked.catalog,
-        schema=asked.schema,
-        master=asked.master,
-        maps=pairs_of(asked.map, "--map", **MAP_FORM),
-        tables=pairs_of(asked.table, "--table", **TABLE_FORM),
-    )
+    config = configured(asked)
     return Pipeline(config), config.root / FOLDER
-
-
-def _stdout_for_data(asked: o.Asked) -> AbstractContextManager[Any]:
-    """With --json, what the pipeline's own code prints goes to stderr."""
-    return redirect_stdout(sys.stderr) if asked.as_json else nullcontext()
 
 
 def _cell(value: Any) -> str:

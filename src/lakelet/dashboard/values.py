@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from lakelet.storage.eventlog.states import FlowState, UpdateState
+from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 
 Timestamp = int | None
 
@@ -195,20 +195,6 @@ class Definition:
         return tuple(dict.fromkeys(name for name in found if name != self.name))
 
 
-_GRAVEST = (
-    FlowState.FAILED,
-    FlowState.RUNNING,
-    FlowState.STARTING,
-    FlowState.PLANNING,
-    FlowState.QUEUED,
-    FlowState.STOPPED,
-    FlowState.SKIPPED,
-    FlowState.COMPLETED,
-    FlowState.IDLE,
-)
-"""Of several flows into one dataset, the state that comes first here is the dataset's."""
-
-
 @dataclass(frozen=True, slots=True)
 class DatasetRun:
     """One dataset in one update: its flows together. `number`, `began`: of the update."""
@@ -219,7 +205,7 @@ class DatasetRun:
 
     @property
     def state(self) -> FlowState:
-        return min((run.status for run in self.runs), key=lambda s: _GRAVEST.index(s) if s in _GRAVEST else len(_GRAVEST))
+        return min((run.status for run in self.runs), key=WORST_FIRST.index)
 
     @property
     def started(self) -> int | None:
