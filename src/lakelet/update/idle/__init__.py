@@ -1,1 +1,1 @@
-"""The answer to an update with nothing to do, without Java: what an update read, and whether all of it is as it was (IF-3 to IF-10)."""
+"""Updates with nothing to do, without Java: records what an update depends on, and compares it before the next one (IF-3 to IF-10)."""

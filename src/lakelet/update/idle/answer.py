@@ -1,4 +1,4 @@
-"""Answers an update with nothing to do, without Java: the same events, the same result (IF-3)."""
+"""Runs an update that has nothing to do without Java: same events, same result (IF-3)."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from lakelet.storage.eventlog.writer import Listener
 
 SWITCH = "LAKELET_IDLE_ANSWER"
-"""Variable of the environment; `off` makes every update start Spark."""
+"""Environment variable; `off` makes every update start Spark."""
 
 
 def is_asked(config: PipelineConfig, request: Request) -> bool:
-    """Whether an update of this kind can be answered without Spark: of everything, once, on a storage of this machine."""
+    """Return whether such an update may run without Spark: one of the whole pipeline, triggered, with its storage on this machine."""
     wanted = request == EVERYTHING and not config.continuous and not config.take_over
     return wanted and isinstance(config.storage, Path) and os.environ.get(SWITCH, "").lower() != "off"
 
 
 def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> UpdateResult | None:
-    """Run an update that has nothing to do; None where that is not certain: then nothing was written, and no listener got an event.
+    """Run an update that has nothing to do; return None, with nothing written and no event emitted, where that is not certain.
 
     Raises LAKELET_STORAGE_BUSY if another update holds the lease, and STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written.
     """
@@ -55,7 +55,7 @@ def idle_answer(config: PipelineConfig, listeners: Sequence[Listener]) -> Update
 
 
 def _emitted(record: IdleRecord, here: Here, storage: Storage, update_id: str, listeners: Sequence[Listener]) -> tuple[LakeletError, ...]:
-    """Register the update and write its events, in the order of every update: a process that dies on the way leaves what one leaves."""
+    """Register the update and write its events, in the order of any update, so that a crash leaves the same states; return its errors."""
     from lakelet.storage.eventlog.writer import EventWriter
 
     registry, now = storage.reload(), datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -1,7 +1,7 @@
-"""What the source of a pipeline says about things that cannot be compared later: the clock, chance, the machine, code made as it runs.
+"""Finds code in a pipeline's sources that depends on what cannot be compared later: clock, random numbers, machine, generated code.
 
-Python's audit events show which files are read, but not a look at the clock, and nothing that a compiled library does. So the code is
-read, and everything that is not known to be harmless is a doubt. A doubt costs a start of Spark, no more.
+Python's audit events show which files are read, but neither calls of the clock nor what a compiled library does. So the code is parsed,
+and everything that is not known to be harmless is a doubt. A doubt costs no more than a start of Spark.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator, Set
 
 SPARK = frozenset({"pyspark", "dlt", "delta", "lakelet", "databricks"})
-"""Packages whose functions describe queries: what they look at is known in other ways."""
+"""Packages whose functions describe queries: what these read is found in their plans."""
 HARMLESS = frozenset(
     (
         *("__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "builtins", "calendar", "codecs", "collections", "colorsys"),
@@ -23,63 +23,47 @@ HARMLESS = frozenset(
         *("typing_extensions", "yaml", "numpy", "pandas"),
     )
 )
-"""Other modules whose effects are all seen: they read files through Python's own functions, or not at all."""
+"""Other modules that read files through Python's own functions only, which audit events show, or not at all."""
 _CLOCK = (
-    "now",
-    "today",
-    "utcnow",
-    "time",
-    "time_ns",
-    "monotonic",
-    "monotonic_ns",
-    "perf_counter",
-    "localtime",
-    "gmtime",
-    "ctime",
-    "asctime",
+    *("now", "today", "utcnow", "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter"),
+    *("localtime", "gmtime", "ctime", "asctime"),
 )
-_MOMENTS = ("now", "today")
-"""Texts that pandas and numpy take for a moment."""
-_CHANCE = ("random", "randint", "choice", "choices", "sample", "shuffle", "uuid1", "uuid4", "urandom", "default_rng", "getrandom")
+_CURRENT_TIMES = ("now", "today")
+"""Texts that pandas and numpy take for the current time."""
+_RANDOM = ("random", "randint", "choice", "choices", "sample", "shuffle", "uuid1", "uuid4", "urandom", "default_rng", "getrandom")
 _MACHINE = (
     *("getpid", "getppid", "getlogin", "gethostname", "getnode", "uname", "getuid", "cpu_count", "getloadavg", "argv", "stdin", "isatty"),
     *("get_terminal_size", "input", "getpass", "platform", "flags", "getrefcount", "modules", "orig_argv"),
 )
-_PLACES = ("access", "statvfs", "fstat", "disk_usage", "readlink", "urlopen")
-_MADE_CODE = ("exec", "eval", "__import__", "import_module", "reload", "exec_module", "find_spec", "run_path", "run_module", "getsource")
+_FILE_FACTS = ("access", "statvfs", "fstat", "disk_usage", "readlink", "urlopen")
+_GENERATED_CODE = (
+    *("exec", "eval", "__import__", "import_module", "reload", "exec_module"),
+    *("find_spec", "run_path", "run_module", "getsource"),
+)
 _BUILT_IN = ("exec", "eval", "__import__", "input", "__loader__", "__spec__")
 _SESSION = (
-    "sparkContext",
-    "_sc",
-    "_jvm",
-    "_jsc",
-    "_jsparkSession",
-    "_jdf",
-    "catalog",
-    "DeltaTable",
-    "newSession",
-    "streams",
-    "addArtifact",
+    *("sparkContext", "_sc", "_jvm", "_jsc", "_jsparkSession", "_jdf"),
+    *("catalog", "DeltaTable", "newSession", "streams", "addArtifact"),
 )
 _COMPILED_READERS = (
     *("read_parquet", "read_feather", "read_orc", "read_hdf", "read_excel", "read_sql", "read_sql_query", "read_sql_table", "read_spss"),
     *("ExcelFile", "HDFStore", "memmap", "fromfile"),
 )
-DOUBTFUL = frozenset((*_CLOCK, *_CHANCE, *_MACHINE, *_PLACES, *_MADE_CODE, *_SESSION, *_COMPILED_READERS))
-"""Names of attributes and functions that look at what nothing notes."""
+DOUBTFUL = frozenset((*_CLOCK, *_RANDOM, *_MACHINE, *_FILE_FACTS, *_GENERATED_CODE, *_SESSION, *_COMPILED_READERS))
+"""Names of attributes and functions whose results cannot be compared later."""
 
 
 def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile: Set[str] = frozenset()) -> Iterator[str]:
     """Yield each doubt about a Python source as `file:line …`.
 
     Args:
-        known: top-level names of modules of the user's own, which are looked at themselves.
-        volatile: names of variables of the environment that are not compared.
+        known: top-level names of the user's own modules, whose sources are checked too.
+        volatile: names of environment variables that are not compared.
     """
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
-        yield f"{file} is no plain Python"
+        yield f"{file} is not plain Python"
         return
     of_spark = frozenset(_names_of_spark(tree))
     for node in ast.walk(tree):
@@ -89,7 +73,7 @@ def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile
 
 
 def _names_of_spark(tree: ast.AST) -> Iterator[str]:
-    """The names that imports from Spark's packages bind, as `F` of `from pyspark.sql import functions as F`."""
+    """Yield the names that imports from Spark's packages bind, such as `F` of `from pyspark.sql import functions as F`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").partition(".")[0] in SPARK:
             yield from (alias.asname or alias.name for alias in node.names)
@@ -104,8 +88,8 @@ def _of_import(node: ast.AST, known: Set[str]) -> str | None:
         modules = [node.module or ""]
     else:
         return None
-    strange = [name for name in modules if name.partition(".")[0] not in SPARK | HARMLESS | known]
-    return f"imports {strange[0]}" if strange else None
+    unknown = [name for name in modules if name.partition(".")[0] not in SPARK | HARMLESS | known]
+    return f"imports {unknown[0]}" if unknown else None
 
 
 def _of_name(node: ast.AST, of_spark: Set[str], volatile: Set[str]) -> str | None:
@@ -119,13 +103,13 @@ def _of_name(node: ast.AST, of_spark: Set[str], volatile: Set[str]) -> str | Non
         spark = (node.module or "").partition(".")[0] in SPARK
         found = [name for name in found if not spark or name in _SESSION]
         return f"uses {found[0]}" if found else None
-    if isinstance(node, ast.Constant) and isinstance(node.value, str) and (node.value in volatile or node.value.lower() in _MOMENTS):
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and (node.value in volatile or node.value.lower() in _CURRENT_TIMES):
         return f"names {node.value}"
     return _of_call(node) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
 
 
 def _of_call(node: ast.Call) -> str | None:
-    """A call that looks names up: of `getattr` the name counts, where it is written out."""
+    """Return the doubt about a call that looks up names; for `getattr` with a literal name, that name decides."""
     function = node.func.id if isinstance(node.func, ast.Name) else ""
     if function not in ("getattr", "compile", "globals", "vars"):
         return None
@@ -136,12 +120,12 @@ def _of_call(node: ast.Call) -> str | None:
 
 
 def is_plain(file: str) -> bool:
-    """Whether a source file can be looked at: a Jupyter notebook cannot."""
+    """Return whether the code of a source file can be parsed; that of a Jupyter notebook cannot."""
     return file.endswith((".py", ".sql"))
 
 
 def is_standard(module: str) -> bool:
-    """Whether a module belongs to Python itself."""
+    """Return whether a module belongs to Python's standard library."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -1,7 +1,7 @@
-"""What an idle update depends on, as facts that can be compared without Spark.
+"""Facts that an idle update depends on, compared without Spark.
 
-A fact is the short signature of one thing; `Here` looks the things up on this machine, `unchanged` compares. No file is read but to be
-compared, and nothing of Spark, Delta or pyarrow is imported.
+A fact is the short signature of one thing; `Here` takes the signatures on this machine, `unchanged` compares them. Neither Spark nor Delta
+nor pyarrow is imported.
 """
 
 from __future__ import annotations
@@ -23,37 +23,26 @@ from lakelet.storage.root import Storage
 
 VOLATILE = frozenset(
     (
-        *(
-            "_",
-            "SHLVL",
-            "OLDPWD",
-            "PWD",
-            "TERM",
-            "TERM_PROGRAM",
-            "TERM_PROGRAM_VERSION",
-            "TERM_SESSION_ID",
-            "COLORTERM",
-            "COLUMNS",
-            "LINES",
-        ),
+        *("_", "SHLVL", "OLDPWD", "PWD", "COLORTERM", "COLUMNS", "LINES"),
+        *("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID"),
         *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LS_COLORS", "WINDOWID", "VTE_VERSION", "TMUX", "TMUX_PANE", "STY"),
         *("SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "GPG_TTY", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_ID"),
         *("INVOCATION_ID", "JOURNAL_STREAM", "PYTEST_CURRENT_TEST", "WT_SESSION", "ITERM_SESSION_ID", "KITTY_WINDOW_ID"),
     )
 )
-"""Variables of the environment that differ between terminals. Code that names one of them gets no quick answer (IF-6)."""
+"""Environment variables that differ between terminals. A pipeline whose code names one of them always starts Spark (IF-6)."""
 
 
 _STATE_STORES = ("state",)
-"""Folders of checkpoints with the state of Spark's operators: they change with the offsets beside them only."""
+"""Folders of checkpoints with the state of Spark's operators: they change only together with the offsets."""
 
 
 UNKNOWN = (OSError, ValueError, LookupError, RecursionError)
-"""What looking a thing up raises where the machine does not say: a lost folder, a user without a name, folders too deep to walk."""
+"""Raised where a signature cannot be taken: the working folder is gone, the user has no name, folders are nested too deep."""
 
 
 class Kind(TextEnum):
-    """The kinds of things that are compared, in the order in which they are: cheap ones first."""
+    """Kinds of things, in the order in which they are compared: cheap ones first."""
 
     CONFIGURATION = "the configuration"
     PROCESS = "the process"
@@ -70,7 +59,7 @@ class Kind(TextEnum):
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing and its signature."""
+    """One thing and its signature (`value`)."""
 
     kind: Kind
     name: str
@@ -79,7 +68,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why an update is not answered without Spark: the first thing that changed."""
+    """The first thing that changed, for which an update starts Spark."""
 
     kind: Kind
     name: str
@@ -89,13 +78,13 @@ class Reason:
 
 
 class World(Protocol):
-    """Where the things are looked up."""
+    """Source of signatures."""
 
     def value(self, kind: Kind, name: str) -> str:
-        """The signature that a thing has now."""
+        """Return the current signature of a thing."""
 
     def names(self, kind: Kind) -> Iterable[str]:
-        """The names of all things of a kind of which every one counts: variables of the environment."""
+        """Return the names of all things of a kind that is compared as a whole: environment variables."""
 
 
 @dataclass(frozen=True)
@@ -104,15 +93,15 @@ class Here:
 
     Args:
         config: the configuration as it was read now.
-        key: of the digests of values that may be secret.
-        environ: the environment as the process got it.
+        key: key of the digests, so that a value has different digests in different records.
+        environ: the environment of the process at its start.
     """
 
     config: PipelineConfig
     key: bytes
     environ: Mapping[str, str]
     seconds: dict[str, float] = field(default_factory=dict, compare=False)
-    """How long each tree of files took to be listed."""
+    """Seconds that listing each tree of files took, by its path."""
 
     def value(self, kind: Kind, name: str) -> str:
         return _VALUES[kind](self, name)
@@ -136,7 +125,7 @@ class Here:
             self.seconds[name] = time.perf_counter() - started
 
     def _registry(self, _: str) -> str:
-        """All that is registered but the last update; that one must have completed."""
+        """Return the digest of the registry without its last update, or "not clean" if that one did not complete."""
         try:
             found = json.loads(Storage(self.storage).registry_file.read_text())
             last = found.pop("last_update")
@@ -175,19 +164,19 @@ _VALUES: Mapping[Kind, Callable[[Here, str], str]] = {
 
 
 def looked_up(world: World, things: Iterable[tuple[Kind, str]]) -> tuple[Fact, ...]:
-    """The facts about some things as they are now, each once, in the order of the kinds."""
+    """Return the current facts about some things, each once, in the order of the kinds."""
     order = list(Kind)
     return tuple(Fact(kind, name, world.value(kind, name)) for kind, name in sorted(set(things), key=lambda t: (order.index(t[0]), t[1])))
 
 
 def of_process(world: World) -> tuple[Fact, ...]:
-    """The facts that hold from the start of a process on: configuration, interpreter, folder, user, and the environment."""
+    """Return the facts that are fixed when a process starts: configuration, interpreter, folder, user, and environment."""
     variables = [(Kind.VARIABLE, name) for name in world.names(Kind.VARIABLE)]
     return looked_up(world, [(Kind.CONFIGURATION, ""), *((Kind.PROCESS, name) for name in _PROCESS), (Kind.VARIABLES, ""), *variables])
 
 
 def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
-    """None if all is as it was, else the first thing that is not. What cannot be looked up counts as changed."""
+    """Return the first thing that changed, or None. A thing whose signature cannot be taken counts as changed."""
     for fact in facts:
         try:
             found = world.value(fact.kind, fact.name)

@@ -1,4 +1,4 @@
-"""The record of an idle update: what it depends on, and the events that it would report. One file in the storage."""
+"""The record of an idle update: the facts that it depends on, and the events that it would emit. One file in the storage."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from lakelet.update.idle.facts import Fact, Kind
 FORMAT = 1
 FILE = "idle.json"
 STAND_IN = "5ca1ab1e-0000-4000-8000-000000000000"
-"""Stands for the id of the update in the events of a record."""
+"""Placeholder of the update's id in the events of a record."""
 _NAMING = frozenset({EventType.UPDATE_PROGRESS, EventType.CREATE_UPDATE})
-"""The events whose messages name the update, by the first characters of its id."""
+"""Types of events whose messages contain the first characters of the update's id."""
 _SHORT = 6
 
 
 @dataclass(frozen=True)
 class IdleRecord:
-    """What is known of an update with nothing to do.
+    """Record of an update with nothing to do.
 
     Attributes:
-        key: of the digests among the facts.
-        facts: all that the answer depends on.
-        events: what the update reports, under `STAND_IN`.
-        steps: what it does: nothing, for each flow, and why.
+        key: key of the digests among the facts.
+        facts: everything that the result depends on.
+        events: the events of the update, with `STAND_IN` for its id.
+        steps: for each flow, that it is skipped, and why.
     """
 
     key: bytes
@@ -59,7 +59,7 @@ class IdleRecord:
 
     @classmethod
     def from_json(cls, text: str) -> IdleRecord | None:
-        """None for a record that another version of Lakelet wrote, and for what is no record."""
+        """Return the record, or None for the text of another version of Lakelet and for any other text."""
         try:
             data = json.loads(text)
             if data["format"] != FORMAT or data["lakelet"] != VERSION:
@@ -75,13 +75,13 @@ class IdleRecord:
 
 
 def record_file(storage: Storage) -> Path | None:
-    """Where the record of a storage lies; None for a storage that is not on this machine, which has none."""
+    """Return the path of the record; None for a storage that is not on this machine, which has none."""
     found = storage.system / FILE
     return found if isinstance(found, Path) else None
 
 
 def load_record(storage: Storage) -> IdleRecord | None:
-    """The stored record; None where there is none that can be used."""
+    """Return the stored record; None where there is none that can be used."""
     file = record_file(storage)
     try:
         return IdleRecord.from_json(file.read_text(encoding="utf-8")) if file is not None else None
@@ -105,12 +105,12 @@ def remove_record(storage: Storage) -> None:
 
 
 def doubt_json(doubt: str) -> str:
-    """What is stored where the next update cannot be answered without Spark: the reason, for whoever looks."""
+    """Return the text that is stored in place of a record: the reason why the next update must start Spark."""
     return json.dumps({"format": FORMAT, "lakelet": VERSION, "doubt": doubt})
 
 
 def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Event:
-    """An event of a record as one of an update that happens now. `seconds`: how long folders took to be listed, by path."""
+    """Return an event of a record as an event of an update that runs now. `seconds`: duration of listing each folder, by path."""
     message = event.message
     if event.event_type in _NAMING:
         message = message.replace(STAND_IN[:_SHORT], update_id[:_SHORT])
@@ -125,7 +125,7 @@ def for_update(event: Event, update_id: str, seconds: Mapping[str, float]) -> Ev
 
 
 def names_stand_in(events: Sequence[Event]) -> bool:
-    """Whether the stand-in is where it could not be replaced: then the events are no record."""
+    """Return whether the placeholder occurs where `for_update` does not replace it; such events cannot be recorded."""
     return any(
         STAND_IN in event.details_json()
         or STAND_IN in event.message
@@ -141,7 +141,7 @@ def _stored_event(event: Event) -> Mapping[str, Any]:
 
 def _event(stored: Mapping[str, Any]) -> Event:
     kind = EventType(stored["type"])
-    moment = datetime.fromtimestamp(0, timezone.utc)  # another one each time that it is emitted
+    moment = datetime.fromtimestamp(0, timezone.utc)  # `for_update` makes events with the current time
     return Event(
         kind, stored["message"], Origin(**stored["origin"]), {kind: stored["body"]}, level=Level(stored["level"]), timestamp=moment
     )

@@ -1,4 +1,4 @@
-"""Records at the end of an update what the next one, with nothing to do, depends on and reports (IF-3 to IF-8)."""
+"""Records at the end of an update what the next one depends on, and the events of one with nothing to do (IF-3 to IF-8)."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ from lakelet.update.progress import UpdateProgress
 from lakelet.update.tasks import FlowTask, decide_flow
 
 _AGING = ("cleansource", "maxfileage")
-"""Options of cloudFiles under which a source has something to do because time passes."""
+"""Options of cloudFiles with which a source has work to do only because time passes."""
 _KNOWN_SINKS = frozenset({"delta", "kafka", HANDLER})
-"""Sinks of which nothing but the checkpoint says whether there is something to send."""
+"""Sinks for which the checkpoint alone says whether there are rows to send."""
 _ACCESS = {Access.FILE: Kind.FILE, Access.NAMES: Kind.NAMES, Access.ENTRIES: Kind.ENTRIES}
 
 
 class _Doubt(Exception):
-    """Why the next update cannot be answered without Spark."""
+    """The reason why the next update must start Spark."""
 
 
 def finish(
     recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress, *, completed: bool
 ) -> None:
-    """Store the record of an update that has ended, or why there is none; of one that failed, remove it. Never fails an update.
+    """Store the record of an update that completed, or the reason why there is none; else remove the last one. Raises nothing.
 
-    The caller holds the lease, and has written everything else. `completed`: the update has, and no critical check fails.
+    The caller holds the lease and has written everything else. `completed`: the update has completed, and no critical check fails.
     """
     if record_file(opened.storage) is None:
         return
@@ -71,7 +71,7 @@ def finish(
 
 
 def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> IdleRecord:
-    """Facts are taken before it is decided again whether there is something to do: what comes later is a change."""
+    """Return the record. Its facts are taken before the flows are decided again: what comes later counts as a change. Raises _Doubt."""
     for doubt in (*recording.reads.doubts, *_of_pipeline(opened, everything, progress), *_of_code(opened)):
         raise _Doubt(doubt)
     found = (*recording.start, *_read(recording, opened, everything), *facts.looked_up(recording.here, _stored(opened)))
@@ -82,7 +82,7 @@ def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[F
 
 
 def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[Fact]:
-    """What loading and analysis read: files of code, and folders of data."""
+    """Yield facts about the files that loading and analysis read, and the folders of data. Raises _Doubt."""
     trees = tuple(dict.fromkeys(_trees(opened, everything)))
     below = tuple(tree + os.sep for tree in trees)
     noted = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items() if not f"{path}/".startswith(below)}
@@ -102,7 +102,7 @@ def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Flo
 
 
 def _of_pipeline(opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> Iterator[str]:
-    """What the pipeline computes always, or what may be other when it is analysed again."""
+    """Yield a doubt for each flow that always runs, and for each whose next analysis may differ from this one."""
     for table in opened.config.tables.values():
         if scheme_of(table.path) is not None:
             yield f"{table.given} does not lie on this machine"
@@ -134,10 +134,10 @@ def _of_flow(task: FlowTask, flow: AnalyzedFlow) -> Iterator[str]:
 
 
 def _of_table(task: FlowTask, run: FlowRun, storage: Storage, *, ran: bool) -> Iterator[str]:
-    """`ran`: flows of the update had something to do, so that the analysis was made on what was stored before."""
+    """Yield the doubts about one target. `ran`: flows of this update ran, so the analysis saw the tables of before."""
     if run.dataset.sink is not None:
         if run.dataset.sink.format.lower() not in _KNOWN_SINKS:
-            yield f"{task.target} may look at what it has sent"
+            yield f"{task.target} may read what it has sent"
         return
     stored = storage.registry().datasets.get(task.target)
     if stored is None or stored.described != run.description():
@@ -157,12 +157,12 @@ def _of_source(spec: SourceSpec) -> Iterator[str]:
 
 
 def _of_code(opened: OpenedPipeline) -> Iterator[str]:
-    """The doubts about the source files, and about all modules that they need beside Python's, Spark's, and those known as harmless."""
+    """Yield the doubts about the source files and about the modules that they import, but for Python's, Spark's, and harmless ones."""
     helpers = {module.__name__.partition(".")[0] for module in opened.loaded.helpers}
     own = [*map(str, opened.config.files), *(file for module in opened.loaded.helpers if (file := getattr(module, "__file__", None)))]
     for file in own:
         if not is_plain(file):
-            yield f"{file} is no plain source file"
+            yield f"{file} is not a plain source file"
         elif file.endswith(".py"):
             yield from doubts_of(Path(file).read_text(encoding="utf-8"), file, known=helpers, volatile=VOLATILE)
     for name in _imported_by(own, helpers):
@@ -170,7 +170,7 @@ def _of_code(opened: OpenedPipeline) -> Iterator[str]:
 
 
 def _imported_by(files: Sequence[str], helpers: Iterable[str]) -> Iterator[str]:
-    """Modules outside of all packages, loaded from beside the source files, that are no helpers: built ones, and such."""
+    """Yield the names of other modules that were loaded from the folders of the source files, such as compiled ones."""
     folders = tuple({os.path.dirname(os.path.abspath(file)) + os.sep for file in files})
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -182,7 +182,7 @@ def _imported_by(files: Sequence[str], helpers: Iterable[str]) -> Iterator[str]:
 
 
 def _stored(opened: OpenedPipeline) -> Iterator[tuple[Kind, str]]:
-    """What the storage holds: the registry, the logs of all tables, the state of flows and sources, and its small files."""
+    """Yield the parts of the storage: registry, logs of all tables, state of flows and sources, small files. Raises _Doubt."""
     yield Kind.REGISTRY, ""
     yield Kind.STATE, "checkpoints"
     yield Kind.STATE, "autoloader"
@@ -198,14 +198,14 @@ def _stored(opened: OpenedPipeline) -> Iterator[tuple[Kind, str]]:
 
 
 def _trees(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> Iterator[str]:
-    """Folders of file sources, of which every file counts."""
+    """Yield the folders of file sources, which are compared file by file."""
     for task in everything:
         for spec in opened.environment.sources.of(task.key):
             yield fixed_folder(files_for(spec.path)[1])
 
 
 def _modules(opened: OpenedPipeline) -> Iterator[str]:
-    """The files of all modules of this process, Lakelet's own among them, Java, and the time zone of the machine."""
+    """Yield the files of all modules of this process, Lakelet's own included, of Java, and of the machine's time zone."""
     for module in (*list(sys.modules.values()), *opened.loaded.helpers):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and os.path.isabs(file):
@@ -215,7 +215,7 @@ def _modules(opened: OpenedPipeline) -> Iterator[str]:
 
 
 def _installed() -> Iterator[str]:
-    """Folders whose names say which packages and jars there are, in which versions."""
+    """Yield the folders whose entries are named after the installed packages and jars and their versions."""
     yield from {path for name, path in sysconfig.get_paths().items() if name in ("purelib", "platlib")}
     yield str(cache_folder() / "jars")
     yield os.path.join(os.path.dirname(str(sys.modules["pyspark"].__file__)), "jars")
@@ -225,7 +225,7 @@ def _installed() -> Iterator[str]:
 
 
 def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple[list[Event], tuple[Step, ...]]:
-    """The events and steps of an update that would begin now. Raises _Doubt if a flow would have something to do."""
+    """Return the events and steps of an update that would begin now. Raises _Doubt if a flow would run."""
     events: list[Event] = []
     reporter = opened.reporter.in_the_name_of(STAND_IN, events.append)
     idle = replace(opened, environment=replace(opened.environment, reporter=reporter, memory=UpdateMemory()))
@@ -237,7 +237,7 @@ def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple
         progress.flow_is(task, FlowState.STARTING, f"Flow '{task.key}' is STARTING.")
         decision = decide_flow(idle.environment, task, remember=True)
         if decision.strategy is not Strategy.SKIP:
-            raise _Doubt(f"{task.key} is to run: {decision.reason}")
+            raise _Doubt(f"{task.key} would run: {decision.reason}")
         progress.decided(task, decision)
         progress.flow_is_idle(task, decision)
     progress.update_is(UpdateState.COMPLETED)

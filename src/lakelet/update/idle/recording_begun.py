@@ -1,4 +1,4 @@
-"""The beginning of a record of an idle update, before anything is loaded: imports nothing of Spark, which starts meanwhile."""
+"""Begins the record of an idle update, before anything is loaded. Imports nothing of Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lakelet.update.idle.facts import Fact, Here, Kind
 
 @dataclass(frozen=True)
 class Recording:
-    """What is recorded of one update, from the start of its process on.
+    """Recording of one update, from the start of its process on.
 
     Args:
         here: this process and machine.
@@ -38,8 +38,8 @@ class Recording:
     def begin(cls, config: PipelineConfig) -> Recording | None:
         """Begin in a process that has not loaded anything.
 
-        Returns None for a storage that can have no record, and where the machine does not say what it depends on: a folder that cannot be
-        listed, a user without a name. The update does not depend on that.
+        Return None for a storage that can have no record, and where a signature cannot be taken, as in a working folder that is gone: the
+        update itself does not depend on that.
         """
         if not isinstance(config.storage, Path):
             return None
@@ -55,13 +55,13 @@ class Recording:
 
 
 def _declared_trees(config: PipelineConfig) -> Iterator[str]:
-    """Tables from outside, and the folder of rules."""
+    """Yield the folders of tables from outside, and the folder of rules."""
     yield os.path.abspath(config.root / RULES)
     yield from (os.path.abspath(table.path) for table in config.tables.values())
 
 
 def _import_folders(config: PipelineConfig) -> Iterator[str]:
-    """Folders in which code finds modules. Python may have listed them before it loads any."""
+    """Yield the folders in which code finds modules: Python may have listed them before the first file is loaded."""
     yield from (os.path.abspath(folder) for folder in (*config.import_roots, *(file.parent for file in config.files)))
     yield from (os.path.abspath(entry) for entry in sys.path)
 
