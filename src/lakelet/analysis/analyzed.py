@@ -44,9 +44,9 @@ class AnalyzedFlow:
     transforms: tuple[str, ...] = ()
     """The functions of `lakelet.transforms` that its function applied, those of the views that it reads included, as calls."""
     partitions: PartitionSource | None = None
-    """Of a materialized view: which rows of its input a partition of it is made of, where its query says so."""
+    """For a materialized view: the input rows that one of its partitions depends on; None where the query does not determine them."""
     unversioned: str | None = None
-    """Why a stream depends on data that nothing compares, such as files that it joins; None where it does not. For a batch see `always`."""
+    """Why a stream depends on data without versions, such as files that it joins; None where it does not. For a batch see `always`."""
     plan: TracedPlan = field(default_factory=TracedPlan)
     """Its analysed plan, from which the lineage of its columns is read when it is asked for."""
 
@@ -65,7 +65,7 @@ class AnalyzedDataset:
 class Analysis:
     """`failures`: keys of datasets that cannot be analysed now because of data or user code, with the error of each.
 
-    `unchecked`: sentences about those that only an update can judge.
+    `unchecked`: notices about those that only an update can check.
     """
 
     graph: Graph
@@ -78,7 +78,7 @@ class Analysis:
 class Findings:
     """What an analysis has found so far, beside the datasets.
 
-    errors: mistakes of the definition. failures: by dataset, what only the run is to report. notices: by flow. uncertain: datasets whose
+    errors: definition errors. failures: by dataset, errors that only the run reports. notices: by flow. uncertain: datasets whose
     columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.
     """
 

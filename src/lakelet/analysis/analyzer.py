@@ -114,8 +114,8 @@ class Analyzer:
     def run(self, found: Sequence[LakeletError] = (), *, unfinished: Set[str] = frozenset(), checking: bool = False) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
-        `unfinished`: files that did not run to their end. The rest of them may declare what seems to be unknown, which then is no error.
-        `checking`: a function that raises is an error, unless only an update can judge it (decision 0044).
+        `unfinished`: files that did not run to their end. Unknown names are no errors then: the rest of a file may declare them.
+        `checking`: a function that raises is an error, unless only an update can check it (decision 0044).
         """
         stored = sum(dataset.kind is not Kind.VIEW for dataset in self.catalog.datasets.values())
         for dataset in self.catalog.datasets.values():

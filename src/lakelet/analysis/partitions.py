@@ -1,6 +1,6 @@
-"""Which partitions of its input a partition of a materialized view is made of, read off the analysed plan.
+"""Maps partitions of a materialized view to those of its input, by the analysed plan.
 
-A view whose rows of one day are made of one day's rows of one table can be brought up to date day by day (docs/semantics/updates.md, UP-8).
+A view whose rows of a day depend only on one table's rows of that day can be refreshed day by day (docs/semantics/updates.md, UP-8).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from lakelet.analysis.plan_facts import Placeholders
 _UNCHANGED = {"Filter", "SubqueryAlias", "View"}
 _LISTS = {"Project": "projectList", "Aggregate": "aggregateExpressions"}
 _TYPES = {"date", "string", "tinyint", "smallint", "int", "bigint"}
-"""Types whose values a Delta log spells in one way."""
+"""Types with one spelling of each value in a Delta log."""
 
 
 @dataclass(frozen=True)
 class PartitionSource:
-    """A view's row with a value of `column` is made of rows of the dataset `key` with the same value of `source_column`, and of no others.
+    """Rows of a view with a value of `column` depend only on rows of the dataset `key` with the same value of `source_column`.
 
-    `column`: a partition column of the view. `type`: of both, in Spark's words.
+    `column`: a partition column of the view. `type`: Spark's name of the type of both.
     """
 
     column: str
@@ -33,7 +33,7 @@ class PartitionSource:
 
 
 def partition_source(frame: DataFrame, placeholders: Placeholders, partition_cols: Sequence[str]) -> PartitionSource | None:
-    """What the first partition column that can be traced says; None if the query does more than filter, compute and group."""
+    """Return the source of the first partition column that can be traced; None if the query does more than filter, compute and group."""
     plan = frame._jdf.queryExecution().analyzed()
     if not partition_cols or plan.subqueriesAll().size():
         return None
@@ -48,7 +48,7 @@ def partition_source(frame: DataFrame, placeholders: Placeholders, partition_col
 
 
 def _traced(node: Any, column: int, placeholders: Placeholders) -> tuple[str, str] | None:
-    """Key and column of the table from which the column with this id comes as it is."""
+    """Return key and column of the table whose column passes unchanged to the column with this id; None if there is none."""
     while True:
         key = placeholders.key_of(node)
         if key is not None:
@@ -65,7 +65,7 @@ def _traced(node: Any, column: int, placeholders: Placeholders) -> tuple[str, st
 
 
 def _passed(expressions: Sequence[Any], column: int) -> int | None:
-    """Id of the column that a list of expressions passes on under the id `column`, as it is or under another name."""
+    """Return the id of the column that a list of expressions passes on as the id `column`; None if it is computed."""
     for expression in expressions:
         if int(expression.exprId().id()) == column:
             inner = expression.child() if expression.nodeName() == "Alias" else expression

@@ -1,4 +1,4 @@
-"""Datasets whose functions fail while the pipeline is analysed: which are wrong, and which only an update can judge (decision 0044)."""
+"""Datasets whose functions fail during analysis: those with errors, and those that only an update can check (decision 0044)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lakelet.language.registry import Notice
 from lakelet.spark.errors.user_errors import NO_ROWS, RUN_AGAIN
 
 _RAISED = "USER_FUNCTION_FAILED"
-_TOLD_BY_FLOW = "SCHEMA_OUTGROWN"
-"""The flow has a notice about it already."""
+_HAS_NOTICE = "SCHEMA_OUTGROWN"
+"""Code of failures that the flow already has a notice about."""
 _REMEDIES = {NO_ROWS: "Correct the function.", RUN_AGAIN: "Correct the function, or what it needs."}
-"""What to do about a function that raises without having looked at rows, by what the update would say."""
+"""Remedies for a function that raises without reading rows, by the remedy that the update would give."""
 _OF_DATA = (OSError, PySparkException, Py4JError)
-"""What says that data, a file or a service is not as the function needs it. Wrong queries have another code than `_RAISED`."""
+"""Classes of errors about data, files or services that the function needs. Wrong queries have a different code than `_RAISED`."""
 
 
 class Unusable(Exception):
@@ -32,17 +32,17 @@ class Unusable(Exception):
 def refused(found: Findings, unfinished: Set[str]) -> list[LakeletError]:
     """Return an error for each dataset whose function raises whatever the data is.
 
-    `unfinished`: files, as locations name them, that did not run to their end; what a function misses may stand in the rest.
+    `unfinished`: files, as named in locations, that did not run to their end; a missing name may be defined in the rest.
     """
     wrong = [e for key, e in found.failures.items() if _wrong(found, key, e) and (e.where is None or e.where.file not in unfinished)]
-    return [_as_mistake(error) for error in wrong]
+    return [_as_definition_error(error) for error in wrong]
 
 
 def unchecked(found: Findings) -> tuple[Notice, ...]:
-    """Return a sentence for each dataset whose failure only an update can judge."""
-    left = [(key, e) for key, e in found.failures.items() if e.code != _TOLD_BY_FLOW and not _wrong(found, key, e)]
-    told = [Notice(_told(e, looked=_looks(found, key)), e.where) for key, e in left if e.where is not None]
-    return tuple(dict.fromkeys(told))
+    """Return a notice for each dataset that only an update can check."""
+    left = [(key, e) for key, e in found.failures.items() if e.code != _HAS_NOTICE and not _wrong(found, key, e)]
+    notices = [Notice(_notice_text(e, looked=_looks(found, key)), e.where) for key, e in left if e.where is not None]
+    return tuple(dict.fromkeys(notices))
 
 
 def _wrong(found: Findings, key: str, error: LakeletError) -> bool:
@@ -57,7 +57,7 @@ def _looks(found: Findings, key: str) -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it was raised from or while handling."""
+    """Yield an error, the error that it was raised from or while handling, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -65,7 +65,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _as_mistake(error: LakeletError) -> LakeletError:
+def _as_definition_error(error: LakeletError) -> LakeletError:
     result = LakeletError(
         "QUERY_FAILED_ANALYSIS",
         error.what,
@@ -79,10 +79,10 @@ def _as_mistake(error: LakeletError) -> LakeletError:
     return result
 
 
-def _told(error: LakeletError, *, looked: bool) -> str:
+def _notice_text(error: LakeletError, *, looked: bool) -> str:
     reason = "its function looks at rows, and there may be none yet" if looked else "its data is not there yet, or cannot be read"
     facts = error.what + (f": {error.why.splitlines()[0]}" if error.why else "")
-    return f"{error.dataset} is not checked, only an update can: {reason} ({facts})"
+    return f"{error.dataset} is not checked; only an update can check it: {reason} ({facts})"
 
 
 __all__ = ["Unusable", "refused", "unchecked"]

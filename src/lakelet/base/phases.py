@@ -1,4 +1,4 @@
-"""What a command is doing before it has results: `Analysing 14/25`. Whoever works reports it, the command line shows it."""
+"""Phases of a command before it has results, such as `Analysing 14/25`: working code reports them, the command line shows them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _listeners: list[Callable[[Phase], None]] = []
 
 @dataclass(frozen=True)
 class Phase:
-    """A part of the work, and how far it is; `total` is None where that is not known."""
+    """A part of the work and its progress; `total` is None where it is not known."""
 
     text: str
     done: int = 0
@@ -24,7 +24,7 @@ class Phase:
 
 
 def report(text: str, done: int = 0, total: int | None = None) -> None:
-    """Say what is done now. Without a listener nothing happens."""
+    """Pass the current phase to the listeners, if there are any."""
     with _lock:
         listeners = tuple(_listeners)
     for listener in listeners:
@@ -33,7 +33,7 @@ def report(text: str, done: int = 0, total: int | None = None) -> None:
 
 @contextmanager
 def reported_to(listener: Callable[[Phase], None]) -> Iterator[None]:
-    """Let `listener` know of every phase that is reported in the block, from any thread."""
+    """Call `listener` with every phase that any thread reports in the block."""
     with _lock:
         _listeners.append(listener)
     try:

@@ -1,4 +1,4 @@
-"""What an exception of user code says: the line and column that raised, names close to a wrong one, what to do about an import."""
+"""Facts about an exception of user code: the line and column that raised it, names close to a misspelled one, the remedy of an import."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def innermost_location(error: BaseException, *, name: str | None = None) -> Loca
 
 
 def pointed(where: Location, name: str | None = None) -> Location:
-    """Return a line of user code with its text, and with the column where `name` stands in it for the first time."""
+    """Return a line of user code with its text, and with the column where `name` first occurs in it."""
     text = linecache.getline(cell_filename(os.path.abspath(where.file), where.cell), where.line).rstrip("\r\n")
     if where.source or not text.strip():
         return where
@@ -56,7 +56,7 @@ def pointed(where: Location, name: str | None = None) -> Location:
 
 
 def _characters(text: str, offset: int) -> int:
-    """The number of characters in the first `offset` bytes of a line."""
+    """Return the number of characters in the first `offset` bytes of a line."""
     return len(text.encode()[:offset].decode(errors="ignore"))
 
 
@@ -66,7 +66,7 @@ def _position(text: str, first: int, after: int, name: str | None) -> int | None
 
 
 def _name_of(error: BaseException) -> str | None:
-    """Return the name that an error is about, as it stands in the code."""
+    """Return the name that an error is about, as the code spells it."""
     if isinstance(error, NameError | AttributeError | ModuleNotFoundError):
         return error.name if isinstance(error.name, str) else None
     match = (_FROM_MODULE if isinstance(error, ImportError) else _UNEXPECTED).search(str(error))
@@ -97,7 +97,7 @@ def _near(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _arguments(error: TypeError) -> list[str]:
-    """The names of the arguments of a function that the code which raised can see."""
+    """Return the arguments of the called function, if the frame that raised can see it."""
     match, frame = _UNEXPECTED.search(str(error)), _innermost_frame(error)
     found = {**frame.f_globals, **frame.f_locals}.get(match["function"]) if match and frame else None
     with suppress(TypeError, ValueError):  # no function, or one without a signature
@@ -106,7 +106,7 @@ def _arguments(error: TypeError) -> list[str]:
 
 
 def _visible(error: BaseException) -> list[str]:
-    """The names that the code which raised can see."""
+    """Return the names that are visible where the error was raised."""
     frame = _innermost_frame(error)
     return [*frame.f_locals, *frame.f_globals, *dir(builtins)] if frame else []
 
@@ -120,7 +120,7 @@ def _innermost_frame(error: BaseException) -> FrameType | None:
 
 
 def import_remedy(error: BaseException) -> str | None:
-    """Return what to do about a module that is not there; None for any other error."""
+    """Return the remedy of a missing module; None for any other error."""
     if not isinstance(error, ModuleNotFoundError):
         return None
     return f"Install the package {error.name!r} in this environment, or put the module below the project folder."

@@ -1,7 +1,7 @@
-"""What is read from the machine while a pipeline is loaded and analysed, seen through Python's audit events and `os.stat`.
+"""Watches what is read from the machine while a pipeline is loaded and analysed, through Python's audit events and `os.stat`.
 
-Each file and folder is noted with its signature of the moment before it is read, so that a change during an update counts as one. What
-cannot be noted (a connection, a process, a file that is written, output) is a doubt, with the line of user code that does it.
+The signature of each file and folder is taken before it is read, so that a change during an update counts as a change. What cannot be
+compared later (a connection, a process, a file that is written, output) is a doubt, with the line of user code that does it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lakelet.files import signatures
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ENGINE = frozenset({"pyspark", "py4j", "delta"})
 PASSES_ON = "__lakelet_passes_on__"
-"""A module that has this name replaces functions of Python: what they do is done by whoever called the replacement."""
+"""Name in modules that replace functions of Python: a call of the replacement counts as a call by its caller."""
 _NO_FILES = ("/proc/", "/sys/", "/dev/")
 _DOUBTFUL = frozenset(
     (
@@ -39,7 +39,7 @@ _DOUBTFUL = frozenset(
 
 
 class Access(TextEnum):
-    """How something was read: the content of a file, the names in a folder, or those with sizes and times."""
+    """Kinds of reads: the content of a file, the names in a folder, or the names with sizes and times."""
 
     FILE = "file"
     NAMES = "names"
@@ -55,9 +55,9 @@ _SIGNATURES: Mapping[Access, Callable[[str], str]] = {
 
 @dataclass
 class Reads:
-    """What was read so far. `found`: the signature of each file and folder before it was read first; `doubts`: what could not be noted.
+    """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: what cannot be compared later.
 
-    `own`: folders of Lakelet, whose state is compared in another way; only user code is noted there, as a doubt.
+    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts.
     """
 
     own: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Reads:
             os.stat, os.lstat = functions
 
     def note(self, access: Access, path: str) -> None:
-        """Note one that is about to be read."""
+        """Note a file or folder that is about to be read."""
         if "__pycache__" in path:  # the sources of modules are compared
             return
         if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
@@ -102,19 +102,19 @@ class Reads:
             self.found[access, path] = _SIGNATURES[access](path)
 
     def doubt(self, text: str) -> None:
-        """Note something that keeps the next update from being answered without Spark."""
+        """Note a reason why the next update must start Spark."""
         if text not in self.doubts:
             self.doubts.append(text)
 
 
 def note_path(path: os.PathLike[str]) -> None:
-    """Note, while reads are watched, that it counts whether this path exists."""
+    """Note, while reads are watched, that the update depends on whether this path exists."""
     if _active is not None:
         _active.note(Access.FILE, os.path.abspath(path))
 
 
 def note_doubt(text: str) -> None:
-    """Note, while reads are watched, that something was read or done which cannot be compared later."""
+    """Note, while reads are watched, a read or an effect that cannot be compared later."""
     if _active is not None:
         _active.doubt(text)
 
@@ -127,7 +127,7 @@ _busy = threading.local()
 
 
 def _install() -> None:
-    """An audit hook stays for the life of the process; it does nothing unless reads are watched."""
+    """Add the audit hook, once: it stays for the life of the process, and does nothing unless reads are watched."""
     global _installed
     if not _installed:
         sys.addaudithook(_audit)
@@ -165,7 +165,7 @@ def _on_open(reads: Reads, arguments: Sequence[Any]) -> None:
 def _on_listing(reads: Reads, arguments: Sequence[Any]) -> None:
     path = arguments[0]
     if isinstance(path, int):
-        reads.doubt("a folder is listed by its number")
+        reads.doubt("a folder is listed by its file descriptor")
         return
     folder = os.path.abspath(os.fsdecode("." if path is None else path))
     reads.note(Access.NAMES if _is_import() else Access.ENTRIES, folder)
@@ -187,11 +187,11 @@ _NOTED: Mapping[str, Callable[[Reads, Sequence[Any]], None]] = {
 _EXISTENCE = frozenset(
     ("exists", "lexists", "isfile", "isdir", "islink", "is_file", "is_dir", "is_symlink", "resolve", "realpath", "_joinrealpath")
 )
-"""Functions of Python that ask whether a path exists and what it is, and nothing more."""
+"""Functions of Python that only ask whether a path exists and of which kind it is."""
 
 
 def _noting(original: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
-    """`os.stat` or `os.lstat`, which raise no audit events."""
+    """Return a replacement of `os.stat` or `os.lstat`, which raise no audit events, that notes the path."""
 
     @functools.wraps(original)
     def stat(path: Any, *args: Any, **kwargs: Any) -> os.stat_result:
@@ -219,20 +219,20 @@ def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
 
 
 def _first(frame: FrameType | None) -> FrameType | None:
-    """The first of a frame and its callers that is neither of this module nor of a replacement that passes calls on."""
+    """Return the first of a frame and its callers that is neither of this module nor of a replacement that passes calls on."""
     while frame is not None and (frame.f_code.co_filename == __file__ or PASSES_ON in frame.f_globals):
         frame = frame.f_back
     return frame
 
 
 def _is_import() -> bool:
-    """Whether Python's own import looks for a module."""
+    """Return whether Python's import system is the caller."""
     frame = _first(sys._getframe(1))
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _user_line() -> str | None:
-    """`file:line` of the user code on whose behalf something happens; None where Lakelet or Spark does it."""
+    """Return `file:line` of the user code that caused the event; None where Lakelet or Spark did."""
     frame = _first(sys._getframe(1))
     while frame is not None:
         name = frame.f_code.co_filename
@@ -245,7 +245,7 @@ def _user_line() -> str | None:
 
 
 def _is_below_user_code() -> bool:
-    """Whether user code is among the callers."""
+    """Return whether user code is among the callers."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -256,7 +256,7 @@ def _is_below_user_code() -> bool:
 
 
 class _Output:
-    """Standard output while reads are watched: what user code prints would be missing from an answer without it."""
+    """Standard output or error while reads are watched: an update without Spark would not print what user code prints."""
 
     def __init__(self, stream: IO[str], reads: Reads) -> None:
         self._stream, self._reads = stream, reads

@@ -1,4 +1,4 @@
-"""Short texts that change whenever a file, a folder or the log of a table changes: compared, never read as anything else. Local paths only.
+"""Signatures: short texts that change whenever a file, a folder or the log of a table changes. Local paths only.
 
 A file counts as changed when its size, one of its times, or its inode differs. The time of the last change of the inode (`ctime`)
 is among them: no program can set it, so a file that is replaced by one of the same size and modification time is noticed as well.
@@ -15,7 +15,7 @@ FOLDER = "folder"
 
 
 def of_file(path: str) -> str:
-    """The signature of a file; `ABSENT` where there is none, `FOLDER` for a folder, whatever it holds."""
+    """Return the signature of a file, `FOLDER` for any folder, `ABSENT` for a missing path."""
     try:
         stat = os.stat(path)
     except (OSError, ValueError):
@@ -24,7 +24,7 @@ def of_file(path: str) -> str:
 
 
 def of_names(folder: str) -> str:
-    """The signature of the names in a folder that a module or package can have, without what those hold."""
+    """Return the signature of the names in a folder that a module or package can have."""
     try:
         return digest(sorted(name for name in os.listdir(folder) if not name.startswith(".") and name != "__pycache__"))
     except OSError:
@@ -32,7 +32,7 @@ def of_names(folder: str) -> str:
 
 
 def of_entries(folder: str) -> str:
-    """The signature of the names in a folder, and of the files among them."""
+    """Return the signature of the names in a folder and of the files among them."""
     try:
         return digest([(name, of_file(os.path.join(folder, name))) for name in sorted(os.listdir(folder))])
     except OSError:
@@ -40,7 +40,7 @@ def of_entries(folder: str) -> str:
 
 
 def of_tree(folder: str, *, without: Collection[str] = ()) -> str:
-    """The signature of a file, or of all files below a folder; `without`: names of folders and files left out.
+    """Return the signature of a file, or of all files below a folder; `without`: names of folders and files to leave out.
 
     Links are followed, but for those to a folder that they lie in.
     """
@@ -48,7 +48,7 @@ def of_tree(folder: str, *, without: Collection[str] = ()) -> str:
 
 
 def of_log(table: str) -> str:
-    """The signature of the log of a Delta table: which versions it has, and the file of the newest one."""
+    """Return the signature of the log of a Delta table: the names of its files, and the newest one."""
     log = os.path.join(table, "_delta_log")
     try:
         names = sorted(name for name in os.listdir(log) if not name.startswith("."))
@@ -59,7 +59,7 @@ def of_log(table: str) -> str:
 
 
 def is_newer(path: str, moment: float) -> bool:
-    """Whether a file or folder was changed at or after a moment (seconds since 1970); also where that is not known."""
+    """Return whether a file or folder was changed at or after a moment (seconds since 1970), or cannot be looked up."""
     try:
         stat = os.stat(path)
     except OSError:
@@ -68,7 +68,7 @@ def is_newer(path: str, moment: float) -> bool:
 
 
 def digest(value: object, key: bytes = b"") -> str:
-    """A short digest of a value whose `repr` says all about it. `key`: digests of a value under two keys differ."""
+    """Return a digest of the `repr` of a value, as hexadecimal text. `key`: digests of a value under two keys differ."""
     text = repr(list(value) if isinstance(value, Iterator) else value)
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16, key=key).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What the analysis of flows finds out for their runs: their sources of files, and the notices about them. Grows meanwhile."""
+"""Results of the analysis of flows that their runs need: file sources and notices. Filled while flows are analysed."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
 
 
 def _written(run: FlowRun, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure) -> tables.Written:
-    """Replace the view's content as a whole."""
+    """Replace the whole content of the view."""
     spark, quarantine, streamed = frame.sparkSession, quarantine_of(run), run.is_streamed()
     rows = judged(frame, run.dataset.expectations, observation, hold=quarantine is not None and quarantine.active)
     written = tables.overwrite(spark, run.path(), rows, spec, measure=measure, streamed=streamed, quarantine=quarantine)
@@ -118,7 +118,7 @@ def _written(run: FlowRun, frame: DataFrame, observation: Observation, spec: Tab
 def _written_in_part(
     run: FlowRun, state: ViewState, frame: DataFrame, observation: Observation, spec: TableSpec, measure: tables.Measure
 ) -> tables.Written | None:
-    """Replace the partitions that can have changed; None where all of the view must be computed."""
+    """Replace the partitions that can have changed; return None where the whole view must be computed."""
     affected = affected_partitions(run, state)
     if affected is None:
         return None

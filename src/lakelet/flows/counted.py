@@ -43,9 +43,9 @@ def counted_query(run: FlowRun, spark: SparkSession) -> Iterator[tuple[RunReader
 
 
 def sorted_in_parts(frame: DataFrame) -> DataFrame:
-    """The rows of a streaming query, a global sort at its end being one within each partition: a table has no order, so nothing is lost.
+    """Replace a global sort at the end of a streaming query by one within each partition; a table has no order.
 
-    Rows of a stream cannot be kept for the second pass of a global sort as those of a batch are.
+    A global sort reads its rows twice, and those of a stream cannot be cached between.
     """
     spark: Any = frame.sparkSession
     changed = _sorted_in_parts(frame._jdf.queryExecution().analyzed(), spark._jvm)
@@ -55,7 +55,7 @@ def sorted_in_parts(frame: DataFrame) -> DataFrame:
 
 
 def _sorted_in_parts(plan: Any, jvm: Any) -> Any:
-    """The plan with a local sort in the place of the global one below its projections; None if there is none."""
+    """Return the plan with the global sort below its projections made a local one; None if there is none."""
     if plan.nodeName() == "Sort" and getattr(plan, "global")():
         return plan.copy(plan.order(), False, plan.child(), plan.hint())
     if plan.nodeName() not in ("Project", "SubqueryAlias"):

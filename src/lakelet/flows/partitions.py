@@ -1,4 +1,4 @@
-"""Partitions of a materialized view that its input's new rows belong to: only these are computed again (UP-8)."""
+"""Finds the partitions of a materialized view that new rows of its input belong to: only these are computed again (UP-8)."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from lakelet.flows.context import FlowRun
 from lakelet.plan.decisions import ViewState
 
 _MOST = 200
-"""With more partitions than that, all are computed: it is no slower."""
+"""With more partitions the whole view is computed, which takes no longer."""
 
 
 @dataclass(frozen=True)
 class AffectedPartitions:
-    """Values of one partition column, spelt as in a Delta log; None is NULL. `type`: of the column, in Spark's words."""
+    """Values of one partition column, written as in a Delta log; None is NULL. `type`: Spark's name of the column's type."""
 
     column: str
     type: str
     values: frozenset[str | None]
 
     def condition(self) -> Column:
-        """True for the rows of these partitions, false for all others."""
+        """Return a condition that is true for the rows of these partitions and false for all others."""
         column = F.col(f"`{self.column.replace('`', '``')}`")
         known = [F.lit(_value(text, self.type)).cast(self.type) for text in sorted(v for v in self.values if v is not None)]
         return column.isNull() if not known else (column.isNull() | column.isin(known) if None in self.values else column.isin(known))
@@ -40,9 +40,9 @@ def _value(text: str, type: str) -> Any:
 
 
 def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | None:
-    """The partitions of a view to be computed for it to be as `state` says; None if all of it must be computed.
+    """Return the partitions that bring a view to `state`; None if the whole view must be computed.
 
-    Only rows of its one input have changed since, the table is as the last update left it, and no rule counts its rows.
+    There are some if only rows of its single input have changed, the table is as the last update left it, and it has no rules.
     """
     source, stored = run.flow.partitions, run.stored()
     if source is None or not _eligible(run, source, state) or stored.version is None or stored.fingerprint != state.fingerprint:
@@ -60,18 +60,18 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
 
 
 def _eligible(run: FlowRun, source: PartitionSource, state: ViewState) -> bool:
-    """Whether the definition lets the view be computed in part: a declared schema may give its partition column another type."""
+    """Return whether the view may be computed in part. A declared schema may give its partition column a different type."""
     whole = run.dataset.always_whole or state.always or run.dataset.expectations or run.is_streamed()
     types = {field.name.lower(): field.dataType.simpleString() for field in run.analyzed.schema.fields}
     return not whole and len(state.inputs) == 1 and types.get(source.column.lower()) == source.type
 
 
 def _values(files: Iterable[Mapping[str, str | None] | None], column: str) -> frozenset[str | None] | None:
-    """The values that files have of a partition column; None if one of them says nothing of it."""
+    """Return the values of a partition column in some files; None if a file has no value for it."""
     found: set[str | None] = set()
     for file in files:
         values = {name.lower(): value for name, value in (file or {}).items()}
         if column.lower() not in values:
             return None
-        found.add(values[column.lower()] or None)  # Delta spells NULL as an empty text too
+        found.add(values[column.lower()] or None)  # Delta also writes NULL as an empty text
     return frozenset(found)

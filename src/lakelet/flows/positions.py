@@ -72,7 +72,7 @@ def table_position(
 
 
 def _read_version(log: TableLog, position: Mapping[str, Any], *, feed: bool) -> int | None:
-    """The version up to which an offset says that everything was read; None if it stopped inside a version.
+    """Return the version up to which everything was read according to an offset; None if it stopped inside a version.
 
     Offset (v, -1): everything before version v. Offset (v, i): files 0 to i of version v too. A stream of changes that has read all files
     of change data of a version stays there; after any other version it has the offset (v + 1, -1).

@@ -1,4 +1,4 @@
-"""The query of a flow as a batch over what is stored and some files: what it would give, without running it. Nothing is written."""
+"""Runs the query of a flow as a batch over the stored tables and some files. Nothing is written."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta.tables import TableLog
 
 SAMPLE_FILES = 10
-"""So many files of a file source are read, the newest ones."""
+"""Number of files of a file source that are read, the newest ones."""
 
 
 @dataclass
 class SampleReader(RunReader):
-    """Opens everything as a batch: tables with the rows that are stored, others by their own queries, sources by some of their files.
+    """Opens everything as a batch: stored tables, tables without rows by their queries, file sources by some of their files.
 
-    `computed`: full names of the tables that were computed; `files`: whether only some files were read.
+    `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read.
     """
 
     computed: dict[str, None] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class SampleReader(RunReader):
         return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
 
     def _computed(self, dataset: Dataset) -> DataFrame:
-        """The rows of a table that is not stored yet, by its own query."""
+        """Return the rows of a table that is not stored yet, by its query."""
         flows, key = self.catalog.flows[dataset.name.key], dataset.name.key
         if len(flows) != 1 or flows[0].changes is not None or key in self._inside:
             raise _refused(
@@ -83,7 +83,7 @@ class SampleReader(RunReader):
 
 @contextmanager
 def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFrame]]:
-    """The session, the reader, and the rows of a flow's query as a batch; of a change flow the rows of its source.
+    """Yield the session, the reader, and the rows of a flow's query as a batch; for a change flow the rows of its source.
 
     Raises PREVIEW_REFUSED for a query that only a stream can answer, and what the flow's function raises.
     """

@@ -1,8 +1,8 @@
-"""Micro-batches that become files of somebody else's folder, each batch once (SK-12, decision 42).
+"""Sends micro-batches as files into a folder outside the pipeline, each batch once (SK-12, decision 42).
 
 A batch is written to a staging folder below the target folder, whose name readers leave out. A note in the flow's checkpoint then names its
-files: that is the commit. From there on the files are moved to their places, one by one, however often the process dies. A batch without a
-note is written again, one with a note never.
+files: that is the commit. After it the files are moved into the target folder, one by one, however often the process dies. A batch without
+a note is written again, one with a note never.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ FORMAT = 1
 """Version of the note."""
 
 Write = Callable[[AnyPath], int | None]
-"""Writes the batch into a folder that is not there yet; the number of its rows, None if it is not known."""
+"""Function that writes the batch into a folder that does not exist yet and returns the number of rows, None if unknown."""
 
 
 @dataclass(frozen=True)
 class Outbox:
-    """Where the batches of a flow go. `note`: file in its checkpoint; `sender`: differs from that of any other flow into the folder."""
+    """Target folder of a flow. `note`: file in the flow's checkpoint; `sender`: text that no other flow into the folder has."""
 
     folder: AnyPath
     note: AnyPath
@@ -36,7 +36,7 @@ class Outbox:
 
 @dataclass(frozen=True)
 class _Note:
-    """Files of the batch that was committed last, in the order in which they are moved. `id`: of the query that has the batch."""
+    """Files of the last committed batch, in the order in which they are moved. `id`: that of the batch's query."""
 
     id: str
     batch: int
@@ -46,7 +46,7 @@ class _Note:
 
 
 def send(outbox: Outbox, batch: int, write: Write, *, id: str) -> int | None:
-    """Put a batch into the folder unless it is there; the number of its rows, None if it was there or they were not counted."""
+    """Put a batch into the folder unless it is there; return the number of its rows, None if it was there or they were not counted."""
     note = _read(outbox.note)
     if note is None or (note.id, note.batch) != (id, batch):
         note = _commit(outbox, batch, write, id)
@@ -78,7 +78,7 @@ def _commit(outbox: Outbox, batch: int, write: Write, id: str) -> _Note:
 
 
 def _read(file: AnyPath) -> _Note | None:
-    """The note of the batch that was committed last; None before the first. Raises FORMAT_NEWER."""
+    """Return the note of the last committed batch; None before the first. Raises FORMAT_NEWER."""
     try:
         facts = json.loads(file.read_text())
     except FileNotFoundError:

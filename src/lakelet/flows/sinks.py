@@ -222,7 +222,7 @@ def _names_refused(run: FlowRun, batch: DataFrame, problem: PySparkException) ->
 
 
 def _send_files(run: FlowRun, sink: Sink, batch: DataFrame, number: int, app_id: str) -> int | None:
-    """Put a batch into a folder of files, once.
+    """Send a batch into a folder of files, once; return the number of rows, None if unknown.
 
     Spark's own sink of files goes by the numbers of batches in the folder: it would take the first batches of a second flow, or of one that
     was reset, for batches that it has.
@@ -239,7 +239,7 @@ def _send_files(run: FlowRun, sink: Sink, batch: DataFrame, number: int, app_id:
 
 
 def _save(rows: DataFrame, format: str, options: Mapping[str, str], path: AnyPath) -> None:
-    """Append rows to what lies at a path; options that name a place are left out."""
+    """Append rows at a path; options that name a target are left out."""
     writer: Any = rows.write.format(format).mode("append")
     for key, value in options.items():
         if key.lower() not in _NOT_WRITTEN:

@@ -1,4 +1,4 @@
-"""What a dataset would be: its columns beside those that are stored, some rows, and its rules over these. Nothing is written."""
+"""Previews of a dataset: its columns compared with the stored ones, some rows, and its rules counted over them. Nothing is written."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from lakelet.update.opened import LoadedPipeline
 
 JUDGED_ROWS = 1_000
-"""So many rows are computed, and judged by the rules."""
+"""Number of rows that are computed and judged by the rules."""
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """A column that the stored table has otherwise. `before`, `after`: types in Spark's words; None where there is no such column."""
+    """A column that differs from the stored table. `before`, `after`: Spark's names of its types; None where there is no such column."""
 
     column: str
     before: str | None
@@ -33,7 +33,7 @@ class ColumnChange:
 
 @dataclass(frozen=True)
 class RuleCount:
-    """A rule over the rows of a preview. `dataset`: the one that the rule belongs to, which may be a view that is read."""
+    """The counts of a rule over the rows of a preview. `dataset`: the one that the rule belongs to."""
 
     dataset: str
     name: str
@@ -45,17 +45,17 @@ class RuleCount:
 
 @dataclass(frozen=True)
 class Preview:
-    """What a dataset would be.
+    """Preview of a dataset.
 
     Attributes:
         name, kind: of the dataset.
         columns: names and types.
-        difference: from the stored table; None where nothing is stored.
+        difference: columns that differ from the stored table; None where nothing is stored.
         rows: some rows as JSON values.
-        judged: how many rows the rules have seen, those that they drop included.
-        dropped: how many of them a rule drops.
-        rules: their counts.
-        notes: sentences about what the rows are not.
+        judged: number of rows that the rules were judged on, dropped ones included.
+        dropped: number of them that a rule drops.
+        rules: the counts of each rule.
+        notes: sentences about the limits of the preview.
     """
 
     name: str
@@ -83,19 +83,19 @@ class Preview:
 
 
 def preview(pipeline: Pipeline, name: str, rows: int) -> Preview:
-    """Compute a part of one dataset, view or sink. `rows`: how many are given back.
+    """Compute some rows of one dataset, view or sink. `rows`: the largest number to return.
 
-    Only this dataset and what it reads is analysed. Raises UNKNOWN_DATASET, PREVIEW_REFUSED, what is wrong with the files or with the
-    dataset, and what its functions raise.
+    Only this dataset and what it reads are analysed. Raises UNKNOWN_DATASET, PREVIEW_REFUSED, and the errors of the files, the dataset and
+    its functions.
     """
     with pipeline.loaded() as loaded:
         if loaded.loaded.errors:
             raise DefinitionErrors(list(loaded.loaded.errors))
-        return preview_of(loaded, meant(loaded, name), rows)
+        return preview_of(loaded, found_dataset(loaded, name), rows)
 
 
 def analyzed(loaded: LoadedPipeline, dataset: Dataset) -> AnalyzedDataset:
-    """What analysis finds about a dataset; of a view, which has no table, its flow alone. Raises its first error."""
+    """Return the analysis of a dataset; of a view, which has no table, that of its flow alone. Raises its first error."""
     from pyspark.sql.types import StructType
 
     from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
@@ -110,7 +110,7 @@ def analyzed(loaded: LoadedPipeline, dataset: Dataset) -> AnalyzedDataset:
 
 
 def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
-    """`preview` of a pipeline that is loaded."""
+    """Compute a preview of a dataset of a loaded pipeline. Raises like `preview`."""
     from lakelet.flows.context import FlowRun
 
     found = analyzed(loaded, dataset)
@@ -131,8 +131,8 @@ def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
     )
 
 
-def meant(loaded: LoadedPipeline, name: str) -> Dataset:
-    """The dataset, view or sink of a name. Raises UNKNOWN_DATASET."""
+def found_dataset(loaded: LoadedPipeline, name: str) -> Dataset:
+    """Return the dataset, view or sink with a name. Raises UNKNOWN_DATASET."""
     catalog = loaded.environment.catalog
     try:
         found = catalog.dataset(split_name(name))
@@ -147,7 +147,7 @@ def meant(loaded: LoadedPipeline, name: str) -> Dataset:
 
 @dataclass(frozen=True)
 class _Part:
-    """What one flow gives."""
+    """Preview of one flow."""
 
     schema: StructType
     rows: Sequence[Mapping[str, Any]]
@@ -158,7 +158,7 @@ class _Part:
 
 
 def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
-    """Compute up to `JUDGED_ROWS` rows of a flow. `rules`: those of the dataset are judged on them; not on change events."""
+    """Compute up to `JUDGED_ROWS` rows of a flow and return the first `rows`. `rules`: whether to judge the dataset's rules on them."""
     from pyspark.errors.exceptions.base import PySparkException
     from pyspark.sql import Observation
 
@@ -178,7 +178,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     except LakeletError:
         raise
     except PySparkException as problem:
-        what = "the preview failed while it was computed"
+        what = "the preview failed"
         raise run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what=what) from None
     except Exception as problem:  # raised by the dataset's function
         raise user_error(problem, run.dataset, run.flow.flow) from problem
@@ -193,7 +193,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
 
 
 def _difference(loaded: LoadedPipeline, dataset: Dataset, schema: StructType) -> tuple[ColumnChange, ...] | None:
-    """How the columns differ from those of the stored table."""
+    """Return the columns that differ from those of the stored table; None where there is no table."""
     from lakelet.storage.delta.tables import TableLog, stored_schema
 
     stored = loaded.environment.storage.registry().datasets.get(dataset.name.key)
@@ -211,8 +211,8 @@ def _difference(loaded: LoadedPipeline, dataset: Dataset, schema: StructType) ->
 
 
 def _types(schema: StructType) -> dict[str, tuple[str, str]]:
-    """Name as written and type of each column, by its name in lower case."""
+    """Return the name and type of each column by its name in lower case."""
     return {field.name.lower(): (field.name, field.dataType.simpleString()) for field in schema.fields}
 
 
-__all__ = ["JUDGED_ROWS", "ColumnChange", "Preview", "RuleCount", "analyzed", "meant", "preview", "preview_of"]
+__all__ = ["JUDGED_ROWS", "ColumnChange", "Preview", "RuleCount", "analyzed", "found_dataset", "preview", "preview_of"]

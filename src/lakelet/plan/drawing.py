@@ -1,7 +1,7 @@
 """The graph as a picture: SVG, and a page of HTML around it. Pure: values in, text out; nothing is fetched when it is shown.
 
-Datasets stand in columns by how many lie before them, ordered within a column so that few lines cross; the colour is the layer, the
-border and the word below the name say how the last update left it.
+The column of a dataset is the number of datasets before it; within a column they are ordered so that few lines cross. The colour shows the
+layer, the border and the word below the name the state after the last update.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STYLE = (
 
 
 Spot = tuple[int, str]
-"""Column and key: the place of a dataset, or of its lines past a later column."""
+"""Column and key: the position of a dataset, or of its lines past a later column."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Layout:
 
 
 def graph_svg(graph: Graph, states: Mapping[str, Standing] | None = None) -> str:
-    """The graph as one SVG element. `states`: how the last update left each dataset, by key."""
+    """Return the graph as one SVG element. `states`: the state of each dataset after the last update, by key."""
     layout = placed(graph)
     boxes = layout.boxes
     short = shortener(str(node.name) for node in graph.nodes)
@@ -69,7 +69,7 @@ def graph_svg(graph: Graph, states: Mapping[str, Standing] | None = None) -> str
 
 
 def graph_html(graph: Graph, title: str, states: Mapping[str, Standing] | None = None) -> str:
-    """A page with the picture. It loads nothing."""
+    """Return an HTML page with the picture. It loads nothing."""
     style = "body{margin:24px;font-family:system-ui,sans-serif;color:#1c2127}h1{font-size:18px}div{overflow:auto}"
     return "\n".join(
         [
@@ -83,7 +83,7 @@ def graph_html(graph: Graph, title: str, states: Mapping[str, Standing] | None =
 
 
 def placed(graph: Graph) -> Layout:
-    """Place every dataset, and the lines between them."""
+    """Return the positions of all datasets and the lines between them."""
     inputs = {key: [source.key for source in node.inputs if source.key in graph.by_key] for key, node in graph.by_key.items()}
     layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
     depth = depths(list(graph.by_key), inputs)
@@ -97,12 +97,12 @@ def placed(graph: Graph) -> Layout:
 
 
 def _route(source: str, reader: str, depth: Mapping[str, int]) -> list[Spot]:
-    """The spots that a line goes through: those of a dataset's lines in one column are one."""
+    """Return the spots that a line goes through; all lines of a dataset share one spot per column."""
     return [*((column, source) for column in range(depth[source], depth[reader])), (depth[reader], reader)]
 
 
 def _order(columns: Sequence[list[Spot]], routes: Sequence[Sequence[Spot]]) -> None:
-    """Sort each column by the middle of what its spots are connected with, first from the left, then from the right, and again."""
+    """Sort each column by the mean row of the connected spots, from the left, then from the right, several times."""
     before: dict[Spot, list[Spot]] = {}
     after: dict[Spot, list[Spot]] = {}
     for route in routes:
@@ -133,7 +133,7 @@ def _left(column: int) -> int:
 
 
 def _path(route: Sequence[Spot], tops: Mapping[Spot, int], depth: Mapping[str, int]) -> str:
-    """The line through the spots: curves between columns, straight lines past what stands in a column."""
+    """Return the line through the spots: curves between columns, straight lines past the datasets of a column."""
     heights = [tops[spot] + (_HEIGHT // 2 if depth[spot[1]] == spot[0] else 0) for spot in route]
     x, y = _left(route[0][0]) + _WIDTH, heights[0]
     drawn = f"M{x} {y}"
@@ -148,15 +148,15 @@ def _path(route: Sequence[Spot], tops: Mapping[Spot, int], depth: Mapping[str, i
 def _box(box: Box, short: Callable[[str], str], state: Standing | None) -> str:
     name, kind = str(box.node.name), kind_text(box.node.kind)
     border = _BORDERS.get(state.mark, _QUIET) if state else _QUIET
-    told = f"{kind} · {state.text}" if state else kind
+    shown = f"{kind} · {state.text}" if state else kind
     corner, edge = _CORNERS.get(box.node.kind, 6), 2 if state else 1
-    described = escape(f"{name}: {box.layer}, {told}; {box.node.where}")
+    described = escape(f"{name}: {box.layer}, {shown}; {box.node.where}")
     return (
         f"<g><title>{described}</title>"
         f'<rect x="{box.x}" y="{box.y}" width="{_WIDTH}" height="{_HEIGHT}" rx="{corner}" fill="{_FILLS[box.layer]}"'
         f' stroke="{border}" stroke-width="{edge}"/>'
         f'<text x="{box.x + 10}" y="{box.y + 19}">{escape(cut(short(name), _LONGEST))}</text>'
-        f'<text class="small" x="{box.x + 10}" y="{box.y + 36}">{escape(told)}</text></g>'
+        f'<text class="small" x="{box.x + 10}" y="{box.y + 36}">{escape(shown)}</text></g>'
     )
 
 

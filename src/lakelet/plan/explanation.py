@@ -33,7 +33,7 @@ _SHAPES = {Kind.STREAMING_TABLE: '[("{}")]', Kind.VIEW: '(["{}"])', Kind.SINK: '
 
 @dataclass(frozen=True)
 class Standing:
-    """How the last update left a dataset: the state in lower case, and whether that is `good`, a `warning`, `bad`, or neither ("")."""
+    """State of a dataset after the last update. `text`: in lower case; `mark`: `good`, `warning`, `bad`, or "" for none of these."""
 
     text: str
     mark: str

@@ -15,9 +15,10 @@ def declared_layer(name: str, file: str | None) -> str:
 
 
 def layers(files: Mapping[str, str | None], inputs: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the layer of each dataset of `files`: the declared one, else by its place in the graph.
+    """Return the layer of each dataset of `files`: the declared one, else by its position in the graph.
 
-    What reads no other dataset is bronze; what reads others and nobody reads is gold; the rest is silver, or gold above gold.
+    A dataset that reads no other one is bronze; one that reads others and that none reads is gold; any other is silver, but gold if it
+    reads gold.
     """
     read = {source for sources in inputs.values() for source in sources}
     depth = depths(list(files), inputs)
@@ -30,7 +31,7 @@ def layers(files: Mapping[str, str | None], inputs: Mapping[str, Sequence[str]])
 
 
 def depths(names: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return how many datasets lie before each one on the longest way to it. A circle ends where it is met again."""
+    """Return the number of datasets before each one on the longest path to it. In a cycle the edge that closes it is left out."""
     depth: dict[str, int] = {}
 
     def visit(start: str) -> None:

@@ -132,7 +132,7 @@ def refuse_in_continuous(request: Request) -> None:
 
 
 def _selected(texts: Sequence[str], graph: Graph, namespace: Namespace, stored: frozenset[str]) -> frozenset[str]:
-    """Keys of the stored datasets that `--select` means: names, globs, and directions in the graph."""
+    """Return the keys of the stored datasets that `--select` names, by name, glob or direction in the graph. Raises UNKNOWN_SELECTION."""
     found: set[str] = set()
     for text in texts:
         selector = parsed(text)
@@ -142,15 +142,15 @@ def _selected(texts: Sequence[str], graph: Graph, namespace: Namespace, stored: 
         # Directions may start at a view, which itself is not refreshed.
         everything = frozenset(graph.by_key)
         start = matching(selector.name, graph) if selector.is_glob else _keys((selector.name,), "--select", graph, namespace, everything)
-        meant = stored & followed(selector, start, graph)
-        if not meant:
+        chosen = stored & followed(selector, start, graph)
+        if not chosen:
             raise LakeletError(
                 "UNKNOWN_SELECTION",
                 f"--select names {text!r}, which matches no table of this pipeline",
                 nearest=nearest_names(selector.name.strip("*"), [str(graph.by_key[k].name) for k in sorted(stored)]),
                 todo="List all names: lakelet graph",
             )
-        found |= meant
+        found |= chosen
     return frozenset(found)
 
 

@@ -1,8 +1,9 @@
-"""What `--select` may say beside names: globs, and directions in the graph. Pure.
+"""Selectors of `--select`: names, globs, and directions in the graph. Pure.
 
 `agent*` is a glob, `+name` a dataset with everything it reads, `name+` with everything that reads it; a number beside the plus limits the
 steps: `1+name`, `name+2`.
-A glob has as many parts as it names. `gold.*` means the tables of the schema gold; where there is no such schema, those of the layer.
+A glob is compared with as many parts of a name as it has. `gold.*` selects the tables of the schema gold, or of the layer gold if there is
+no such schema.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Selector:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a name and no more."""
+        """Return whether it is only a name."""
         return not self.is_glob and self.up == 0 and self.down == 0
 
 
@@ -51,7 +52,7 @@ def _steps(direction: str | None, number: str | None) -> int | None:
 
 
 def matching(glob: str, graph: Graph) -> set[str]:
-    """Return the keys of the datasets that a glob means, views included."""
+    """Return the keys of the datasets that match a glob, views included."""
     pattern = glob.lower().split(".")
     found = {key for key in graph.by_key if _matches(key.split("."), pattern)}
     if found or len(pattern) != 2 or pattern[0] not in LAYERS:
