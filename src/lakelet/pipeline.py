@@ -124,11 +124,11 @@ class Pipeline:
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:
             tables = [(a.dataset, a.schema) for a in opened.analysis.datasets.values()]
-            told = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
-            return Checked(opened.analysis.graph, tuple(dict.fromkeys(told)), opened.analysis.unchecked)
+            notices = [*opened.loaded.notices, *opened.environment.notices, *mapping_notices(tables)]
+            return Checked(opened.analysis.graph, tuple(dict.fromkeys(notices)), opened.analysis.unchecked)
 
     def states(self) -> Mapping[str, Standing]:
-        """How the last update left each dataset, by key; of several flows the worst."""
+        """Return the state of each dataset after the last update, by key; of several flows the worst."""
         storage = Storage(self.config.storage)
         last = storage.registry().last_update
         if last is None:
@@ -155,8 +155,8 @@ class Pipeline:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
 
-        `new_process`: this process has done nothing else and does nothing after it, as that of a command. Then an update with nothing to do
-        is answered without Spark where that is certain (IF-3), and what is needed for that is recorded.
+        `new_process`: the process runs this update and nothing else, like that of a command. Then an update that certainly has nothing to do
+        needs no Spark (IF-3), and other updates record what that takes.
 
         A flow that fails is in the result, it raises nothing. Raises LakeletError or DefinitionErrors if the pipeline cannot be loaded or
         analysed, or its storage is in use: this attempt wrote nothing. Raises also what stops an update that has begun, KeyboardInterrupt
@@ -226,7 +226,7 @@ class Pipeline:
         checking: bool = False,
         recording: Recording | None = None,
     ) -> Iterator[OpenedPipeline]:
-        """`checking`: see `Analyzer.run`. `recording`: what is to be told of all that is read until the block begins."""
+        """`checking`: see `Analyzer.run`. `recording`: records what is read until the block begins."""
         from lakelet.update.opened import OpenedPipeline
         from lakelet.update.resets import check_resets
 
@@ -246,7 +246,7 @@ class Pipeline:
     def _loaded(
         self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None
     ) -> Iterator[tuple[LoadedPipeline, Callable[[], None]]]:
-        """Yield with it what ends the watching for `recording`."""
+        """Yield the loaded pipeline, and the function that ends the watch for `recording`."""
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.quality.definitions import table_checks
@@ -294,7 +294,7 @@ class Pipeline:
 
 
 def _watching(recording: Recording | None) -> AbstractContextManager[Callable[[], None]]:
-    """Note what is read until the function is called that this gives, or the block ends."""
+    """Note what is read until the yielded function is called or the block ends."""
     return recording.reads.watching() if recording is not None else nullcontext(lambda: None)
 
 

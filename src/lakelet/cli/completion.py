@@ -1,10 +1,10 @@
-"""What the shell completes beside commands and options: names of the stored datasets of this folder."""
+"""Shell completion of arguments: names of the stored datasets of the current folder."""
 
 from __future__ import annotations
 
 
 def stored_datasets(incomplete: str) -> list[str]:
-    """Return the names that can follow what is typed of a list of names with directions: `a,+te` → `a,+team_daily`."""
+    """Return the completions of a partly typed list of names with directions: `a,+te` → `a,+team_daily`."""
     before, comma, last = incomplete.rpartition(",")
     plus = "+" if last.startswith("+") else ""
     typed = last.removeprefix("+").lower()
@@ -18,7 +18,7 @@ def _names() -> list[str]:
 
     try:
         registry = Storage(find_storage(None)).registry()
-    except (LakeletError, OSError):  # a wrong project file; the shell is no place to report it
+    except (LakeletError, OSError):  # an invalid project file, which a shell cannot report
         return []
     prefix = f"{registry.namespace.catalog}.{registry.namespace.schema}."
     return sorted(stored.name.removeprefix(prefix) for stored in registry.datasets.values() if stored.active)

@@ -1,6 +1,6 @@
 """Shows an update while it runs: live on a terminal, plain lines elsewhere, or events as JSON lines.
 
-Each is a listener of events; the truth is in the events, nothing is computed here that they do not say.
+Each is a listener of events, and shows nothing that is not in them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lakelet.storage.eventlog.events import Event
 
 
 class Watcher(Protocol):
-    """What `lakelet run` hands to the update as a listener."""
+    """Listener that `lakelet run` passes to the update."""
 
     def __call__(self, event: Event) -> None: ...
 
@@ -59,9 +59,9 @@ class PlainLines:
 
 
 def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = WAITING) -> tuple[Watcher, Tally, list[Watcher]]:
-    """The listeners for one run: what to close, the tally to summarise from, and the list to hand to the update.
+    """Return the listener to close, the tally for the summary, and all listeners of one run.
 
-    `waiting`: what happens before the first event.
+    `waiting`: the phase before the first event.
     """
     if as_json:
         counting = _Counting()
@@ -71,7 +71,7 @@ def watcher(*, as_json: bool, stdout: IO[str], stderr: IO[str], waiting: str = W
 
 
 class _Counting:
-    """Only adds up."""
+    """Counts events and shows nothing."""
 
     def __init__(self) -> None:
         self.tally = Tally()
@@ -84,7 +84,7 @@ class _Counting:
 
 
 def error_lines(error: LakeletError) -> list[Line]:
-    """An error in full; several ones with a blank line between them, and their number at the end."""
+    """Return the lines of an error; several errors are separated by blank lines, with their number at the end."""
     several = error.errors if isinstance(error, DefinitionErrors) else [error]
     lines: list[Line] = []
     for one in several:

@@ -24,7 +24,7 @@ PATIENCE = 5.0
 
 
 def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[], None] = lambda: None) -> int:
-    """Do `action` and return its exit code; errors are told on stderr, with a traceback only when `debug`.
+    """Do `action` and return its exit code; errors go to stderr, with a traceback only when `debug`.
 
     `interrupted` is called first when Ctrl-C ended it.
     """

@@ -1,4 +1,4 @@
-"""Shows what the first start on a machine does before Spark is there."""
+"""Shows the progress of the first start on a machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ _MEGABYTE = 1_000_000
 
 
 def ready_for_spark() -> None:
-    """Fetch and make what a session needs, with a line on stderr for each step. Raises JAVA_MISSING or JARS_MISSING."""
+    """Fetch Delta's jars and make the class-data archive where they are missing, with a line on stderr for each step.
+
+    Raises JAVA_MISSING or JARS_MISSING.
+    """
     prepare(StepLines(sys.stderr))
 
 
 class StepLines:
-    """One line per step: on a terminal it is redrawn as the step goes on, elsewhere it is written at the beginning and at the end."""
+    """Writes a line per step: redrawn as the step goes on on a terminal, else once at its beginning and once at its end."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream, self._redraws = stream, stream.isatty()

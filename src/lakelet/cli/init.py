@@ -34,13 +34,15 @@ def init(
 
     if editor:
         if report or static or as_json:
-            raise LakeletError("USAGE", "--editor goes alone: it reads no code and reports nothing", todo="Leave out the other options.")
+            raise LakeletError(
+                "USAGE", "--editor excludes the other options: it reads no code and reports nothing", todo="Leave out the other options."
+            )
         _write_settings(folder)
         return
     done = starter.start(folder, write=not report, load=not static)
     if as_json:
-        told = starter.as_json(done.report, str(done.written) if done.written else None)
-        sys.stdout.write(json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+        report_json = starter.as_json(done.report, str(done.written) if done.written else None)
+        sys.stdout.write(json.dumps(report_json, indent=2, ensure_ascii=False) + "\n")
     elif not done.made:
         lines = starter.report_lines(done.report)
         write_lines([Line(line, "heading" if line.endswith(":") and not line.startswith(" ") else "") for line in lines], sys.stdout)
@@ -53,7 +55,7 @@ def init(
         )
     if done.made:
         _write_settings(folder)
-        _say_made(done.made)
+        _write_made(done.made)
     elif done.written is not None:
         one = f" {done.report.pipelines[0].key}" if len(done.report.pipelines) > 1 else ""
         write_lines([Line(f"Wrote {done.written}.", "good")], sys.stderr)
@@ -62,7 +64,7 @@ def init(
 
 
 def _write_settings(folder: Path) -> None:
-    """Write what editors need, and say where."""
+    """Write types and settings for editors, and say where."""
     from lakelet.project.editor import write_settings
 
     written = write_settings(folder)
@@ -71,8 +73,8 @@ def _write_settings(folder: Path) -> None:
     write_lines([Line(said, "good" if written else "quiet")], sys.stderr)
 
 
-def _say_made(files: Sequence[Path]) -> None:
-    """The files of the pipeline that was made for a folder of data files."""
+def _write_made(files: Sequence[Path]) -> None:
+    """List the files of a pipeline that was made for a folder of data files, and the next commands."""
     root = files[0].parent
     write_lines([Line(f"  {file.relative_to(root)}") for file in files], sys.stdout)
     tables = sum(file.suffix == ".py" for file in files)

@@ -1,4 +1,4 @@
-"""Lines of prose about an update: what a line is, how it looks on a terminal, and the line of one event."""
+"""Lines of text about an update: their styles, how they are written, and the line of one event."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
 _COLOURS = {"good": "32", "warning": "33", "bad": "31", "heading": "1", "quiet": "2"}
-_TOLD_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
+_SHOWN_UPDATE_STATES = frozenset({UpdateState.RESETTING, UpdateState.RUNNING, UpdateState.STOPPING})
 _ENDED_STYLES = {FlowState.COMPLETED: "", FlowState.FAILED: "bad", FlowState.SKIPPED: "warning", FlowState.STOPPED: "warning"}
 """The states in which a dataset gets a line; idle and excluded ones only count in the summary."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of prose and how it looks on a terminal: plain, `good`, `warning`, `bad`, `heading` or `quiet`."""
+    """One line of text and its style on a terminal: plain (""), `good`, `warning`, `bad`, `heading` or `quiet`."""
 
     text: str
     style: str = ""
 
 
 def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Line | None:
-    """The line about an event that `tally` has taken into account; None for most events. States of the update are headings."""
+    """Return the line about an event that `tally` has counted; None for most events. States of the update are headings."""
     if event.event_type is EventType.UPDATE_PROGRESS and event.level is not Level.WARN:
-        return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _TOLD_UPDATE_STATES else None
+        return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _SHOWN_UPDATE_STATES else None
     status = FlowState(event.body["status"]) if event.event_type is EventType.FLOW_PROGRESS else None
     if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
         return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
@@ -58,7 +58,7 @@ def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
 
 
 def coloured(stream: IO[str]) -> bool:
-    """Whether text for a stream has colours: on a terminal, unless NO_COLOR is set; elsewhere only if FORCE_COLOR is."""
+    """Return whether text for a stream is coloured: on a terminal unless NO_COLOR is set, elsewhere only if FORCE_COLOR is set."""
     if os.environ.get("NO_COLOR"):
         return False
     forced = os.environ.get("FORCE_COLOR", "")
@@ -66,7 +66,7 @@ def coloured(stream: IO[str]) -> bool:
 
 
 def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
-    """Write lines of prose, coloured when the stream is a terminal (`coloured`)."""
+    """Write lines of text, coloured where `coloured` says so."""
     colour = coloured(stream)
     for line in lines:
         text = printable(line.text)

@@ -1,6 +1,6 @@
-"""What a terminal shows while a command works: its phase with a bar, or the datasets of an update.
+"""Live display on a terminal while a command works: its phase with a bar, or the datasets of an update.
 
-Datasets at work stand at the bottom; what has ended scrolls up as lines.
+Running datasets are at the bottom; those that have ended scroll up as lines.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
 WAITING = "Starting Spark and analysing the pipeline"
-"""What happens before the first event of a local update."""
+"""Phase before the first event of a local update."""
 _QUIET_SECONDS = 1.0
 _BAR = 20
 _FACTS = 50
-"""Columns of a terminal that the state, the rows and the time of a dataset need."""
+"""Width of the state, the rows and the time of a dataset, in characters."""
 _STYLES = {"good": "green", "warning": "yellow", "bad": "bold red", "quiet": "dim"}
 
 
 class LiveTable:
-    """Draws the datasets at work and a bar of how many are done; lines of those that have ended stay above it."""
+    """Draws the running datasets and a bar of how many have ended; lines of those that have ended stay above it."""
 
     def __init__(
         self, stream: IO[str], *, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc), waiting: str = WAITING
@@ -56,12 +56,12 @@ class LiveTable:
             self._console.print(Text(printable(line.text), style=_STYLES.get(line.style, "")), soft_wrap=True)
 
     def close(self) -> None:
-        """Take the picture away; the lines above it stay."""
+        """Remove the display; the lines above it stay."""
         self._live.stop()
         self._phases.__exit__(None, None, None)
 
     def render(self) -> RenderableType:
-        """The picture of this moment."""
+        """Return the current display."""
         from rich.console import Group
         from rich.table import Table
         from rich.text import Text
@@ -91,9 +91,9 @@ class LiveTable:
     def _footer(self, now: datetime) -> RenderableType:
         counts = self.tally.counts()
         done = sum(number for state, number in counts.items() if state.has_ended)
-        told = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
+        states = ", ".join(f"{number:,} {state.lower()}" for state, number in counts.most_common() if state is not FlowState.QUEUED)
         elapsed = seconds_text((now - self.tally.began).total_seconds() if self.tally.began else 0)
-        text = "  ".join([elapsed, counted(self.tally.rows, "row"), told]).rstrip()
+        text = "  ".join([elapsed, counted(self.tally.rows, "row"), states]).rstrip()
         return _with_bar(f"{self.tally.state} {done:,}/{len(self.tally.datasets):,}", done, len(self.tally.datasets), text)
 
 
@@ -137,7 +137,7 @@ def _live(stream: IO[str], render: Callable[[], RenderableType]) -> tuple[Consol
     from rich.live import Live
 
     console = Console(file=stream)
-    # What the pipeline's code prints goes above the picture, unless stdout is no terminal: then it stays there.
+    # Output of the pipeline's code goes above the display if stdout is a terminal, and else to stdout as it is.
     live = Live(
         console=console, get_renderable=render, refresh_per_second=4, transient=True, redirect_stdout=sys.stdout.isatty(), screen=False
     )
@@ -146,9 +146,9 @@ def _live(stream: IO[str], render: Callable[[], RenderableType]) -> tuple[Consol
 
 @contextmanager
 def shown_phases(stream: IO[str]) -> Iterator[None]:
-    """Show what is done in the block, and how far it is, as one line of a terminal; from the second second on, and gone at the end.
+    """Show the phases of the block as one line of a terminal, after one second; remove it at the end.
 
-    Elsewhere nothing is shown: a log keeps results.
+    Without a terminal nothing is shown.
     """
     if not stream.isatty():
         yield
@@ -162,7 +162,7 @@ def shown_phases(stream: IO[str]) -> Iterator[None]:
 
 
 class _PhaseLine:
-    """The phase of the moment, drawn once it has taken a second."""
+    """The current phase, drawn after one second."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._opened, self._phase, self._closed = time.monotonic(), Phase("Starting"), False

@@ -60,8 +60,8 @@ def _print(found: list[Maintained], dry_run: bool) -> None:
     optimized, removed = sum(t.job is not None for t in found), sum(t.removed.files for t in found)
     freed = _bytes(sum(t.removed.bytes for t in found))
     would = "would be " if dry_run else ""
-    told = f"{counted(optimized, 'table')} {would}optimized, {counted(removed, 'old file')} ({freed}) {would}deleted"
-    write_lines([Line(told + ("; nothing was written" if dry_run else ""), "good")], sys.stderr)
+    summary = f"{counted(optimized, 'table')} {would}optimized, {counted(removed, 'old file')} ({freed}) {would}deleted"
+    write_lines([Line(summary + ("; nothing was written" if dry_run else ""), "good")], sys.stderr)
 
 
 def _words(table: Maintained) -> list[str]:

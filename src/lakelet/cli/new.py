@@ -1,4 +1,4 @@
-"""new: projects and tables to begin with."""
+"""new: starts projects and tables from templates."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ POINTS = "starter|contact-center|web|factory|audit"
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Begin a project or a table.", rich_markup_mode=None)
+    group = typer.Typer(no_args_is_help=True, help="Write a new project or table.", rich_markup_mode=None)
     group.command()(project)
     group.command()(table)
     app.add_typer(group, name="new")
 
 
 def project(
-    name: Annotated[Path, typer.Argument(metavar="NAME", help="The new folder, named as the project; `.` for this one.")],
-    begin_with: Annotated[str, typer.Option("--from", metavar=POINTS, help="What it begins with.")] = "starter",
+    name: Annotated[Path, typer.Argument(metavar="NAME", help="The new folder, with the project's name; `.` for this one.")],
+    begin_with: Annotated[str, typer.Option("--from", metavar=POINTS, help="The template.")] = "starter",
     as_json: o.AsJson = False,
 ) -> None:
     """Write a project that runs: sample files, bronze, silver and gold, rules, a bundle, a test."""
@@ -86,12 +86,12 @@ def _report(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_js
 
 
 def _listed(names: Sequence[str]) -> list[str]:
-    """The names; the stubs for editors as their folder alone."""
+    """Return the names, with the folder `typings/` in place of the stubs in it."""
     return list(dict.fromkeys(name.partition("typings/")[0] + "typings/" if name.endswith(".pyi") else name for name in names))
 
 
 def _typed(command: str) -> str:
-    """The command with the program as the reader can start it: where the shell does not find it, by its path."""
+    """Return the command with the path of `lakelet` where the shell does not find it by name."""
     return f"{program()}{command.removeprefix('lakelet')}" if command.startswith("lakelet ") else command
 
 

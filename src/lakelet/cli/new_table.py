@@ -1,4 +1,4 @@
-"""What `lakelet new table` looks up before it writes: the project, the source table, the rules that its rows suggest."""
+"""Lookups of `lakelet new table` before it writes: the project, the source table, and the rules that its rows suggest."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Layers = dict[str, tuple[str, Location]]
 
 @dataclass(frozen=True)
 class Planned:
-    """The files of a new table, not yet written. `root`: the project's folder; `rows`: whether any rows suggested its rules."""
+    """The files of a new table, not yet written. `root`: the project's folder."""
 
     root: Path
     files: tuple[NewFile, ...]
@@ -33,7 +33,7 @@ class Planned:
 
 
 def planned(name: str, source: str, *, where: str | None, language: Language, storage: str | None, note: Callable[[str], None]) -> Planned:
-    """Look at the project here and its storage, profile the source, and return what is to be written.
+    """Read the project in the current folder and its storage, profile the source, and return the files to write.
 
     Raises NAME_INVALID, DUPLICATE_DATASET, UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
     """
@@ -52,12 +52,12 @@ def planned(name: str, source: str, *, where: str | None, language: Language, st
 
 
 def belongs(planned: Planned) -> bool:
-    """Whether the written source file belongs to the pipeline by itself."""
+    """Return whether the libraries of the pipeline include the written source file."""
     return planned.root / planned.new.file in load_config((), cwd=planned.root).files
 
 
 def _declared(config: PipelineConfig) -> Layers:
-    """By name in lower case, the folder's name and location of each dataset that the project's code declares, as far as reading says."""
+    """Return the folder name and location of each dataset that the project's code declares, by name in lower case. No code is run."""
     from lakelet.project.init.repository import read_repository
 
     found: Layers = {}
@@ -78,7 +78,7 @@ def _tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
 
 
 def _change_tables(folder: AnyPath) -> frozenset[str]:
-    """The names of the stored tables whose rows are updated by change events: no stream reads them."""
+    """Return the names of the stored tables whose rows change events update: no stream can read them."""
     from lakelet.cdc.mirror import INTERNAL
     from lakelet.storage.root import Storage
 
@@ -118,7 +118,7 @@ def _rules_text(found: Sequence[Suggestion]) -> str:
 
 
 def _folder(config: PipelineConfig, asked: NewName) -> PurePosixPath:
-    """Where the project keeps its tables of that layer; else beside another layer; else `pipelines/<layer>`."""
+    """Return the project's folder of that layer, else a new one beside another layer's, else `pipelines/<layer>`."""
     folders = dict.fromkeys(parent for file in config.files for parent in file.parents if parent.is_relative_to(config.root))
     same = [folder for folder in folders if folder.name == asked.layer]
     beside = [folder.with_name(asked.layer) for folder in folders if folder.name in LAYERS]
@@ -127,7 +127,7 @@ def _folder(config: PipelineConfig, asked: NewName) -> PurePosixPath:
 
 
 def _needed(root: Path) -> list[NewFile]:
-    """The loader of rule files, where the project has none."""
+    """Return the loader of rule files, if the project has none."""
     from lakelet.config import rule_files
 
     loader = NewFile.of("expectations/__init__.py", Path(rule_files.__file__).read_text(encoding="utf-8"))

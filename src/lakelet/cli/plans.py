@@ -65,14 +65,14 @@ def totals(plan: Plan) -> str:
     changed = {change.resource for change in plan.changes if change.action in ("change", "permission", "publish")}
     made = {str(key) for key in plan.creates}
     drift = sum(change.action == "drift" for change in plan.changes)
-    told = [
+    counts = [
         (len(made), f"{len(made)} to create"),
         (len(changed - made), f"{len(changed - made)} to change"),
         (len(plan.deletes), f"{len(plan.deletes)} to delete"),
         (len(plan.uploads), f"{counted(len(plan.uploads), 'file')} to upload"),
         (len(plan.removals), f"{counted(len(plan.removals), 'file')} to remove"),
     ]
-    text = ", ".join(words for number, words in told if number)
+    text = ", ".join(words for number, words in counts if number)
     if not text:
         text = "Nothing to do" if plan.empty else "An earlier deployment to finish"
     return text + (f"; {counted(drift, 'setting')} changed in the workspace and kept" if drift else "")

@@ -1,4 +1,4 @@
-"""preview, watch: what a dataset would be, without writing it; once, or each time that its file is saved."""
+"""preview, watch: compute some rows of a dataset without writing them; once, or whenever a source file is saved."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 10
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A dataset, view or sink of the pipeline.", show_default=False)]
-Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="So many rows are shown.")]
+Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Number of rows to show.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,11 +53,11 @@ def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
 
 
 def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
-    """Validate and preview what changes, each time that a file is saved, in a session that stays. Ctrl-C ends it; nothing is written."""
+    """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
     from lakelet.inspection.watching import Watch
 
     write_lines([Line("Starting Spark and analysing the pipeline ...", "quiet")], sys.stderr)
-    data = sys.stdout  # with --json, what the pipeline's code prints goes elsewhere
+    data = sys.stdout  # with --json, output of the pipeline's code goes to stderr
     watching = Watch(lambda: configured(asked), (lambda finding: _write_json(finding, data)) if asked.as_json else _write_text, rows)
     try:
         with stoppable(), stdout_for_data(asked):
@@ -104,7 +104,7 @@ def _write_json(finding: Finding, stream: IO[str]) -> None:
 
 
 def show(found: Preview) -> None:
-    """Rows to stdout, all else to stderr."""
+    """Write the rows to stdout and everything else to stderr."""
     from lakelet.inspection.inspector import Rows as Found
 
     columns = tuple(name for name, _ in found.columns)
@@ -123,7 +123,10 @@ def _schema_lines(found: Preview) -> Iterator[Line]:
     if found.difference is None:
         yield Line(f"  {size}; nothing is stored yet", "quiet")
         return
-    yield Line(f"  {size}, {'as stored' if not found.difference else 'other than stored:'}", "warning" if found.difference else "quiet")
+    yield Line(
+        f"  {size}, {'as stored' if not found.difference else 'different from the stored table:'}",
+        "warning" if found.difference else "quiet",
+    )
     for change in found.difference:
         yield Line(f"    {_change_text(change)}", "warning")
 

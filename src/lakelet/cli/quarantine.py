@@ -60,15 +60,15 @@ def replay(asked: o.Asked, dataset: Dataset) -> None:
             result, found = Pipeline(config).replay(dataset, listeners=listeners)
     finally:
         watch.close()
-    told = {} if found is None else {"judged": found.judged, "released": found.released, "held": found.judged - found.released}
+    counts = {} if found is None else {"judged": found.judged, "released": found.released, "held": found.judged - found.released}
     rules: list[dict[str, Any]] = [] if found is None else [asdict(rule) for rule in found.rules]
     if asked.as_json:
-        sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **told, "rules": rules}], indent=2) + "\n")
+        sys.stdout.write(json.dumps([{"dataset": dataset, "update_id": result.update_id, **counts, "rules": rules}], indent=2) + "\n")
     if found is None:
         write_lines([Line(""), *summary(tally, result.state, result.errors, namespace=config.namespace, storage=asked.storage)], sys.stderr)
         raise typer.Exit(int(exit_code_of(result)))
     lines = [
-        Line(f"{dataset}: {counted(found.judged, 'held row')} judged, {found.released:,} released, {told['held']:,} still held", "good")
+        Line(f"{dataset}: {counted(found.judged, 'held row')} judged, {found.released:,} released, {counts['held']:,} still held", "good")
     ]
     if found.waiting:
         lines.append(Line("Rows of a batch that an update did not finish were left out; `lakelet run` decides about them.", "warning"))

@@ -243,8 +243,13 @@ def stop(
         ended = follow(where.client, chosen.id, found.id, lambda row: None)
         write_lines([Line(f"Update {found.id[:6]} of {chosen.name} {ended.state}", "good")], sys.stderr)
     if as_json:
-        told = {"pipeline": chosen.key, "pipeline_id": chosen.id, "update_id": found and found.id, "state": found and str(ended.state)}
-        write(json.dumps(told, ensure_ascii=False))
+        result = {
+            "pipeline": chosen.key,
+            "pipeline_id": chosen.id,
+            "update_id": found and found.id,
+            "state": found and str(ended.state),
+        }
+        write(json.dumps(result, ensure_ascii=False))
 
 
 def _status_lines(found: TargetStatus) -> list[str]:

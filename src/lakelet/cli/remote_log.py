@@ -25,20 +25,20 @@ def remote_events(
 
     where = opened(target)
     chosen = where.pipeline(pipeline)
-    told = f"the event log of {chosen.name}"
+    name = f"the event log of {chosen.name}"
     since, wanted = None, ""
     if not every:
         known = updates(where.client, chosen.id, 100 if update else 1)
         found = [one for one in known if one.id.startswith(update or "")]
         if not found and update is None:
-            return told, []
+            return name, []
         if len(found) != 1 and update:
             what = f"{'no' if not found else 'more than one'} update of {chosen.name} begins with {update}"
             raise LakeletError("USAGE", what, todo=f"List them: lakelet status -t {where.name}")
         since, wanted = found[0].created, found[0].id
-    note(f"Reading {told}")
+    note(f"Reading {name}")
     rows = [row for row in events(where.client, chosen.id, since=since) if not wanted or update_of(row) == wanted]
-    return told, [json_of(row) for row in rows if not event_type or row.get("event_type") == event_type]
+    return name, [json_of(row) for row in rows if not event_type or row.get("event_type") == event_type]
 
 
 def remote_report(target: str | None, pipeline: str | None, project: Path, folder: Path | None) -> tuple[Path, Site]:

@@ -86,8 +86,8 @@ def check(asked: o.Asked) -> None:
         quiet = len(found) - errors - warnings
         if quiet:
             _note(f"{counted(quiet, 'rule')} that warn hold for all stored rows (--json lists them).")
-        told = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
-        write_lines([Line(told, "bad" if errors else "warning" if warnings else "good")], sys.stderr)
+        counts = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
+        write_lines([Line(counts, "bad" if errors else "warning" if warnings else "good")], sys.stderr)
     if errors:
         raise typer.Exit(int(ExitCode.INVALID))
 

@@ -51,8 +51,8 @@ def schema(
             _dump({"source": done.source, "version": done.number, "equals": rollback, "changes": changes})
         else:
             _print(_lines(done.changes))
-        told = f"Version {done.number} of {done.source} equals version {rollback}; the next update starts with it."
-        write_lines([Line(told, "good"), *(Line(line, "quiet") for line in _AFTER.format(name=name).splitlines())], sys.stderr)
+        text = f"Version {done.number} of {done.source} equals version {rollback}; the next update starts with it."
+        write_lines([Line(text, "good"), *(Line(line, "quiet") for line in _AFTER.format(name=name).splitlines())], sys.stderr)
     elif diff is not None:
         changes_found = schema_history.differences(root, name, *diff, source=source)
         if as_json:

@@ -1,4 +1,4 @@
-"""The end of an update in words: what was done, what to worry about, what to look at next. Pure: a tally in, lines out."""
+"""The closing report of an update: datasets, broken rules, checks, warnings, errors, next commands. Pure: a tally in, lines out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakelet.language.model import Action
 from lakelet.plan.layers import LAYERS
 from lakelet.storage.eventlog.states import WORST_FIRST, FlowState, UpdateState
 
-_TOLD_ORDER = (
+_STATE_ORDER = (
     FlowState.COMPLETED,
     FlowState.IDLE,
     FlowState.EXCLUDED,
@@ -50,8 +50,8 @@ def summary(
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
-    `following`: the commands to try next, where they are not those of a local storage. `width`: of the terminal, None where lines are not
-    to be cut. What happened comes last, where the eye is.
+    `following`: the commands to try next, where they are not those of a local storage. `width`: that of the terminal, None to cut no line.
+    The outcome comes last, next to the prompt.
     """
     short = shortener(tally.datasets)
     lines = [*_table(tally, short, width), *_broken_rules(tally, short), *_checks(tally, short), *_warnings(tally, short)]
@@ -66,7 +66,7 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
     yield Line(f"Update {tally.update_id[:6]}{of} {state} in {seconds_text(tally.seconds)}{whole}", style)
     counts = tally.counts()
-    order = [*_TOLD_ORDER, *(state for state in WORST_FIRST if state not in _TOLD_ORDER)]
+    order = [*_STATE_ORDER, *(state for state in WORST_FIRST if state not in _STATE_ORDER)]
     facts = [f"{counts[name]:,} {name.lower()}" for name in order if counts[name]]
     if facts:
         dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""
@@ -77,7 +77,7 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
 
 
 def _table(tally: Tally, short: Callable[[str], str], width: int | None) -> Iterator[Line]:
-    """The datasets that did something, and those of gold: bronze, silver, gold; the busiest where there are many."""
+    """Lines of the datasets that ran and of the gold layer, by layer; of many, the failed ones and those with most rows."""
     layer = tally.layers()
     worked = [d for d in tally.datasets.values() if d.state not in _QUIET]
     if not worked:
@@ -86,7 +86,7 @@ def _table(tally: Tally, short: Callable[[str], str], width: int | None) -> Iter
     wanted = {d.name for d in [*sorted(worked, key=_importance)[:SHOWN_DATASETS], *sorted(gold, key=_importance)[:SHOWN_DATASETS]]}
     shown = [d for d in tally.datasets.values() if d.name in wanted]
     shown.sort(key=lambda d: LAYERS.index(layer[d.name]))
-    first = 0 if len(set(layer.values())) > 1 else 1  # the column of layers is left out where there is one only
+    first = 0 if len(set(layer.values())) > 1 else 1  # the column of layers is left out where there is only one
     rows = [(layer[d.name], *cells(d, short, d.ended))[first:] for d in shown]
     header = _HEADER[first:]
     yield Line("")
@@ -98,7 +98,7 @@ def _table(tally: Tally, short: Callable[[str], str], width: int | None) -> Iter
 
 
 def _fitted(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | None) -> list[tuple[str, ...]]:
-    """The rows with names cut where the lines would not fit the terminal."""
+    """Return the rows, names cut where a line would be wider than the terminal."""
     if width is None:
         return rows
     at = header.index("dataset")
@@ -130,7 +130,7 @@ def _dropped(dataset: DatasetTally) -> str:
 
 
 def _broken_rules(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
-    """Rows that rules dropped, and apart from them the rows that break a rule and are kept."""
+    """Lines of the rules that dropped rows, then of those whose violations are kept."""
     broken = sorted(((f, p + f, name, rule) for (name, rule), (p, f) in tally.rules.items() if f), key=lambda b: (-b[0], b[2:]))
     dropped = [one for one in broken if tally.actions.get(one[2:]) == Action.DROP.value]
     yield from _rule_lines("Dropped rows", dropped, short)
@@ -149,7 +149,7 @@ def _rule_lines(title: str, broken: Sequence[tuple[int, int, str, str]], short: 
 
 
 def _checks(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
-    """How many checks of tables hold, and each one that does not, the critical ones first."""
+    """Number of table checks that passed, and a line for each failed one, critical ones first."""
     if not tally.checks:
         return
     held, failed, left = ([c for c in tally.checks if c.success is kind] for kind in (True, False, None))
@@ -181,7 +181,7 @@ def _warnings(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
 
 
 def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
-    """Everything that did not fail the update but should be known: broken lines, rescued values, late rows, new columns."""
+    """Yield a sentence for everything that did not fail the update but matters: broken lines, rescued values, late rows, new columns."""
     for name, source in tally.sources.items():
         facts = [counted(source.corrupt, "broken line")] if source.corrupt else []
         facts += [counted(source.rescued, "row with rescued values", "rows with rescued values")] if source.rescued else []
@@ -218,7 +218,7 @@ def _errors(errors: Sequence[LakeletError]) -> Iterator[Line]:
 
 
 def program() -> str:
-    """How the reader can start the command again: by its name where the shell finds that, else as it was typed."""
+    """Return how to start the command: its name where the shell finds it, else as it was typed."""
     typed = Path(sys.argv[0])
     return str(typed) if typed.name == "lakelet" and not shutil.which("lakelet") else "lakelet"
 

@@ -1,4 +1,4 @@
-"""What the events of one update add up to: states, rows, violations, warnings. Pure state, no output."""
+"""Counts of the events of one update: states, rows, violations, warnings. Pure state, no output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, L
 
 @dataclass
 class DatasetTally:
-    """One dataset: the state of each of its flows and what they have written so far."""
+    """One dataset: the state of each of its flows, and the rows that they have written so far."""
 
     name: str
     flows: dict[str, FlowState] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class DatasetTally:
     ended: datetime | None = None
     reason: str = ""
     readable: bool = True  # false for a sink
-    files: int | None = None  # that waited when it began, with their bytes
+    files: int | None = None  # input that was waiting when it began
     bytes: int | None = None
 
     @property
@@ -45,7 +45,7 @@ class DatasetTally:
 
 @dataclass
 class SourceTally:
-    """Input lines of one flow that did not fit: kept as corrupt records or rescued values."""
+    """Input lines of one flow that did not fit the schema: kept as corrupt records or rescued values."""
 
     corrupt: int = 0
     rescued: int = 0
@@ -64,7 +64,7 @@ class SchemaChange:
 
 @dataclass(frozen=True)
 class CheckTally:
-    """The result of one check of a table. `success`: None where it was not run; `facts`: what was observed, or why it could not be."""
+    """The result of one table check. `success`: None where it was not run; `facts`: the observed value, or why there is none."""
 
     dataset: str
     name: str

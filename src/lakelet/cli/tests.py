@@ -1,4 +1,4 @@
-"""test: the tests of a project, those in YAML beside the code included."""
+"""test: runs the tests of a project, YAML unit tests beside the code included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CODES = {0: ExitCode.COMPLETED, 1: ExitCode.FAILED, 2: ExitCode.INVALID, 3: Exi
 
 
 class _Interrupts:
-    """Notices Ctrl-C, which pytest gives the exit code of a file that it cannot read."""
+    """Notices Ctrl-C, for which pytest returns the same exit code as for a file that it cannot read."""
 
     seen = False
 

@@ -69,7 +69,7 @@ def _run_here(asked: o.Asked, continuous: bool | None) -> None:
         write_lines([Line(f"{config.name}: {size}, storage {config.storage}", "quiet")], sys.stderr)
     watch, tally, listeners = watcher(as_json=asked.as_json, stdout=sys.stdout, stderr=sys.stderr)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    told: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
+    shown: dict[str, Any] = {"namespace": config.namespace, "storage": asked.storage, "width": width}
     if config.continuous:
         write_lines([Line("continuous update: it goes on until Ctrl-C; --triggered ends when all is up to date", "quiet")], sys.stderr)
     try:
@@ -78,13 +78,13 @@ def _run_here(asked: o.Asked, continuous: bool | None) -> None:
     except KeyboardInterrupt:
         watch.close()
         if tally.datasets:
-            write_lines([Line(""), *summary(tally, UpdateState.CANCELED, **told)], sys.stderr)
+            write_lines([Line(""), *summary(tally, UpdateState.CANCELED, **shown)], sys.stderr)
         raise
     finally:
         watch.close()
     tally.update_id = result.update_id
     elapsed = time.time() - psutil.Process().create_time()
-    lines = summary(tally, result.state, result.errors, elapsed=elapsed, **told)
+    lines = summary(tally, result.state, result.errors, elapsed=elapsed, **shown)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))
@@ -113,7 +113,7 @@ def validate(asked: o.Asked) -> None:
         _print(json.dumps({**facts, "notices": notices}, ensure_ascii=False))
         return
     size = f"{counted(len(found.nodes), 'dataset')}, {counted(flows, 'flow')}, {counted(rules, 'expectation')}"
-    write_lines([*_told(checked.unchecked), *_told(checked.notices)], sys.stderr)
+    write_lines([*_notice_lines(checked.unchecked), *_notice_lines(checked.notices)], sys.stderr)
     size += f", {len(checked.unchecked):,} not checked" if checked.unchecked else ""
     write_lines([Line(f"{config.name} is valid: {size}", "good")], sys.stderr)
 
@@ -124,7 +124,7 @@ def plan(asked: o.Asked) -> None:
     pipeline, request = _pipeline(config, asked)
     with shown_phases(sys.stderr), stdout_for_data(asked):
         found = pipeline.plan(request)
-    write_lines(_told(found.unchecked), sys.stderr)
+    write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
 
     _print(_dumped(plan_json(found)) if asked.as_json else plan_text(found))
@@ -144,7 +144,7 @@ def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html
     with shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
-    write_lines(_told(checked.unchecked), sys.stderr)
+    write_lines(_notice_lines(checked.unchecked), sys.stderr)
     from lakelet.plan.drawing import graph_html, graph_svg
     from lakelet.plan.explanation import graph_json, graph_mermaid, graph_text
 
@@ -156,7 +156,7 @@ def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html
     _print(_dumped(graph_json(found)) if asked.as_json else graph_text(found))
 
 
-def _told(notices: Iterable[Notice]) -> list[Line]:
+def _notice_lines(notices: Iterable[Notice]) -> list[Line]:
     return [Line(f"{notice.where}: {notice.text}", "warning") for notice in notices]
 
 

@@ -1,4 +1,4 @@
-"""The source files that the libraries of a bundle's pipeline name. No Spark."""
+"""Source files of the libraries of a bundle's pipeline. No Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
 
 
 def library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
-    """The files of all library entries of a pipeline: each once, entry by entry, sorted within a glob.
+    """Return the files of all library entries of a pipeline: each once, entry by entry, sorted within a glob.
 
     Raises CONFIG_INVALID for a file that does not exist and NOT_SUPPORTED_YET for jars.
     """
@@ -22,7 +22,7 @@ def library_files(bundle: Bundle, spec: Node) -> tuple[Path, ...]:
 
 
 def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
-    """Whether all `files` are sources of a pipeline. Raises as `library_files` does, but not for a pipeline that has none of them."""
+    """Return whether all `files` are sources of a pipeline. Raises like `library_files`, but not for a pipeline with none of them."""
     wanted, there, problems = set(files), set[Path](), list[LakeletError]()
     for entry in _entries(spec):
         try:
@@ -35,7 +35,7 @@ def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
 
 
 def path_in_bundle(bundle: Bundle, node: Node) -> Path:
-    """The path that a value of the bundle means: relative to the file that it stands in."""
+    """Return the path of a value of the bundle, which is relative to the value's file."""
     return Path(os.path.normpath(node.file.parent / bundle.text(node)))
 
 

@@ -189,7 +189,7 @@ class PathMap:
         return path
 
     def _parameter(self, path: str) -> str | None:
-        """The parameter whose value is the longest beginning of the path, or None (PF-2)."""
+        """Return the parameter whose value is the longest prefix of the path, or None (PF-2)."""
         begun = {key: value for key, value in self.parameters.items() if _parsed(value).parts and _parsed(value).covers(_parsed(path))}
         return max(begun, key=lambda key: len(begun[key]), default=None)
 

@@ -1,6 +1,6 @@
 """Files of new projects and new tables: values in, files out. No Spark.
 
-What a new project begins with are projects of this repository, which its tests run; nothing of them is kept here a second time.
+The templates of projects are projects of this repository, which its tests run; there is no second copy of them.
 """
 
 from lakelet.scaffold.data_files import DataSet, data_sets, pipeline_of

@@ -1,4 +1,4 @@
-"""A pipeline for a folder that holds nothing but data: one bronze table per set of CSV or JSON files. Reads the beginning of each file."""
+"""Makes a pipeline for a folder of data files: a bronze table per set of CSV or JSON files. Reads only the beginning of files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BEGINNING = 65_536
 _SEPARATORS = ",;\t|"
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__", "venv"})
 _NUMBERING = re.compile(r"[-_. ]*\d[\d\-_.: TZ]*$")
-"""The date or number at the end of a file's name."""
+"""The date or number at the end of a file name."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class DataSet:
     """Files of one kind that make one table.
 
     Attributes:
-        name: of the table.
-        folder: they lie in, relative to the project's folder; `.` for that itself.
-        pattern: glob of their names; None where they are all that the folder and those below it hold.
+        name: name of the table.
+        folder: the folder of the files, relative to the project's; `.` for the project's own.
+        pattern: glob of their names; None for all files of the folder and those below it.
         format: csv or json.
-        options: of the reader.
+        options: options of the reader.
     """
 
     name: str
@@ -45,7 +45,7 @@ class DataSet:
 
 
 def data_sets(folder: Path) -> list[DataSet]:
-    """The sets of CSV and JSON files in `folder` and below it, by name; hidden folders are left out."""
+    """Return the sets of CSV and JSON files in `folder` and below it, by name; hidden folders are left out."""
     groups: dict[tuple[PurePosixPath, str, str], list[Path]] = defaultdict(list)
     for file in sorted(folder.rglob("*")):
         below = file.relative_to(folder)
@@ -53,23 +53,23 @@ def data_sets(folder: Path) -> list[DataSet]:
         suffix = _suffix(file)
         if not hidden and suffix is not None and file.is_file() and not _is_configuration(file):
             groups[PurePosixPath(below.parent.as_posix()), suffix.removesuffix(".gz"), _stem(file)].append(file)
-    places = Counter(place for place, _, _ in groups)
-    alone = {place for place, count in places.items() if count == 1 and place != PurePosixPath()}
+    folders = Counter(below for below, _, _ in groups)
+    alone = {below for below, count in folders.items() if count == 1 and below != PurePosixPath()}
     found: dict[str, DataSet] = {}
-    for (place, suffix, stem), files in groups.items():
-        name = _table(place.name if place in alone else stem, found)
-        others = [file for key, group in groups.items() if key[0] == place and group is not files for file in group]
-        shared = any(place in other.parents for other in places)
-        whole = place in alone and not shared  # a folder is read with all that lies below it
-        pattern = None if whole else _pattern("" if place in alone else stem, files, others)
-        found[name] = DataSet(name, place, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
+    for (below, suffix, stem), files in groups.items():
+        name = _table(below.name if below in alone else stem, found)
+        others = [file for key, group in groups.items() if key[0] == below and group is not files for file in group]
+        shared = any(below in other.parents for other in folders)
+        whole = below in alone and not shared  # a folder is read with all that lies below it
+        pattern = None if whole else _pattern("" if below in alone else stem, files, others)
+        found[name] = DataSet(name, below, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
     return [found[name] for name in sorted(found)]
 
 
 def pipeline_of(sets: Sequence[DataSet], *, name: str, settings: bool = True) -> list[NewFile]:
-    """The files of a project called `name` that reads the sets where they lie.
+    """Return the files of a project called `name` that reads the sets from their folders.
 
-    `settings`: also pyproject.toml, which says so; without it the parameter `landing` has to be given to a run.
+    `settings`: also write pyproject.toml with the parameter `landing`; without it a run must be given the parameter.
     """
     starter = {str(file.path): file for file in files_of(starting_point(DEFAULT), name=name)}
     taken = ["databricks.yml", ".gitignore", *(["pyproject.toml"] if settings else [])]
@@ -80,7 +80,7 @@ def pipeline_of(sets: Sequence[DataSet], *, name: str, settings: bool = True) ->
 
 def _source(one: DataSet) -> str:
     inner = "/".join(str(part) for part in (one.folder, one.pattern) if part is not None and part != PurePosixPath())
-    place = inner.replace("{", "{{").replace("}", "}}").replace("\\", "\\\\").replace('"', '\\"')
+    path = inner.replace("{", "{{").replace("}", "}}").replace("\\", "\\\\").replace('"', '\\"')
     options = [("cloudFiles.format", one.format), *one.options, ("cloudFiles.inferColumnTypes", "true")]
     options += [("cloudFiles.useStrictGlobber", "true")] if one.pattern else []  # else `*` reaches into the folders below
     lines = [f"        .option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})" for key, value in options]
@@ -96,7 +96,7 @@ def _source(one: DataSet) -> str:
             "    return (",
             '        spark.readStream.format("cloudFiles")',
             *lines,
-            f"        .load(f\"{{spark.conf.get('landing')}}/{place}\")",
+            f"        .load(f\"{{spark.conf.get('landing')}}/{path}\")",
             "    )",
             "",
         ]
@@ -104,14 +104,14 @@ def _source(one: DataSet) -> str:
 
 
 def _suffix(file: Path) -> str | None:
-    """The ending of a data file, with `.gz`; None for any other file."""
+    """Return the suffix of a data file, `.gz` included; None for any other file."""
     packed = file.suffix == ".gz"
     ending = (file.with_suffix("").suffix if packed else file.suffix).lower()
     return ending + (".gz" if packed else "") if ending in _FORMATS else None
 
 
 def _stem(file: Path) -> str:
-    """The name without ending, date and number, so that the files of one feed share it."""
+    """Return the name without suffix, date and number, which the files of one feed share."""
     name = file.name.removesuffix(".gz")
     bare = name[: name.rindex(".")]
     return _NUMBERING.sub("", bare) or bare
@@ -122,7 +122,7 @@ def _is_configuration(file: Path) -> bool:
 
 
 def _table(text: str, taken: Container[str]) -> str:
-    """A free name for a table from that of files or a folder."""
+    """Return an unused table name made from that of files or a folder."""
     base = re.sub(r"\W+", "_", text.lower(), flags=re.ASCII).strip("_") or "rows"
     base = base if base[0].isalpha() else f"t_{base}"
     names = (base, *(f"{base}_{number}" for number in range(2, 1000)))
@@ -130,9 +130,9 @@ def _table(text: str, taken: Container[str]) -> str:
 
 
 def _pattern(stem: str, files: Sequence[Path], others: Sequence[Path]) -> str:
-    """A glob of the files' names that takes those to come as well, which end in a number too; not the names of `others`.
+    """Return a glob that matches the files and later ones with other numbers, but none of `others`.
 
-    Without a stem, any name with their endings.
+    Without a stem it matches all names with their suffixes.
     """
     endings = {file.name: file.name[-len(_suffix(file) or "") :] for file in files}
     if not stem:
@@ -144,7 +144,7 @@ def _pattern(stem: str, files: Sequence[Path], others: Sequence[Path]) -> str:
 
 
 def _one_of(choices: Sequence[str]) -> str:
-    """A glob for what one of them takes; a name alone would be a file, and a stream reads none."""
+    """Return a glob that matches what one of the globs matches; never a plain name, because a stream reads no single file."""
     return choices[0] if len(choices) == 1 and "*" in choices[0] else f"{{{','.join(choices)}}}"
 
 
@@ -154,7 +154,7 @@ def _options(file: Path, suffix: str) -> tuple[tuple[str, str], ...]:
 
 
 def _beginning(file: Path) -> str:
-    """The first characters of a file; none of one that cannot be read or unpacked."""
+    """Return the first characters of a file, or "" where it cannot be read or unpacked."""
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as stream:
             return stream.read(_BEGINNING).decode("utf-8", errors="replace").lstrip("\ufeff")
@@ -171,7 +171,7 @@ def _csv_options(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _json_options(text: str) -> tuple[tuple[str, str], ...]:
-    """Nothing for one object per line, `multiLine` for a document. The first line may be cut off."""
+    """Return no options for one object per line, `multiLine` for a document. The first line may be cut off."""
     first, newline, _ = text.lstrip().partition("\n")
     try:
         one_object = isinstance(json.loads(first), dict)

@@ -1,4 +1,4 @@
-"""A new project's folder."""
+"""Writes the folder of a new project."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakelet.scaffold.writing import NewFile, write_new
 
 @dataclass(frozen=True)
 class Created:
-    """What was written, and what the project began with."""
+    """A new project: its folder, the files that were written, and its template."""
 
     folder: Path
     written: tuple[Path, ...]
@@ -21,10 +21,10 @@ class Created:
 
 
 def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
-    """Write a project into `folder`, which is made if it is not there; its name is the project's.
+    """Write a project into `folder`, which is made if it does not exist and gives the project its name.
 
-    Raises NAME_INVALID, USAGE for an unknown starting point, and FILE_EXISTS for a folder with anything in it but what an interrupted
-    attempt has written.
+    Raises NAME_INVALID, USAGE for an unknown template, and FILE_EXISTS for a folder with any file that an interrupted attempt has not
+    written.
     """
     folder = folder.expanduser().absolute().resolve()
     point = starting_point(begin_with)
@@ -35,12 +35,12 @@ def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
 
 
 def _refuse_used(folder: Path, files: list[NewFile]) -> None:
-    """Raise FILE_EXISTS for a file, for a folder that holds what is not a file of the new project, and for one that holds all of these."""
+    """Raise FILE_EXISTS for a file, for a folder with a file that is not of the new project, and for one with all of its files."""
     if not folder.is_dir():
         raise LakeletError("FILE_EXISTS", f"{folder} is a file", todo="Choose another name.")
     own = {folder / file.path for file in files}
-    files_there = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".tmp"))
-    foreign = next((path for path in files_there if path not in own), None)
+    existing = (path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".tmp"))
+    foreign = next((path for path in existing if path not in own), None)
     if foreign is None and all(path.exists() for path in own):
         foreign = folder / files[0].path
     if foreign is not None:

@@ -1,4 +1,4 @@
-"""The projects of this repository that a new project can begin with, and where their files lie.
+"""Templates of new projects: projects of this repository, and the paths of their files.
 
 In a checkout they are the folders of the repository itself. A wheel holds the same folders below `shipped` (pyproject.toml,
 a build hook), so nothing exists twice.
@@ -18,7 +18,7 @@ DEFAULT = "starter"
 _SHIPPED = Path(__file__).with_name("shipped")
 _CHECKOUT = Path(__file__).parents[3]
 _LINK_OUT = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
-"""A link of Markdown to what lies above the folder; a copy keeps its text."""
+"""A Markdown link to a path above the folder; a copy keeps only its text."""
 _GENERATED = frozenset({"__pycache__", ".lakelet", ".pytest_cache", ".ruff_cache", ".DS_Store"})
 _GENERATED_LANDING = "landing"
 _CONTACT_CENTER_TESTS = ("agents", "bronze_router_logs", "gold_workforce", "gold_conversations", "silver_events")
@@ -26,13 +26,13 @@ _CONTACT_CENTER_TESTS = ("agents", "bronze_router_logs", "gold_workforce", "gold
 
 @dataclass(frozen=True)
 class StartingPoint:
-    """One project to begin with.
+    """One template.
 
     Attributes:
         about: one line on what it does.
         parts: folders and files of the repository, each with its path in the new project; `.` is the project's own folder.
-        next_commands: what to type in the new project's folder, up to a run and its tests.
-        renamed: whether the files carry the new project's name in place of the starting point's.
+        next_commands: commands to type in the new project's folder, up to a run and its tests.
+        renamed: whether the template's name in the files is replaced by the new project's.
     """
 
     name: str
@@ -85,33 +85,33 @@ _POINTS = (
 
 
 def starting_points() -> Mapping[str, StartingPoint]:
-    """All of them by name, the default first."""
+    """Return all templates by name, the default first."""
     return {point.name: point for point in _POINTS}
 
 
 def starting_point(name: str) -> StartingPoint:
-    """The one of that name. Raises USAGE with the nearest name."""
+    """Return the template with a name. Raises USAGE with the nearest name."""
     known = starting_points()
     if name not in known:
-        what = f"there is no project {name!r} to begin with; there are {', '.join(known)}"
+        what = f"there is no template {name!r}; there are {', '.join(known)}"
         raise LakeletError("USAGE", what, nearest=nearest_names(name, known))
     return known[name]
 
 
 def files_of(point: StartingPoint, *, name: str) -> list[NewFile]:
-    """The files of a project called `name` that begins with `point`, without what running it has made."""
+    """Return the files of a project called `name` made from a template, without what runs of it have written."""
     root = _CHECKOUT if (_CHECKOUT / "examples" / DEFAULT).is_dir() else _SHIPPED
     found: dict[PurePosixPath, NewFile] = {}
     for source, target in point.parts.items():
         for path, text in _texts(root / source):
-            place = PurePosixPath(target) / path
-            kept = _LINK_OUT.sub(r"\1", text) if place.suffix == ".md" else text
-            found[place] = NewFile(place, kept.replace(point.name, name) if point.renamed and _is_named(place) else kept)
+            at = PurePosixPath(target) / path
+            kept = _LINK_OUT.sub(r"\1", text) if at.suffix == ".md" else text
+            found[at] = NewFile(at, kept.replace(point.name, name) if point.renamed and _has_name(at) else kept)
     return list(found.values())
 
 
 def _texts(source: Path) -> Iterator[tuple[PurePosixPath, str]]:
-    """Path below `source` and text of each file of a folder, or of the file that it is."""
+    """Yield path below `source` and text of each file of a folder, or of the single file `source`."""
     if source.is_file():
         yield PurePosixPath(), source.read_text(encoding="utf-8")
         return
@@ -122,6 +122,6 @@ def _texts(source: Path) -> Iterator[tuple[PurePosixPath, str]]:
             yield below, file.read_text(encoding="utf-8")
 
 
-def _is_named(place: PurePosixPath) -> bool:
-    """Whether a file carries the project's name."""
-    return len(place.parts) == 1 and place.suffix in (".md", ".yml")
+def _has_name(path: PurePosixPath) -> bool:
+    """Return whether a file contains the project's name."""
+    return len(path.parts) == 1 and path.suffix in (".md", ".yml")

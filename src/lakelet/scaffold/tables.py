@@ -1,4 +1,4 @@
-"""A new table: its source file, its rules, its test. Pure texts."""
+"""Texts of a new table: its source file, its rules, its test. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lakelet.scaffold.names import LAYERS, NewName
 from lakelet.scaffold.writing import NewFile
 
 _WIDTH = 140
-"""Characters in a line of Python."""
+"""Longest line of Python, in characters."""
 _DECORATORS = {"warn": "expect_all", "drop": "expect_all_or_drop"}
 
 
 class Language(Enum):
-    """What the new table is written in."""
+    """Language of the new table."""
 
     PYTHON = "python"
     SQL = "sql"
@@ -32,7 +32,7 @@ class SourceTable:
     Attributes:
         name: as the pipeline's code reads it.
         full_name: with catalog and schema.
-        layer: the folder that its code lies in; empty where no code of the project declares it.
+        layer: the layer whose folder has its code; "" where no code of the project declares it.
         streamable: whether a stream may read it.
         columns: name and Spark type of each.
     """
@@ -55,13 +55,13 @@ class SuggestedRule:
 
 @dataclass(frozen=True)
 class NewTable:
-    """What is to be written.
+    """A table to write.
 
     Attributes:
         where: SQL condition on the source's rows; None for all of them.
-        rules: those that the source's rows suggest.
-        rules_text: the same as a rule file.
-        folder: where the table's code goes, relative to the project's folder.
+        rules: rules that the source's rows suggest.
+        rules_text: the same rules as the text of a rule file.
+        folder: folder of the table's code, relative to the project's.
     """
 
     name: NewName
@@ -74,12 +74,12 @@ class NewTable:
 
     @property
     def streams(self) -> bool:
-        """Whether it is a streaming table: gold tables are computed as a whole, as is what reads such a table."""
+        """Whether the table is a streaming table; gold tables, and readers of tables that no stream can read, are materialized views."""
         return self.source.streamable and self.name.layer != "gold"
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The source's columns but for those that Auto Loader adds."""
+        """The source's columns without those that Auto Loader adds."""
         return tuple(name for name, _ in self.source.columns if name != "_rescued_data")
 
     @property
@@ -89,11 +89,11 @@ class NewTable:
 
 
 def named_source(text: str, tables: Sequence[SourceTable]) -> SourceTable:
-    """The table that `text` names: by its name, `layer.name`, or with schema and catalog. Raises UNKNOWN_TABLE with the nearest names."""
+    """Return the table that `text` names: by name, `layer.name`, or with schema and catalog. Raises UNKNOWN_TABLE with the nearest."""
     wanted = text.lower()
     for table in tables:
         parts = table.full_name.lower().split(".")
-        layers = (table.layer,) if table.layer else LAYERS  # where no code says the layer, any will do
+        layers = (table.layer,) if table.layer else LAYERS  # where no code determines the layer, any matches
         spellings = {".".join(parts[i:]) for i in range(len(parts))} | {f"{layer}.{parts[-1]}" for layer in layers}
         if wanted in spellings | {table.name.lower()}:
             return table
@@ -107,7 +107,7 @@ def named_source(text: str, tables: Sequence[SourceTable]) -> SourceTable:
 
 
 def table_files(new: NewTable) -> list[NewFile]:
-    """The files of the table: its code, its rules where there are any that the code reads, its test."""
+    """Return the files of the table: its code, its rules if the code reads any, its test."""
     name = new.name.name
     files = [NewFile(new.file, _python(new) if new.language is Language.PYTHON else _sql(new))]
     if new.rules_text and (new.language is Language.PYTHON or "checks:" in new.rules_text):
@@ -128,7 +128,7 @@ def _python(new: NewTable) -> str:
 
 
 def _query(new: NewTable) -> list[str]:
-    """The function's body: on one line if it fits, else a step per line."""
+    """Return the lines of the function's body: one line if it fits, else a step per line."""
     steps = [f"{'spark.readStream' if new.streams else 'spark.read'}.table({_text(new.source.name)})"]
     steps += [f".where({_text(new.where)})"] if new.where else []
     columns = [_text(_column(column)) for column in new.columns]

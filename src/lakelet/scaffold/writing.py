@@ -1,4 +1,4 @@
-"""Writes new files, never over others. An interrupted attempt is finished by the next one: what it wrote counts as written."""
+"""Writes new files and overwrites none. The next attempt finishes an interrupted one: its files count as written."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class NewFile:
 def write_new(folder: Path, files: Sequence[NewFile]) -> tuple[Path, ...]:
     """Write the files below `folder` and return their paths (PF-3).
 
-    A file that is there already with the same text is taken as written by an attempt that was interrupted. Raises FILE_EXISTS, before
-    anything is written, if another text is there or if nothing is left to write; STORAGE_FAILED where the disk refuses.
+    An existing file with the same text counts as written by an interrupted attempt. Raises FILE_EXISTS, before anything is written, if a
+    file has a different text or if all files exist; STORAGE_FAILED where the disk refuses.
     """
-    there = [file for file in files if (folder / file.path).exists()]
-    others = [file for file in there if not _same(folder / file.path, file.text)]
-    if others or len(there) == len(files):
-        raise _exists([file.path for file in others or there])
+    existing = [file for file in files if (folder / file.path).exists()]
+    others = [file for file in existing if not _same(folder / file.path, file.text)]
+    if others or len(existing) == len(files):
+        raise _exists([file.path for file in others or existing])
     for file in files:
         target = folder / file.path
         with writing(target):

@@ -1,7 +1,7 @@
-"""Hadoop's defaults for servers that a local session does not have.
+"""Removes Hadoop's defaults for servers that a local session does not have.
 
-Spark sends Hadoop's whole configuration with every stage, and each task reads it: 1,100 entries, more than half of them about servers. A
-tenth of the processor time of small queries goes into that. To forget them costs as much as a few queries: for sessions that last.
+Spark sends Hadoop's whole configuration with every stage, and each task reads it: 1,100 entries, more than half of them about servers. That
+is a tenth of the processor time of small queries. Removing them costs as much as a few queries, so only continuous updates do it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _SERVERS = ("yarn", "mapreduce[.]jobhistory", "mapreduce[.]shuffle", "hadoop[.]h
 
 
 def forget_servers(context: Any) -> None:
-    """Take what only servers of a cluster read out of the configuration of a SparkContext, where that is on this machine alone."""
+    """Remove the settings of cluster servers from the Hadoop configuration of a SparkContext with a local master."""
     if not str(context.master).startswith("local"):
         return
     # The first job would load these defaults, and Hadoop loads all of them again when a file of defaults is added.

@@ -32,7 +32,7 @@ Work = Callable[[str], "bool | RetryAfter"]
 def flow_threads(workers: int) -> ThreadPoolExecutor:
     """Threads for `workers` items at once.
 
-    Each has a connection to Java of its own, whose other end knows the methods that it has called; so rounds share the threads.
+    Each has its own connection to Java, which caches the methods that were called; so the rounds of a continuous update share the threads.
     """
     return ThreadPoolExecutor(max_workers=workers, thread_name_prefix="lakelet-flow")
 

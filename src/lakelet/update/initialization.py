@@ -49,7 +49,7 @@ def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence
 
 
 def report_plan(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask]) -> None:
-    """Report what is defined, and which flows are to run."""
+    """Emit the definitions and the plan."""
     emit_definitions(opened.reporter, everything, opened.analysis.graph, opened.config.root)
     _report_notices_of_flows(opened, everything)
     emit_left_by_resets(opened.reporter, everything, opened.selection, opened.environment.catalog.datasets)
@@ -86,7 +86,7 @@ def _register(opened: OpenedPipeline, repaired: Repaired) -> Activity:
 
 
 def report_start(opened: OpenedPipeline, progress: UpdateProgress, *, attempt: int) -> None:
-    """Report who started the update, with which settings. `attempt`: see `Update`."""
+    """Emit the first events: who started the update, its settings, its first states. `attempt`: see `Update`."""
     emit, cause = opened.reporter.emit, "RETRY_ON_FAILURE" if attempt else "USER_ACTION"
     if not attempt:
         user = getpass.getuser()
@@ -98,7 +98,7 @@ def report_start(opened: OpenedPipeline, progress: UpdateProgress, *, attempt: i
 
 
 def _report_repairs(opened: OpenedPipeline, repaired: Repaired, recovered: str | None) -> None:
-    """What the update before left."""
+    """Emit notices about repairs of what the previous update left."""
     reporter, died = opened.reporter, repaired.died
     if died is not None:
         text = f"The update before, {died.id[:6]} of {died.started[:19]}, ended with its process; this one goes on where it stopped."
@@ -109,7 +109,7 @@ def _report_repairs(opened: OpenedPipeline, repaired: Repaired, recovered: str |
 
 
 def report_notices(opened: OpenedPipeline) -> None:
-    """What has no effect in the code and the configuration."""
+    """Emit the notices about code and configuration without effect."""
     for notice in opened.loaded.notices:
         opened.reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
 

@@ -52,7 +52,7 @@ class UpdateProgress:
         self._reporter.emit(EventType.FLOW_PROGRESS, message, body, dataset=dataset, flow=task.key, level=level, error=error)
 
     def flow_is_idle(self, task: FlowTask, decision: Decision) -> None:
-        """A flow has nothing to do."""
+        """Report that a flow has nothing to do."""
         self.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
 
     def flow_stopped(self, task: FlowTask) -> None:

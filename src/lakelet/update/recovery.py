@@ -34,7 +34,7 @@ from lakelet.storage.root import LastUpdate, Registry, StoredDataset
 
 @dataclass
 class _Log:
-    """Collects events in the name of an earlier update, those left out that the log already has."""
+    """Collects events of an earlier update, without those that the log already has."""
 
     known: writer.Logged
     events: list[Event] = field(default_factory=list)

@@ -28,7 +28,7 @@ class Replay(Update):
         check_replay(_run(opened, self._task))
 
     def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:
-        """Replay in the name of one flow of the dataset; its others have nothing to do."""
+        """Replay as one flow of the dataset; its other flows have nothing to do."""
         progress, task = self._progress, self._task
         progress.flow_is(task, FlowState.RUNNING, f"Flow '{task.key}' is RUNNING: held rows are judged again.")
         try:

@@ -171,12 +171,12 @@ def test_the_shape_of_a_schedule(folder: Folder, cron: str, wrong: str | None) -
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("libraries: [{glob: {include: '*.py'}}, {file: {path: a.py}}]", "has a glob beside a file or notebook, which the service refuses"),
+        ("libraries: [{glob: {include: '*.py'}}, {file: {path: a.py}}]", "has a glob beside a file or notebook, which Databricks refuses"),
         ("libraries: []", "has no libraries: nothing says which files it runs"),
         ("libraries: [{file: {path: a.py}}], serverless: true, clusters: [{num_workers: 1}]", "is serverless and has clusters"),
         (
             f"libraries: [{{file: {{path: a.py}}}}], tags: {dict.fromkeys(map(str, range(26)), 'x')}",
-            "has 26 tags, and the service takes 25",
+            "has 26 tags, and Databricks takes 25",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_a_path_outside_of_the_bundle_moves_the_folder_that_is_deployed(folder: 
 
 def test_a_path_that_is_no_folder_is_refused(folder: Folder) -> None:
     assert folder.bundle(BUNDLE + "sync: {paths: [srx]}\n").mistakes() == [
-        "CONFIG_INVALID databricks.yml, line 2: sync.paths names srx, which is no folder → src"
+        "CONFIG_INVALID databricks.yml, line 2: sync.paths names srx, which is not a folder → src"
     ]
 
 

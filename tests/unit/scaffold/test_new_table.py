@@ -123,7 +123,7 @@ def test_an_unknown_source_is_told_with_the_nearest_name() -> None:
         (["refunds"], "NAME_INVALID", "silver.refunds"),
         (["sliver.refunds"], "NAME_INVALID", 'Did you mean "silver"?'),
         (["silver.Re-Funds"], "NAME_INVALID", "For example: re_funds"),
-        (["silver.class"], "NAME_INVALID", "no keyword"),
+        (["silver.class"], "NAME_INVALID", "not a Python keyword"),
         (["silver.orders"], "DUPLICATE_DATASET", "pipelines/silver/orders.py, line"),
         (["silver.refunds"], "UNKNOWN_TABLE", "lakelet run"),
         (["silver.refunds", "--sql", "--python"], "USAGE", "exclude each other"),

@@ -1,4 +1,4 @@
-"""What the keys of a resource say together: tasks that exist, libraries that go together, limits of the service."""
+"""What the keys of a resource say together: tasks that exist, libraries that go together, limits of Databricks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MANAGED = ("ingestion_definition", "gateway_definition")
 def check_resource(key: ResourceKey, node: Node, problems: Problems) -> None:
     """Note what does not go together in one resource, references filled in."""
     if len(children(node.get("tags"))) > _MOST_TAGS:
-        problems.bad(node.value["tags"], f"{key} has {len(children(node.get('tags')))} tags, and the service takes {_MOST_TAGS}")
+        problems.bad(node.value["tags"], f"{key} has {len(children(node.get('tags')))} tags, and Databricks takes {_MOST_TAGS}")
     if key.kind is ResourceKind.PIPELINE:
         _check_pipeline(key, node, problems)
     elif key.kind is ResourceKind.JOB:
@@ -33,9 +33,7 @@ def _check_pipeline(key: ResourceKey, node: Node, problems: Problems) -> None:
     globs = [library for library in libraries if library.get("glob")]
     others = [library for library in libraries if library.get("file") or library.get("notebook")]
     if globs and others:
-        problems.bad(
-            others[0], f"{key} has a glob beside a file or notebook, which the service refuses", todo="Write all of them as globs."
-        )
+        problems.bad(others[0], f"{key} has a glob beside a file or notebook, which Databricks refuses", todo="Write all of them as globs.")
     serverless, clusters = node.get("serverless"), node.get("clusters")
     if serverless is not None and serverless.value is True and clusters is not None and elements(clusters):
         problems.bad(clusters, f"{key} is serverless and has clusters", todo="Take one of them out.")

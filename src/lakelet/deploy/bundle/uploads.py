@@ -84,7 +84,7 @@ def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]
             starts.append(path)
         else:
             beside = [one.name for one in path.parent.iterdir() if one.is_dir()] if path.parent.is_dir() else []
-            problems.bad(node, f"sync.paths names {node.text}, which is no folder", nearest=nearest_names(path.name, beside))
+            problems.bad(node, f"sync.paths names {node.text}, which is not a folder", nearest=nearest_names(path.name, beside))
     return starts or [root]
 
 

@@ -1,4 +1,4 @@
-"""What makes an editor understand pipeline code: types of `dlt`, `pyspark.pipelines`, `spark`, `dbutils` and `display` in a project."""
+"""Editor support for pipeline code: types of `dlt`, `pyspark.pipelines`, `spark`, `dbutils` and `display` in a project."""
 
 from lakelet.project.editor.settings import STUBS, write_settings
 

@@ -1,4 +1,4 @@
-"""A mypy plugin: `spark`, `dbutils`, `display` and the like are there in every file, as a pipeline's source files have them.
+"""A mypy plugin that defines `spark`, `dbutils`, `display` and the like in every file, as in a pipeline's source files.
 
     [tool.mypy]
     mypy_path = "typings"
@@ -51,5 +51,5 @@ def _names(statement: Statement) -> Iterator[str]:
 
 
 def plugin(version: str) -> type[Plugin]:
-    """What mypy calls with its version."""
+    """Return the plugin class; mypy calls this with its version."""
     return PipelineNames

@@ -30,7 +30,7 @@ _SOURCE = "A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING 
 
 @dataclass(frozen=True)
 class Started:
-    """What `init` found and did.
+    """Result of `init`.
 
     Attributes:
         written: the bundle file; None where none was written.
@@ -45,7 +45,7 @@ class Started:
 
 
 def _nothing_found(found: Found, report: Report, sets: Sequence[DataSet]) -> LakeletError:
-    """The error for a folder without pipeline code: what lies there, and the command that leads on from it."""
+    """Return the error for a folder without pipeline code: what the folder holds, and the next command."""
     folder = found.folder
     why = "\n".join([*(f"{file}: {why}" for file, why in report.aside[:5]), *_projects_below(found)]) or None
     if sets:
@@ -83,7 +83,7 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     """
     folder = folder.resolve()
     if not folder.is_dir():
-        raise LakeletError("USAGE", f"{folder} is no folder", todo="Name the folder of the repository: lakelet init FOLDER")
+        raise LakeletError("USAGE", f"{folder} is not a folder", todo="Name the folder of the repository: lakelet init FOLDER")
     existing = bundle_file(folder) or spark_file(folder)
     declared = _declared(folder) if existing is not None else {}
     files = list(dict.fromkeys(file for files in declared.values() for file in files))

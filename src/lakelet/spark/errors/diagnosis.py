@@ -57,7 +57,7 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         what = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
-        code, what = known, _told(text, known) or what
+        code, what = known, _sentence_after(text, known) or what
     worker = _worker_location(text)
     if todo is None and worker:
         todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
@@ -166,8 +166,8 @@ def without_proposal(text: str) -> str:
     return sentences.PROPOSAL.pattern.sub("", text)
 
 
-def _told(text: str, code: str) -> str | None:
-    """The sentence behind `[code]`."""
+def _sentence_after(text: str, code: str) -> str | None:
+    """Return the sentence after `[code]`; None where the text has no such code."""
     found = re.search(rf"\[{code}(?:\.[A-Z0-9_.]+)?\] (.+)", text)
     return _without_state(found[1]).strip() if found else None
 

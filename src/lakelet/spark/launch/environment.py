@@ -43,10 +43,10 @@ S3_JAR_NAMES = tuple(_S3)
 _FETCH_SECONDS = 1800
 _LOOK_SECONDS = 0.3
 JAR_BYTES = 9_629_779
-"""Size of Delta's two jars together, to say how far fetching them is."""
+"""Size of Delta's two jars together, for the progress of fetching them."""
 
 Fetched = Callable[[int], None]
-"""Takes the number of bytes that have arrived so far."""
+"""Function that is called with the number of bytes received so far."""
 
 KEPT_ARCHIVES = 3
 _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
@@ -56,7 +56,7 @@ INSTALL_JAVA = {
     "dnf": "sudo dnf install -y java-17-openjdk-headless",
     "brew": "brew install openjdk@17",
 }
-"""By the program that installs packages: what gets Java."""
+"""Commands that install Java, by package manager."""
 INSTALL_JAVA_ELSEWHERE = "install a JDK or JRE 17 or newer and point JAVA_HOME at it"
 
 
@@ -271,7 +271,7 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetch
 
 @contextmanager
 def meanwhile(action: Callable[[], None], *, every: float) -> Iterator[None]:
-    """Call `action` every few seconds while the block runs, in another thread; what it cannot read then is left out."""
+    """Call `action` every so many seconds while the block runs, in another thread; an OSError of it is ignored."""
     ended = threading.Event()
 
     def repeat() -> None:
@@ -289,7 +289,7 @@ def meanwhile(action: Callable[[], None], *, every: float) -> Iterator[None]:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of the jars below the folder, also of those that are still coming."""
+    """Return the size in bytes of the jars below the folder, incomplete ones included."""
     return sum(path.stat().st_size for path in folder.rglob("*.jar*"))
 
 
@@ -340,7 +340,7 @@ def archive_path(java: Java, delta: Jars) -> Path:
 
 
 def note_use(archive: Path) -> None:
-    """Note that a session uses the archive now: the ones used last are kept."""
+    """Record that a session uses the archive now: the most recently used ones are kept."""
     with suppress(OSError):
         os.utime(archive)
 
@@ -348,7 +348,8 @@ def note_use(archive: Path) -> None:
 def make_archive() -> Path:
     """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
 
-    Those used last are kept, for other environments have their own. Raises ARCHIVE_FAILED with the last words of the process.
+    The most recently used archives are kept, because other environments have their own. Raises ARCHIVE_FAILED with the last output of
+    the process.
     """
     java, delta = require_java(), ensure_jars()
     target = archive_path(java, delta)

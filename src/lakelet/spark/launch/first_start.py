@@ -1,6 +1,6 @@
-"""What the first start on a machine, or in a new environment, does before Spark: fetch Delta's jars, make the class-data archive.
+"""Prepares the first start on a machine, or in a new environment: fetches Delta's jars, makes the class-data archive.
 
-Both lie in the cache afterwards, and later starts only look at them. Imports neither Spark nor pyspark.
+Both are in the cache afterwards, and later starts only check that they exist. Imports neither Spark nor pyspark.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from lakelet.base.errors import LakeletError
 from lakelet.spark.launch import environment as env
 
 ARCHIVE_SECONDS = 25
-"""About how long making the archive takes."""
+"""Approximate duration of making the archive."""
 _IN_USE_SECONDS = 86_400
 
 
 @dataclass(frozen=True)
 class Step:
-    """How far one thing is that the first start does. `done`, `total`: bytes, None where nobody knows; `ended`: it is complete."""
+    """Progress of one step of the first start. `done`, `total`: bytes, None where unknown; `ended`: it is complete."""
 
     what: str
     done: int | None = None
@@ -38,7 +38,7 @@ Report = Callable[[Step], None]
 def prepare(report: Report) -> None:
     """Make this machine ready for a session, and report each step that takes time. Returns at once where nothing is missing.
 
-    Raises JAVA_MISSING or JARS_MISSING. An archive that cannot be made is no error: sessions start some seconds slower.
+    Raises JAVA_MISSING or JARS_MISSING. An archive that cannot be made is not an error: sessions start some seconds slower.
     """
     if _session_is_running():
         return
@@ -84,12 +84,12 @@ def _make(archive: Path, report: Report) -> None:
 
 
 def _failed(archive: Path) -> Path:
-    """The file that says that the archive could not be made, so that not every start tries it again."""
+    """Return the path of the file that records that the archive could not be made, so that not every start tries it again."""
     return archive.with_suffix(".failed")
 
 
 def _has_room(archive: Path) -> bool:
-    """Whether the archive may be made: it did not fail before, and no archive would go that another environment has used today."""
+    """Return whether to make the archive: it did not fail before, and no archive used today would be removed for it."""
     now = time.time()
     used = [other for other in archive.parent.glob("*.jsa") if now - other.stat().st_mtime < _IN_USE_SECONDS]
     return len(used) < env.KEPT_ARCHIVES and not _failed(archive).exists()
@@ -97,7 +97,7 @@ def _has_room(archive: Path) -> bool:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[bool]:
-    """Whether no other process makes an archive in the folder now."""
+    """Yield whether no other process is making an archive in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         try:

@@ -29,7 +29,7 @@ class ActionWatcher(Protocol):
         """User code is about to call `action` on `frame`. May raise."""
 
     def on_look(self) -> None:
-        """User code looks at data in a way of which no more is known."""
+        """User code reads data in a way that is not observed further."""
 
 
 def _pivoted(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DataFrame | None:
@@ -75,7 +75,7 @@ def _refused(name: str) -> Callable[[Any], Any]:
 
 
 def _as_rdd(original: Any) -> property:
-    """What is done with an RDD is not watched (decision 0019)."""
+    """Note the access: actions on an RDD are not observed (decision 0019)."""
 
     def rdd(self: Any) -> Any:
         reader = _reader_of_user()
@@ -109,7 +109,7 @@ ASKING = {
     "checkpoint": "2.1.0",
     "localCheckpoint": "2.3.0",
 }
-"""Methods of data frames that ask for rows, and since when pyspark has them."""
+"""Methods of data frames that read rows, with the version of pyspark that added each."""
 WRITING: dict[str, dict[str, str]] = {
     owners.FRAME: {"foreach": "1.3.0", "foreachPartition": "1.3.0"},
     owners.BATCH_WRITER: {

@@ -1,4 +1,4 @@
-"""What `from pyspark.sql.functions import *` gives: pyspark 4 leaves the older names of some functions out of it, which it still has."""
+"""Older names of functions for `from pyspark.sql.functions import *`: pyspark 4 still has them, but not in `__all__`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def _with_older(names: Sequence[str], _: Any) -> Sequence[str]:
 FUNCTION_NAMES: tuple[Patch, ...] = (
     Patch(owners.FUNCTIONS, "__all__", _with_older, "code of older versions imports * and calls countDistinct", "4.0.0"),
 )
-"""What lets older names of functions be imported with all others."""
+"""Patches that export older names of functions."""
 
 __all__ = ["FUNCTION_NAMES", "OLDER_NAMES"]

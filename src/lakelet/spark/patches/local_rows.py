@@ -1,7 +1,7 @@
-"""Rows that code makes itself, in the types that Spark Connect takes: an `int` for a DOUBLE column, a number for a STRING column.
+"""Lets `createDataFrame` convert values as Spark Connect does: an `int` for a DOUBLE column, a number for a STRING column.
 
-Pipelines of Spark's own tool and of serverless compute at Databricks run on Spark Connect, which converts values by Arrow; a session in
-this process compares their classes first. What it refuses is tried as Connect converts it.
+Spark's own pipeline tool and serverless compute of Databricks run on Spark Connect, which converts values with Arrow; a session in this
+process checks their classes first. Values that it refuses are converted as Connect does.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _creating(original: Any) -> Any:
 
 
 def _converted(rows: Any, schema: Any) -> Any:
-    """The rows as an Arrow table of the schema, as Spark Connect makes it; None for what it does not take either."""
+    """Return the rows as an Arrow table of the schema, as Spark Connect converts them; None where it refuses them too."""
     import pyarrow as pa
     from pyspark.sql.conversion import LocalDataToArrowConversion
 
@@ -46,8 +46,8 @@ def _converted(rows: Any, schema: Any) -> Any:
 
 
 LOCAL_ROWS: tuple[Patch, ...] = (
-    Patch(owners.SESSION, "createDataFrame", without_context(_creating), "Spark Connect takes values that a session here refuses", "2.0.0"),
+    Patch(owners.SESSION, "createDataFrame", without_context(_creating), "Spark Connect converts values that a session refuses", "2.0.0"),
 )
-"""What makes `spark.createDataFrame` of user code take the values that Spark Connect takes."""
+"""Patches that make `spark.createDataFrame` of user code accept the values that Spark Connect accepts."""
 
 __all__ = ["LOCAL_ROWS"]

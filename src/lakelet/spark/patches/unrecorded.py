@@ -1,7 +1,7 @@
-"""Notes what user code asks Spark for while a pipeline is loaded and analysed, where nothing compares the answer later (IF-5).
+"""Notes calls of Spark by user code during loading and analysis whose results cannot be compared later (IF-5).
 
-Queries that functions return are looked at as plans. What is left are files that code opens itself, rows that it collects, tables that it
-looks up or writes at the top level of a file.
+Queries that functions return are compared by their plans. The rest are files that code reads with Spark itself, rows that it collects, and
+tables that it reads or writes at the top level of a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lakelet.spark.patches import owners
 from lakelet.spark.patches.actions import ASKING, WRITING
 
 _PATCHES = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_WHY = "an update with nothing to do is answered without Spark only where all that was read is compared"
+_WHY = "an update with nothing to do runs without Spark only where everything that was read is compared"
 _READS = {
     "load": "1.4.0",
     "csv": "2.0.0",
@@ -48,7 +48,7 @@ def _noted(name: str, *, also_in_functions: bool = True) -> Callable[[Any], Any]
 
 
 def _is_called_by_user() -> bool:
-    """Whether neither Lakelet nor pyspark called the patched method; other patches of it, which pass the call on, do not count."""
+    """Return whether neither Lakelet nor pyspark called the patched method; other patches of it, which pass the call on, do not count."""
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PATCHES):
         frame = frame.f_back
@@ -62,6 +62,6 @@ UNRECORDED: tuple[Patch, ...] = (
     *(Patch(owners.FRAME, name, without_context(_noted(name)), _WHY, since) for name, since in ASKING.items()),
     *(Patch(owner, name, without_context(_noted(name)), _WHY, since) for owner, names in WRITING.items() for name, since in names.items()),
 )
-"""What user code calls beside describing queries."""
+"""Patches that note calls of user code other than the description of queries."""
 
 __all__ = ["UNRECORDED"]

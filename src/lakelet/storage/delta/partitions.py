@@ -1,4 +1,4 @@
-"""Replaces some partitions of a table in one commit; the others keep their files."""
+"""Replaces some partitions of a table in one commit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lakelet.storage.delta.transaction import Transaction
 def overwrite_partitions(
     spark: SparkSession, path: AnyPath, rows: Callable[[], DataFrame], spec: TableSpec, *, of: Column, measure: Measure
 ) -> Written | None:
-    """Replace the rows for which `of`, a condition on partition columns, is true by what `rows` returns, for which it is true as well.
+    """Replace the rows for which the condition `of` on partition columns is true by `rows()`, for which it is true as well.
 
-    None, and nothing is written, where the table is not there, belongs to an earlier reset or is not described as `spec` says: then it
-    has to be replaced as a whole. A concurrent reader sees the old or the new content.
+    Return None, with nothing written, if the table is missing, belongs to an earlier reset or differs from `spec`: then it must be replaced
+    as a whole. A concurrent reader sees either the old or the new content.
     """
     with lock_of(path).alone():
         transaction = Transaction(spark, path)

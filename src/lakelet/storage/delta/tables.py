@@ -170,10 +170,10 @@ def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
 
 
 def known_content(spark: SparkSession, path: AnyPath) -> DataFrame | None:
-    """The rows of a table whose newest commit tells all its files; None for any other one.
+    """Return the rows of a table whose newest commit replaced its whole content; None for other tables.
 
-    Delta would run one or two Spark jobs to find the files, each time that a query reads the table. Rows are those that it would read:
-    tables whose columns it presents otherwise than they are stored (column mapping, NOT NULL, CHAR, VARCHAR) are not for this.
+    Delta itself would run one or two Spark jobs to find the files whenever a query reads the table. None also for tables whose columns
+    Delta presents differently than they are stored (column mapping, NOT NULL, CHAR, VARCHAR).
     """
     if TableLog(path).version() < 0:
         return None

@@ -1,4 +1,4 @@
-"""What a commit that replaced a table's whole content says of its files. No Spark."""
+"""Finds all files of a table in the commit that replaced its whole content. No Spark."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lakelet.storage.delta.batch_metrics import KEY
 
 
 def whole_content(text: str) -> list[str] | None:
-    """The `add` actions of a commit that removed every file the table had before, as lines of its log file `text`; None for another commit.
+    """Return the `add` actions of a commit that removed all earlier files, as lines of its log file `text`; None for other commits.
 
-    Only Lakelet's own commits count, and only those to tables without partitions: others may have left files in place.
+    Only Lakelet's own commits to tables without partitions are considered: others may have kept files.
     """
     actions = [(line, json.loads(line)) for line in text.splitlines()]
     info = next((action["commitInfo"] for _, action in actions if "commitInfo" in action), None)
@@ -23,7 +23,7 @@ def whole_content(text: str) -> list[str] | None:
 
 
 def _replaces(info: Mapping[str, Any]) -> bool:
-    """Whether a commit was made by `Transaction.commit(replace=True)` with the counts of a batch."""
+    """Return whether `Transaction.commit(replace=True)` made a commit, with the counts of a batch."""
     if info.get("operation") != "WRITE" or info.get("operationParameters", {}).get("mode") != "Overwrite":
         return False
     try:

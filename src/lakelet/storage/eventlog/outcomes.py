@@ -27,7 +27,7 @@ class Outcomes:
 
     @property
     def states(self) -> Mapping[str, FlowState | str]:
-        """The state of each dataset: of several flows the first in `WORST_FIRST`, before them one that only a newer Lakelet knows."""
+        """The state of each dataset: of several flows the first in `WORST_FIRST`; one that only a newer Lakelet knows comes first."""
 
         def weight(state: FlowState | str) -> int:
             return WORST_FIRST.index(state) if isinstance(state, FlowState) else -1
@@ -46,7 +46,7 @@ class Outcomes:
 
 
 def mark_of(state: FlowState | str) -> str:
-    """Whether a state is `good`, a `warning` or `bad`; "" for one that is neither."""
+    """Return `good`, `warning` or `bad` for a state, "" for one that is none of these."""
     if not isinstance(state, FlowState) or state is FlowState.EXCLUDED:
         return ""
     if state is FlowState.FAILED:
