@@ -249,7 +249,7 @@ def rescued(text: str | None, file: str | None = None) -> Any:
 
 
 def _listed(batch: Any) -> list[Row]:
-    """The rows of a batch. Bytes that are no UTF-8 in a text column of a Parquet file come through as they are, to Spark too."""
+    """The rows of a batch. Bytes that are not UTF-8 in a text column of a Parquet file come through as they are, to Spark too."""
     try:
         rows: list[Row] = batch.to_pylist()
     except UnicodeDecodeError:

@@ -155,8 +155,8 @@ class Pipeline:
         """Run one update, and others after it as long as it fails and is to be tried again. `listeners` get every event as it happens,
         in order, from one thread at a time.
 
-        `new_process`: the process runs this update and nothing else, like that of a command. Then an update that certainly has nothing to do
-        needs no Spark (IF-3), and other updates record what that takes.
+        `new_process`: the process runs this update and nothing else, like that of a command. Then an update that certainly has no work to
+        do needs no Spark (IF-3), and other updates record what that takes.
 
         A flow that fails is in the result, it raises nothing. Raises LakeletError or DefinitionErrors if the pipeline cannot be loaded or
         analysed, or its storage is in use: this attempt wrote nothing. Raises also what stops an update that has begun, KeyboardInterrupt

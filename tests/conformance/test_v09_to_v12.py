@@ -197,7 +197,7 @@ def test_V11_files_of_a_database_log_become_histories_of_four_tables(case):
     found = {(row["transaction_id"], row["amount"]): row["__END_AT"] for row in c.table("transactions").to_pylist()}
     changed = datetime(2024, 1, 2, tzinfo=UTC)
     assert found == {(1, 5): changed, (1, 6): None, (2, 7): changed}, "the column Op of a later file counts from then on"
-    assert c.columns("transactions")[:2] == ["transaction_id", "amount"], "Op is no column of the target, though it came later"
+    assert c.columns("transactions")[:2] == ["transaction_id", "amount"], "Op is not a column of the target, though it came later"
     c.nothing_new()
 
 
@@ -245,7 +245,7 @@ def test_V12_csv_files_with_byte_order_marks_and_a_master_table(case):
     c.arrive_csv("transactions_west/1.csv", _TRANSACTION, _transactions(west), encoding="utf-8-sig")
     c.update()
     assert c.rows("users", "user_id", "name") == [(1, "anna"), (2, "bob")], "the latest row of each user; a deleted one is absent"
-    assert c.columns("users")[0] == "user_id", "the byte order mark is no part of the first column's name"
+    assert c.columns("users")[0] == "user_id", "the byte order mark is not part of the first column's name"
     assert "operation" not in c.columns("users"), "the excluded column is absent"
     assert "_rescued_data_users" in c.columns("users"), "the rescued column has the name it was given"
     assert c.count("transactions") == 3, "rows of both flows"

@@ -51,7 +51,7 @@ PIPELINE = """
 
 Record = Mapping[str, Any]
 BROKEN = '{"id": 104, "kind": '
-DRIFT = "a lot"  # an amount that is no number
+DRIFT = "a lot"  # an amount that is not a number
 
 
 def order(id: int | None, kind: str, amount: Any, at: str, **more: Any) -> Record:

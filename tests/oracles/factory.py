@@ -3,7 +3,7 @@
 Written from the contract of the data, without looking at the pipeline. Choices where the contract leaves room:
 
 - A line is broken when its line, station or box is missing or empty, its direction is none of the factory's two words, or its time does
-  not parse. Values after the known columns, and missing ones after the last canonical value, break nothing. Blank lines are no lines.
+  not parse. Values after the known columns, and missing ones after the last canonical value, break nothing. Blank lines are not lines.
 - `broken_lines` counts occurrences: a broken line that comes in two files counts twice.
 - A factory is the first folder of the path; the date and time in the path mean nothing.
 - Local time that occurs twice (end of summer time) is the earlier instant; local time that was left out is read with the offset before

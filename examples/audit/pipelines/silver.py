@@ -49,6 +49,6 @@ def events():
     )
 
 
-@dlt.table(comment="Records without eventID or eventTime, and files that are no CloudTrail log, as text.")
+@dlt.table(comment="Records without eventID or eventTime, and files that are not CloudTrail logs, as text.")
 def records_apart():
     return dlt.read_stream("audit_records").where(f"NOT ({IDENTIFIED})").select("record", "source_file")

@@ -114,7 +114,7 @@ class Analyzer:
     def run(self, found: Sequence[LakeletError] = (), *, unfinished: Set[str] = frozenset(), checking: bool = False) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
-        `unfinished`: files that did not run to their end. Unknown names are no errors then: the rest of a file may declare them.
+        `unfinished`: files that did not run to their end. Unknown names are not errors then: the rest of a file may declare them.
         `checking`: a function that raises is an error, unless only an update can check it (decision 0044).
         """
         stored = sum(dataset.kind is not Kind.VIEW for dataset in self.catalog.datasets.values())

@@ -29,7 +29,7 @@ _ACTION = "{action}() runs a query each time the function is called, several tim
 
 
 class Resolver(Protocol):
-    """Analysis of the datasets that a query reads, and the ways to open what is no dataset of the pipeline."""
+    """Analysis of the datasets that a query reads, and the ways to open what is not a dataset of the pipeline."""
 
     @property
     def strict(self) -> bool: ...

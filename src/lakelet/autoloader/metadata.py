@@ -99,7 +99,7 @@ def hide_metadata(df: DataFrame, schema: StructType, spark: SparkSession) -> Dat
 
 
 def _variant(field: StructField) -> str:
-    """The SQL of a column; text that is no JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant."""
+    """The SQL of a column; text that is not JSON for Spark (repeated keys, too deep) is kept whole, as a text inside the variant."""
     from pyspark.sql.types import VariantType
 
     name = quoted(field.name)

@@ -37,7 +37,7 @@ class Namespace:
     def resolve(self, text: str) -> TableName:
         """The full name meant by one-, two- or three-part `text`; a leading `LIVE.` is dropped (DS-19).
 
-        Raises ValueError if the text is no name or has more than three parts.
+        Raises ValueError if the text is not a name or has more than three parts.
         """
         parts = split_name(text)
         if len(parts) > 1 and parts[0].lower() == "live":
@@ -69,22 +69,22 @@ def dotted(parts: Iterable[str]) -> str:
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """Parts of a dotted name; back quotes protect dots. Raises ValueError if `text` is no name."""
+    """Parts of a dotted name; back quotes protect dots. Raises ValueError if `text` is not a name."""
     parts: list[str] = []
     position = 0
     stripped = text.strip()
     while True:
         match = _PART.match(stripped, position)
         if not match:
-            raise ValueError(f"{text!r} is no table name")
+            raise ValueError(f"{text!r} is not a table name")
         quoted, plain = match.groups()
         parts.append(quoted.replace("``", "`") if quoted is not None else plain.strip())
         position = match.end()
         if position == len(stripped):
             break
         if stripped[position] != ".":
-            raise ValueError(f"{text!r} is no table name")
+            raise ValueError(f"{text!r} is not a table name")
         position += 1
     if not all(parts):
-        raise ValueError(f"{text!r} is no table name")
+        raise ValueError(f"{text!r} is not a table name")
     return tuple(parts)

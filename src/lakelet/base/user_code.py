@@ -1,6 +1,6 @@
 """Calls of user code: whatever it raises is its own failure, never the end of the process.
 
-`sys.exit()` raises SystemExit, which is no Exception: it passes all handlers, and a process that ends with code 0 looks like success.
+`sys.exit()` raises SystemExit, which is not an Exception: it passes all handlers, and a process that ends with code 0 looks like success.
 GeneratorExit, asyncio.CancelledError and a KeyboardInterrupt that no user sent pass them too.
 """
 

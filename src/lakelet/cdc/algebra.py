@@ -47,7 +47,7 @@ class Event:
     """One row of a feed.
 
     key: values of the key columns; those of a truncate do not matter. seq: orders the events of a key; a struct is a tuple.
-    values: the selected columns that are no keys; those of a delete do not matter.
+    values: the selected columns that are not keys; those of a delete do not matter.
     sets: for columns_to_update, the columns or leaves that the event names; None means all of them (CD-7).
     nulls: whose nulls say nothing, by the options of the flow that brought the event; set when it is folded into a state.
     known: the system sequence, for bitemporal tables.

@@ -97,7 +97,7 @@ def _write_parquet(found: Rows, limit: int | None) -> None:
     import pyarrow.parquet as pq
 
     if sys.stdout.isatty():
-        raise LakeletError("USAGE", "Parquet is no text for a terminal", todo="Write it to a file: --format parquet > rows.parquet")
+        raise LakeletError("USAGE", "Parquet is not text for a terminal", todo="Write it to a file: --format parquet > rows.parquet")
     table = found.batches.read_all() if found.batches is not None else pa.Table.from_pylist(list(found.rows))
     sink = pa.BufferOutputStream()
     pq.write_table(table if limit is None else table.slice(0, limit), sink)
@@ -150,7 +150,7 @@ def _notes(shown: int, total: int | None, limit: int | None, grid: _Grid, column
 def fitted(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None) -> _Grid:
     """The table within `width` characters: long cells are cut, the longest first, then the last columns are left out.
 
-    None for what is no terminal: nothing is cut.
+    None for what is not a terminal: nothing is cut.
     """
     heads = [[printable(column) for column in columns], *([[printable(kind) for kind in types]] if types else [])]
     cells = [*heads, *([_cell(value) for value in row] for row in rows)]

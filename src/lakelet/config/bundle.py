@@ -207,7 +207,7 @@ class Bundle:
         return text == "true"
 
     def text(self, node: Node) -> str:
-        """A scalar as text, all its `${…}` resolved. Raises CONFIG_INVALID when it is no scalar or a reference stays open."""
+        """A scalar as text, all its `${…}` resolved. Raises CONFIG_INVALID when it is not a scalar or a reference stays open."""
         if isinstance(node.value, (dict, list)):
             raise node.bad("a single value is expected here")
         text = self.partly(node)

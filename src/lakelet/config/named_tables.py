@@ -47,7 +47,7 @@ class TableFormat:
 def named_tables(
     pairs: Iterable[tuple[str, str]], namespace: Namespace, base: Path, *, code: str = "USAGE", where: Location | None = None
 ) -> dict[str, NamedTable]:
-    """(name, path) pairs as tables by key. Raises `code` for what is no table name, and for one name with two paths."""
+    """(name, path) pairs as tables by key. Raises `code` for what is not a table name, and for one name with two paths."""
     found: dict[str, NamedTable] = {}
     for given, target in pairs:
         try:

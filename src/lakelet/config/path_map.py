@@ -124,7 +124,7 @@ class PathMap:
         found: dict[tuple[str, ...], Entry] = {}
         for prefix, target in pairs:
             if _GLOB.search(prefix):
-                what = f"{prefix} is no prefix of paths: it holds a pattern"
+                what = f"{prefix} is not a prefix of paths: it holds a pattern"
                 raise LakeletError(code, what, where=where, todo="Name the folder above the pattern; everything below it is mapped too.")
             entry = Entry(prefix, resolved_target(target, base), where)
             first = found.setdefault(_parsed(prefix).parts, entry)
@@ -169,7 +169,7 @@ class PathMap:
         """Return the path of this machine for a path of user code.
 
         Args:
-            path: as the code names it; one that nothing maps and that is no path of Databricks comes back unchanged.
+            path: as the code names it; one that nothing maps and that is not a path of Databricks comes back unchanged.
             readable: whether the reader at hand knows a URI's scheme.
             writing: the path need not exist.
 

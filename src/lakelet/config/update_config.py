@@ -203,7 +203,7 @@ def _configured_files(settings: ToolSettings, root: Path) -> tuple[Path, ...]:
     selection = _classified(settings.sources, root)
     if selection.names or selection.projects:
         wrong = [*selection.names, *map(str, selection.projects)][0]
-        raise LakeletError("CONFIG_INVALID", f"'sources' in [tool.lakelet] names {wrong}, which is no source file, folder or glob")
+        raise LakeletError("CONFIG_INVALID", f"'sources' in [tool.lakelet] names {wrong}, which is not a source file, folder or glob")
     return selection.files
 
 
@@ -218,7 +218,7 @@ def _classified(sources: Sequence[str], cwd: Path) -> _Selection:
             projects.append(path.parent)
         elif path.is_file():
             if path.suffix not in found.SUFFIXES:
-                raise LakeletError("USAGE", f"{source} is no source file", todo=f"Sources end in {', '.join(found.SUFFIXES)}.")
+                raise LakeletError("USAGE", f"{source} is not a source file", todo=f"Sources end in {', '.join(found.SUFFIXES)}.")
             files.append(path)
             folders.append(path.parent)
         elif path.is_dir() and _is_project(path):
@@ -304,7 +304,7 @@ def _unknown_source(name: str, pipelines: Iterable[str], cwd: Path) -> LakeletEr
     parent = (cwd / name).parent
     beside = [shown_path(p, cwd) for p in parent.iterdir()] if parent.is_dir() else []
     nearest = nearest_names(name, [*pipelines, *beside])
-    return LakeletError("NO_SOURCES", f"{name} is no file, folder, glob or pipeline of the bundle", nearest=nearest)
+    return LakeletError("NO_SOURCES", f"{name} is not a file, folder, glob or pipeline of the bundle", nearest=nearest)
 
 
 def _name(project: _Project) -> str:

@@ -39,7 +39,7 @@ Store = TypeVar("Store", bound="RemoteStore")
 
 
 def scheme_of(location: str) -> str | None:
-    """The scheme of a URI in lower case; None for a path. One letter before a colon is no scheme."""
+    """The scheme of a URI in lower case; None for a path. One letter before a colon is not a scheme."""
     found = _SCHEME.match(location)
     return found[1].lower() if found else None
 

@@ -144,7 +144,7 @@ class _Views:
         return self._kept(name)
 
     def _kept(self, view: str) -> str:
-        """A view that stands in the query already and is no name of the storage."""
+        """A view that stands in the query already and is not a name of the storage."""
         self._files.add(view)
         return view
 

@@ -306,7 +306,7 @@ def _path(argument: str, value: Any, where: Location) -> ColumnPath:
     try:
         return split_name(text)
     except ValueError:
-        raise invalid(f"{argument}: {text!r} is no column name", where) from None
+        raise invalid(f"{argument}: {text!r} is not a column name", where) from None
 
 
 def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:

@@ -119,7 +119,7 @@ class TableMaintenance:
             wrong = self._unsortable(log.path, settings.z_order)
             columns = tuple(name for name in settings.z_order if name not in wrong)
             how = How.ZORDER if columns else How.COMPACT
-            notes += [f"pipelines.autoOptimize.zOrderCols: {name} is no column to sort by" for name in wrong]
+            notes += [f"pipelines.autoOptimize.zOrderCols: {name} is not a column to sort by" for name in wrong]
         fresh = unsorted(log, how, columns) if how is not How.COMPACT else frozenset[str]()
         new = {file.path for file in look.files} if fresh is None else fresh
         return job_for(look.files, target=settings.target_bytes, how=how, columns=columns, unsorted=new), tuple(notes)

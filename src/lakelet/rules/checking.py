@@ -100,7 +100,7 @@ def _other_actions(known: Iterable[KnownRule]) -> Iterator[Finding]:
 
 
 def _of_checks(opened: OpenedPipeline, checks: Sequence[Check]) -> Iterator[Finding]:
-    """Checks of datasets that are no tables of the pipeline, and of columns that a table does not have."""
+    """Checks of datasets that are not tables of the pipeline, and of columns that a table does not have."""
     catalog, analyzed = opened.environment.catalog, opened.analysis.datasets
     names = [str(d.name) for d in catalog.datasets.values()]
     for check in checks:

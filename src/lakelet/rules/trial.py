@@ -47,7 +47,7 @@ class Trial:
 def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: int) -> Trial:
     """Judge the stored rows of a table. `rule`: the name of one of its rules, in the rule files or in the last update's code, or SQL text.
 
-    Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, EXPECTATION_INVALID for text that is no condition.
+    Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, EXPECTATION_INVALID for text that is not a condition.
     """
     info = stored_table(storage, table)
     name, constraint, where = _meant(storage, folder, rule, info)
@@ -62,7 +62,7 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
         if problem.code != "SQL_FAILED":
             raise
         todo = f"The rule is judged on the columns of {info.name}: {', '.join(c['name'] for c in info.columns[:12])}"
-        what = f"the rule is no condition on the rows: {constraint}"
+        what = f"the rule is not a condition on the rows: {constraint}"
         raise LakeletError("EXPECTATION_INVALID", what, dataset=info.name, where=where, why=problem.why, todo=todo) from None
     rows = list(islice(found.rows, limit))
     return Trial(info.name, name, constraint, where, int(counts["n"]), int(counts["failed"]), found.columns, rows)

@@ -29,7 +29,7 @@ class UpdateSession(SparkSession):
 
     def __init__(self, base: SparkSession) -> None:
         super().__init__(base._sc, base._jsparkSession.cloneSession())
-        self.remarks: tuple[str, ...] = ()  # on parameters that are no settings of this session
+        self.remarks: tuple[str, ...] = ()  # on parameters that are not settings of this session
         self._before: Mapping[str, str] = {}
         self._seen: tuple[str, Mapping[str, str]] = ("", {})
 

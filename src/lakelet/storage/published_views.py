@@ -1,6 +1,6 @@
 """The views that a pipeline publishes: `CREATE VIEW` in SQL (SQ-6). Their queries are kept beside the registry.
 
-They are no datasets that are stored: only `lakelet sql` reads them, by running their query on what the tables hold then.
+They are not datasets that are stored: only `lakelet sql` reads them, by running their query on what the tables hold then.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def table_of(rows: Sequence[Row], kinds: Mapping[str, pa.DataType] | None = None
         try:
             arrays[name] = pa.array([converted(value, kind) for value in values], kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError) as problem:
-            raise LakeletError("ROWS_INVALID", f"a value of the column {name!r} is no {kind}", why=str(problem)) from None
+            raise LakeletError("ROWS_INVALID", f"a value of the column {name!r} does not fit the type {kind}", why=str(problem)) from None
     return pa.table(arrays)
 
 

@@ -22,7 +22,7 @@ def add_watermark(timestamp: str, delay: str) -> OneToOne:
     """Say that rows of a stream come at most `delay` (as `10 minutes`) later than the latest `timestamp` seen. Batches are unchanged.
 
     Raises:
-        TransformError: TRANSFORM_TYPE if the column is no timestamp.
+        TransformError: TRANSFORM_TYPE if the column is not a timestamp.
 
     >>> from lakelet.transforms import add_watermark
     >>> spark.sql("SELECT current_timestamp() AS at").transform(add_watermark("at", "10 minutes")).columns

@@ -18,7 +18,7 @@ OneToOne = Callable[[DataFrame], DataFrame]
 
 @dataclass(frozen=True)
 class Leaf:
-    """A value that is no struct: the names that lead to it, its type, and how it is got."""
+    """A value that is not a struct: the names that lead to it, its type, and how it is got."""
 
     path: tuple[str, ...]
     data_type: DataType

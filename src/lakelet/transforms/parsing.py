@@ -34,11 +34,11 @@ def parse_json(
         schema: What the texts are, as DDL (`"id BIGINT, tags ARRAY<STRING>"`) or type. Missing fields are NULL.
         samples: Instead of `schema`: one text or several, whose common schema Spark finds. No job runs, so streams can use it.
         into: Name of the new column; `<source>_parsed` if None.
-        corrupt: Name of a column that gets the whole text where it is no JSON, goes on behind its end, or a value in it does not have
+        corrupt: Name of a column that gets the whole text where it is not JSON, goes on behind its end, or a value in it does not have
             the type of the schema; what could be read is in `into` nevertheless. NULL where all is well, as for NULL and for `null`.
 
     Raises:
-        TransformError: TRANSFORM_TYPE if the column is no string, TRANSFORM_COLUMN_EXISTS.
+        TransformError: TRANSFORM_TYPE if the column is not a string, TRANSFORM_COLUMN_EXISTS.
 
     >>> from lakelet.transforms import parse_json
     >>> texts = spark.createDataFrame([('{"a": 1}',), ('{"a": 1} x',), ('{"a": "one"}',), (None,)], "t STRING")

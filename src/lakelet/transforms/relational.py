@@ -35,7 +35,7 @@ def relationalize(
     - Structs are flattened as by `flatten`. Each table has `_key` STRING first; a table of an array also `_parent_key`, the `_key` of the
       row it was in, and `_position` INT from 0.
     - An array `items` of table `orders` becomes table `orders_items`, and in `orders` a column `items_size` INT: how many rows there are,
-      NULL for a NULL array. An item that is no struct is in column `value`; an array of arrays makes a table `orders_items_value` too,
+      NULL for a NULL array. An item that is not a struct is in column `value`; an array of arrays makes a table `orders_items_value` too,
       whose parents are the rows of `orders_items`. A map has `key` and `value`, in the order in which it is stored.
     - `_key` depends on the data alone (SHA-256): of `keys` where they are given, which must tell all rows apart, and then of the
       path of positions below. Without `keys` it is that of the whole row; rows that are equal are numbered, which needs all rows at hand.

@@ -166,6 +166,6 @@ def test_readers_see_whole_files_in_their_order_the_newest_first_while_an_update
     ids = [{r["eventID"] for r in oracle.records_of(path) if oracle.event_of(r) is not None} for path in newest_first]
     known = [set().union(*ids[:end]) for end in range(1, count + 1)]
     for version, found in seen["events"].items():
-        assert {row["event_id"] for row in found} == known[version], f"version {version} of events is no prefix of the files"
+        assert {row["event_id"] for row in found} == known[version], f"version {version} of events is not a prefix of the files"
     assert len(seen["audit_records"]) > 2
     assert len(seen["events"]) > 2

@@ -1,4 +1,4 @@
-"""Which tables a stream can read, what happens when one of them is updated, and what a join sees of a table that is no stream."""
+"""Which tables a stream can read, what happens when one of them is updated, and what a join sees of a table that is not a stream."""
 
 from __future__ import annotations
 

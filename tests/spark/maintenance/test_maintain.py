@@ -161,7 +161,7 @@ def test_rows_are_sorted_as_declared_once_and_what_is_switched_off_is_left_alone
         "sorted": (How.ZORDER, ("n", "kind")), "clustered": (How.CLUSTER, ("n",)), "kept": None, "parted": (How.COMPACT, ()), "large": None,
     }  # fmt: skip
     assert {n: t.after.files for n, t in found.items()} == {"sorted": 1, "clustered": 1, "kept": 9, "parted": 3, "large": 9}
-    assert found["parted"].notes == tuple(f"pipelines.autoOptimize.zOrderCols: {c} is no column to sort by" for c in ("kind", "nothing"))
+    assert found["parted"].notes == tuple(f"pipelines.autoOptimize.zOrderCols: {c} is not a column to sort by" for c in ("kind", "nothing"))
     assert {name: p.rows(name) for name in names} == before
     assert all(table.left_alone for table in maintained(p).values())
     idle(p)

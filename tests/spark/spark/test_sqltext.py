@@ -35,7 +35,7 @@ CASES = {
     "identifier": ("SELECT * FROM «IDENTIFIER('a.b')»", [("a", "b")]),
     "identifier with an expression": ("SELECT * FROM «IDENTIFIER('a' || '.b')» t", [("a", "b")]),
     "wide characters": ("SELECT '😀', * FROM «a.x»", [("a", "x")]),
-    "functions are no tables": ("SELECT * FROM range(3)", []),
+    "functions are not tables": ("SELECT * FROM range(3)", []),
     "table argument": ("SELECT * FROM f(TABLE(«x»))", [("x",)]),
     "insert target": ("INSERT INTO x SELECT * FROM «y»", [("y",)]),
     "in a string": ("SELECT 'FROM z' FROM «x» -- FROM q", [("x",)]),

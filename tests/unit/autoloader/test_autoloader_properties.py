@@ -329,7 +329,7 @@ def test_csv_records_are_read_as_the_slow_reader_reads_them(data: st.DataObject)
     schema = t.StructType([t.StructField(name, kind) for name, kind in kinds.items()])
     header = data.draw(st.lists(st.sampled_from([*NAMES, "new", "A", "other name"]), min_size=1, max_size=5, unique_by=str.lower))
     body = data.draw(st.lists(st.lists(fields, min_size=len(header), max_size=len(header) + 2), min_size=1, max_size=5))
-    body = [row if any(row) else ["z", *row[1:]] for row in body]  # an empty line is no record
+    body = [row if any(row) else ["z", *row[1:]] for row in body]  # an empty line is not a record
     sink = io.StringIO()
     csv.writer(sink, lineterminator="\n").writerows([header, *body])
     options = {"cloudFiles.format": "csv", "header": "true", "rescuedDataColumn": RESCUED}

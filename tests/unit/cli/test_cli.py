@@ -259,7 +259,7 @@ def test_wrong_usage_is_exit_code_two(project, arguments):
     ("arguments", "what"),
     [
         (["run", "a.py", "--param", "novalue"], "[USAGE] --param novalue: expected KEY=VALUE"),
-        (["run", "b.py"], "[NO_SOURCES] b.py is no file, folder, glob or pipeline of the bundle"),
+        (["run", "b.py"], "[NO_SOURCES] b.py is not a file, folder, glob or pipeline of the bundle"),
         (["sample", "--rows", "10"], "[USAGE] missing: --seed, --out"),
         (["events", "--all", "--update", "x"], "[USAGE] --update and --all contradict each other"),
         (["show", "--storage", "nowhere"], "[USAGE] there is no storage nowhere"),

@@ -74,10 +74,10 @@ def test_errors_name_included_files_too(project):
 @pytest.mark.parametrize(
     ("sources", "flags", "code", "what"),
     [
-        (["nowhere.py"], {}, "NO_SOURCES", "nowhere.py is no file, folder, glob or pipeline of the bundle"),
+        (["nowhere.py"], {}, "NO_SOURCES", "nowhere.py is not a file, folder, glob or pipeline of the bundle"),
         (["*.sql"], {}, "NO_SOURCES", "no file matches *.sql"),
         (["empty"], {}, "NO_SOURCES", "no pipeline source file in empty"),
-        (["a.txt"], {}, "USAGE", "a.txt is no source file"),
+        (["a.txt"], {}, "USAGE", "a.txt is not a source file"),
         (["a.py"], {"target": "dev"}, "USAGE", "the deployment target 'dev' needs a bundle; {root} has no databricks.yml"),
         (["a.py"], {"params": {"a b": "c"}}, "USAGE", "--param a b=…: a key may hold letters, digits, '_', '-' and '.' only"),
         (["a.py"], {"storage": "gs://b/x"}, "STORAGE_UNSUPPORTED", "the storage gs://b/x is neither a folder nor on S3"),

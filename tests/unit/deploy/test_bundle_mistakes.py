@@ -84,7 +84,7 @@ def test_all_mistakes_of_several_files_come_together(folder: Folder) -> None:
         "CONFIG_INVALID databricks.yml, line 10: presets has no key 'name_prefx' → name_prefix",
         "CONFIG_INVALID resources/jobs.yml, line 4: quartz_cron_expression '0 6 * * *' has 5 fields and not 6 or 7 (seconds, minutes,"
         " hours, day of month, month, day of week, year): Quartz begins with the seconds",
-        "CONFIG_INVALID resources/jobs.yml, line 4: timezone_id 'Europe/Berln' is no time zone; for example: Europe/Berlin, UTC",
+        "CONFIG_INVALID resources/jobs.yml, line 4: timezone_id 'Europe/Berln' is not a time zone; for example: Europe/Berlin, UTC",
         'CONFIG_INVALID resources/jobs.yml, line 5: max_concurrent_runs must be a whole number, not "many"',
         "CONFIG_INVALID resources/jobs.yml, line 7: the bundle declares no resource pipelines.order → pipelines.orders",
         "CONFIG_INVALID resources/jobs.yml, line 7: a task needs 'task_key'",
@@ -94,7 +94,7 @@ def test_all_mistakes_of_several_files_come_together(folder: Folder) -> None:
         "CONFIG_INVALID resources/orders.yml, line 6: a pipeline has no key 'libary' → libraries",
         "CONFIG_INVALID resources/orders.yml, line 8: an item of alerts cannot be 'on-update-failed' → on-update-failure,"
         " on-update-fatal-failure",
-        "CONFIG_INVALID resources/orders.yml, line 9: an item of email_recipients 'me' is no e-mail address",
+        "CONFIG_INVALID resources/orders.yml, line 9: an item of email_recipients 'me' is not an e-mail address",
         "CONFIG_INVALID resources/orders.yml, line 10: level cannot be 'CAN_EDIT' → CAN_VIEW",
     ]
 

@@ -88,7 +88,7 @@ def test_the_command_line_starts_without_duckdb():
         ("SELECT sum(price) FROM shop.orders", "sum of a double"),
         ("SELECT explode(note) FROM shop.orders", "the function explode"),
         ("SELECT id FROM shop.orders WHERE note RLIKE 'a'", "in an expression"),
-        ("SELECT id + 1 AS a, a FROM shop.orders", "a is no column of the query's tables"),
+        ("SELECT id + 1 AS a, a FROM shop.orders", "a is not a column of the query's tables"),
         ("SELECT * FROM updates", "updates is a view of the event log"),
         ("SELECT 1 / 0 AS x", "it fails in DuckDB"),
         ("SELECT 'it''s' AS x", "concat in an expression"),

@@ -207,7 +207,7 @@ def test_rows_become_a_table_as_pyspark_would_infer_it() -> None:
     }
     with pytest.raises(LakeletError, match="'a' are of several types: int, str"):
         table_of([{"a": 1}, {"a": "x"}])
-    with pytest.raises(LakeletError, match="a value of the column 'a' is no int32"):
+    with pytest.raises(LakeletError, match="a value of the column 'a' does not fit the type int32"):
         table_of([{"a": "x"}], {"a": pa.int32()})
 
 

@@ -61,6 +61,6 @@ def text_chunks(stream: BinaryIO, codec: str) -> Iterator[str]:
 
 
 def utf8_chunks(stream: BinaryIO, codec: str) -> Iterator[bytes]:
-    """The same as UTF-8; what was no character is no valid UTF-8 either."""
+    """The same as UTF-8; what was not a character is not valid UTF-8 either."""
     for text in text_chunks(stream, codec):
         yield text.encode("utf-8", "surrogatepass")

@@ -70,4 +70,4 @@ def wrong_time_zone(text: str) -> str | None:
     zones = _time_zones()
     if not zones or text in zones or re.fullmatch(r"(UTC|GMT)?[+-]\d{1,2}(:\d{2})?", text) or re.fullmatch(r"[A-Z]{3}", text):
         return None
-    return "is no time zone; for example: Europe/Berlin, UTC"
+    return "is not a time zone; for example: Europe/Berlin, UTC"

@@ -36,7 +36,7 @@ def permissions(*levels: str) -> Several:
 
 
 def _mail(text: str) -> str | None:
-    return None if re.fullmatch(r"[^@\s]+@[^@\s]+", text) else "is no e-mail address"
+    return None if re.fullmatch(r"[^@\s]+@[^@\s]+", text) else "is not an e-mail address"
 
 
 _MAIL = Text(check=_mail)

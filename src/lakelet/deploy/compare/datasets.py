@@ -55,7 +55,7 @@ class _NeedsSpark(Exception):
 def compare(storage: AnyPath, target: Target, pipeline: RemotePipeline, asked: Asked, *, notice: Callable[[str], None]) -> Comparison:
     """Compare the datasets of a storage with those of a deployed pipeline.
 
-    Raises UNKNOWN_TABLE for a name that neither side has, USAGE for a missing warehouse or a key that is no column.
+    Raises UNKNOWN_TABLE for a name that neither side has, USAGE for a missing warehouse or a key that is not a column.
     """
     local = {one.name: one for one in list_tables(storage) if one.active and one.kind is not Kind.SINK and not one.quarantine_of}
     rows = _last_update(target, pipeline)

@@ -238,7 +238,7 @@ def _like(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expression", "negate")
     value, pattern = operand(self, node.this), operand(self, node.expression)
     if value.type != STRING or pattern.type != STRING or pattern.constant is None:
-        raise NotSame("LIKE with a pattern that is no text")
+        raise NotSame("LIKE with a pattern that is not text")
     shown = f"{value.name} LIKE {pattern.constant}" if value.name else None
     if node.args.get("negate"):
         return Value(f"(NOT ({value.sql} LIKE {pattern.sql}))", BOOLEAN, f"(NOT {shown})" if shown else None)

@@ -45,7 +45,7 @@ def _is(value: Value, *kinds: str) -> None:
 
 def _constant(value: Value) -> int:
     if value.constant is None or not value.type.is_integer:
-        raise NotSame("a position that is no plain number")
+        raise NotSame("a position that is not a plain number")
     return int(value.constant)
 
 
@@ -110,7 +110,7 @@ def _concat(arguments: Sequence[Value]) -> Value:
 
 
 def same_typed(arguments: Sequence[Value]) -> tuple[list[str], Type]:
-    """The arguments in their common type. A text literal among dates or timestamps is no date: Spark decides otherwise by function."""
+    """The arguments in their common type. A text literal among dates or timestamps is not a date: Spark decides otherwise by function."""
     kind = common_of([value.type for value in arguments])
     if kind == VOID:
         raise NotSame("nothing but NULL")

@@ -138,7 +138,7 @@ class Queries:
 
 
 def _as_types(query: Query, kinds: list[Type]) -> str:
-    """The query with its columns in these types. Wider types only: a text is no date here."""
+    """The query with its columns in these types. Wider types only: a text is not a date here."""
     from lakelet.inspection.duck.casts import widened
 
     texts = [widened(Value(f"c{at}", kind), to) for at, ((_, kind), to) in enumerate(zip(query.columns, kinds, strict=True))]
@@ -190,7 +190,7 @@ def _limits(node: exp.Expr) -> str:
         only(found, "expression")
         value = found.expression
         if not isinstance(value, exp.Literal) or not str(value.this).isdecimal():
-            raise NotSame(f"{clause.upper()} that is no plain number")
+            raise NotSame(f"{clause.upper()} that is not a plain number")
         text += f" {clause.upper()} {value.this}"
     return text
 

@@ -72,7 +72,7 @@ class Scope:
         else:
             found, rest = plain, parts
         if len(found) != 1:
-            raise NotSame(f"{'.'.join(parts)} is {'no column' if not found else 'more than one column'} of the query's tables")
+            raise NotSame(f"{'.'.join(parts)} is {'not a column' if not found else 'more than one column'} of the query's tables")
         value = found[0].value(rest[0])
         for part in rest[1:]:
             value = field_of(value, part)
@@ -97,7 +97,7 @@ def field_of(value: Value, name: str) -> Value:
     """A field of a struct. Raises NotSame for other types and unknown fields."""
     found = [(field, kind) for field, kind in value.type.fields if field.lower() == name.lower()]
     if value.type.kind != "struct" or len(found) != 1:
-        raise NotSame(f"{name} is no field of a struct")
+        raise NotSame(f"{name} is not a field of a struct")
     field_name, kind = found[0]
     return Value(f"struct_extract({value.sql}, {text_literal(field_name)})", kind, name)
 
@@ -112,7 +112,7 @@ def only(node: exp.Expr, *known: str) -> None:
 def written(node: exp.Expr | None) -> str:
     """The name in an identifier. Raises NotSame for one that Spark reads only in back quotes."""
     if not isinstance(node, exp.Identifier):
-        raise NotSame("a name is no plain identifier")
+        raise NotSame("a name is not a plain identifier")
     if not node.args.get("quoted") and not (is_plain(node.name) and node.name.isascii()):
         raise NotSame(f"the name {node.name} needs back quotes")
     return node.name

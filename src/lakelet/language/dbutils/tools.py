@@ -125,7 +125,7 @@ class Library(Group):
 
 
 class TaskValues(Group):
-    """`dbutils.jobs.taskValues`: a pipeline is no task of a job here."""
+    """`dbutils.jobs.taskValues`: a pipeline is not a task of a job here."""
 
     _name = "dbutils.jobs.taskValues"
 

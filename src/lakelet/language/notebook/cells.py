@@ -21,7 +21,7 @@ _HEADER = re.compile(r"^(#|--|//) Databricks notebook source\s*$")
 def read_source(file: Path) -> Source:
     """Cut a file into cells.
 
-    Raises SOURCE_KIND for a file that is no source, SOURCE_FAILED for one that cannot be read, SyntaxError for one whose encoding is wrong.
+    Raises SOURCE_KIND for a file that is not a source, SOURCE_FAILED for one that cannot be read, SyntaxError for a wrong encoding.
     """
     if file.suffix == ".ipynb":
         from lakelet.language.notebook.jupyter import read_jupyter
@@ -45,7 +45,7 @@ def read_source(file: Path) -> Source:
 def _no_source(file: Path) -> LakeletError:
     return LakeletError(
         "SOURCE_KIND",
-        f"{file.name} is no pipeline source" + ("" if file.suffix else ": it has no extension"),
+        f"{file.name} is not a pipeline source" + ("" if file.suffix else ": it has no extension"),
         where=Location(display_path(str(file)), 1),
         todo="Sources are Python files (.py), SQL files (.sql) and notebooks (.py, .sql, .ipynb).",
     )

@@ -63,7 +63,7 @@ class Sources:
     def run(self, file: Path) -> tuple[ModuleType, bool]:
         """Run one source file; its module, and whether it came to its end and all its SQL was understood.
 
-        Raises what the file raises, SyntaxError before any of its cells runs, and LakeletError for what is no source.
+        Raises what the file raises, SyntaxError before any of its cells runs, and LakeletError for what is not a source.
         """
         known = self._done.get(file.resolve())
         if known is not None:

@@ -34,9 +34,9 @@ _REFUSED: dict[str, tuple[str, str]] = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "EXPLAIN", "LIST"), (_READS, "Use `lakelet sql`, `lakelet show` or `lakelet plan`.")),
     "DROP": ("a dataset that is no longer defined stays as it is", "Remove the definition; drop the table outside of the pipeline."),
     "ALTER": ("a definition says all that a table is", "Change the definition."),
-    "OPTIMIZE": ("maintenance is no part of a pipeline", _OUTSIDE),
-    "VACUUM": ("maintenance is no part of a pipeline", _OUTSIDE),
-    "ANALYZE": ("maintenance is no part of a pipeline", _OUTSIDE),
+    "OPTIMIZE": ("maintenance is not part of a pipeline", _OUTSIDE),
+    "VACUUM": ("maintenance is not part of a pipeline", _OUTSIDE),
+    "ANALYZE": ("maintenance is not part of a pipeline", _OUTSIDE),
     "REFRESH": ("an update brings all datasets up to date", "Leave it out; lakelet run --select NAME updates one of them."),
     "DECLARE": ("a pipeline has no variables", "Write SET key = value and ${key}, or a parameter :key."),
     **dict.fromkeys(
@@ -51,7 +51,7 @@ _CREATED: dict[str, tuple[str, str]] = {
         "Write CREATE STREAMING TABLE for a stream, CREATE MATERIALIZED VIEW for a batch query. "
         "A table from outside has its place by --table.",
     ),
-    "FUNCTION": ("functions are no datasets", "Register it in a Python file of the pipeline: spark.udf.register(…)."),
+    "FUNCTION": ("functions are not datasets", "Register it in a Python file of the pipeline: spark.udf.register(…)."),
 }
 _SEVERAL = ("a pipeline source declares datasets and flows only", _OUTSIDE)
 

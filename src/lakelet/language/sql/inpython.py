@@ -17,7 +17,7 @@ from lakelet.language.sql_text.statements import Cell, CellText, StatementText
 def declared_columns(text: str, where: Location, note: Callable[[str, Location], None]) -> tuple[str, tuple[Column, ...]]:
     """The columns as Spark's DDL has them, and those that are computed; `note` is called for what has no effect.
 
-    Text that is no list of columns comes back as it is: Spark says what is wrong with it. Raises ARGUMENT_INVALID for rules,
+    Text that is not a list of columns comes back as it is: Spark says what is wrong with it. Raises ARGUMENT_INVALID for rules,
     NOT_SUPPORTED_YET for IDENTITY, PROTECTION_REFUSED for masks.
     """
     remarks: list[Remark] = []
@@ -33,7 +33,7 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
 
 
 def columns_of(text: str, where: Location) -> tuple[Column, ...]:
-    """Return the columns of DDL text; none for text that is no list of columns."""
+    """Return the columns of DDL text; none for text that is not a list of columns."""
     found = _spec(text, where, [])
     return found.columns if found is not None else ()
 

@@ -55,7 +55,7 @@ class _Path:
 
 
 def json_paths(text: str) -> str:
-    """The text with each path into JSON as a call of `get_json_object`; unchanged where it has none or is no SQL."""
+    """The text with each path into JSON as a call of `get_json_object`; unchanged where it has none or is not SQL."""
     if ":" not in text:
         return text
     try:

@@ -209,7 +209,7 @@ def _skipped(text: str, position: int, stop: int, found: list[Token]) -> int:
 
 
 def _comment(text: str, start: int) -> Token | None:
-    """The comment that begins here; its line break is no part of it. Those in `/*` may hold others."""
+    """The comment that begins here; its line break is not part of it. Those in `/*` may hold others."""
     line = _LINE_COMMENT.match(text, start)
     if line is not None:
         return Token("", line[0], start, line.end(), "comment")

@@ -120,7 +120,7 @@ def check_call(
 ) -> None:
     """Ask the function whether it executes this call; `decorates`: the name of the function that it decorates.
 
-    Arguments that are no constants are given as `text`.
+    Arguments that are not constants are given as `text`.
     """
     positional = [_value(value, text) for value in call.args] if call else []
     given = {k.arg: _value(k.value, text) for k in call.keywords if k.arg} if call else {}

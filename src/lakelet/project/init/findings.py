@@ -79,7 +79,7 @@ class TableRead:
 
 @dataclass(frozen=True)
 class PathFound:
-    """A path that the code names. `fixed`: how many of its characters are known before it runs and are no pattern.
+    """A path that the code names. `fixed`: how many of its characters are known before it runs and are not a pattern.
 
     `format`: that of the files there, where the code says it beside the path.
     """

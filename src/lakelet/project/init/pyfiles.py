@@ -68,7 +68,7 @@ class Repository:
         return None
 
     def read(self, file: Path) -> PyFile:
-        """The file's trees and names; empty for what is no Python."""
+        """The file's trees and names; empty for what is not Python."""
         if file not in self._read:
             found = self._read[file] = PyFile(file)
             try:

@@ -49,7 +49,7 @@ class SqlNames:
 
 
 def names_of(text: str) -> SqlNames:
-    """What the text names; nothing where it is no SQL."""
+    """What the text names; nothing where it is not SQL."""
     try:
         words = tokens(text)
     except OpenToken:

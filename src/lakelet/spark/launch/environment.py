@@ -380,7 +380,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_quietly(path: Path, text: str) -> None:
-    """Replace a cache file atomically; a cache that cannot be written is no error."""
+    """Replace a cache file atomically; a cache that cannot be written is not an error."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")

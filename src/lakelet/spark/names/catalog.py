@@ -96,7 +96,7 @@ def _without_live(parts: Sequence[str]) -> Sequence[str]:
 
 
 def parts_of(text: str) -> tuple[str, ...]:
-    """The parts of a name; a text that is no name is one part."""
+    """The parts of a name; a text that is not a name is one part."""
     try:
         return split_name(text)
     except ValueError:

@@ -1,7 +1,7 @@
 """Paths into JSON text (`raw:a.b`) in queries and expressions of user code.
 
 Databricks takes them on text and on VARIANT, Spark on VARIANT only. Columns have no types before a query is analysed, so each is tried as
-Spark reads it; if Spark says that the column is no VARIANT, it is tried again with `get_json_object` instead of the path.
+Spark reads it; if Spark says that the column is not a VARIANT, it is tried again with `get_json_object` instead of the path.
 """
 
 from __future__ import annotations

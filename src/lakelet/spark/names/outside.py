@@ -46,7 +46,7 @@ class Named:
         return self._tables.get(self.key_of(text))
 
     def key_of(self, text: str) -> str:
-        """The full name in lower case that a name of one to three parts means; empty for what is no name."""
+        """The full name in lower case that a name of one to three parts means; empty for what is not a name."""
         try:
             return self.namespace.resolve(text).key if self else ""
         except ValueError:

@@ -106,7 +106,7 @@ class TableReader(ABC):
         return forget
 
     def observation(self, name: str) -> Observation | str:
-        """What view rules are observed under: a name, or an Observation where the query is no stream."""
+        """What view rules are observed under: a name, or an Observation where the query is not a stream."""
         return name
 
     @contextmanager
@@ -279,7 +279,7 @@ class TableReader(ABC):
     def placed(self, spec: SourceSpec) -> SourceSpec:
         """Return the source with the paths of this machine. Raises PATH_NOT_MAPPED or MAP_TARGET_MISSING."""
         for option, path in unusable_schema_location(spec).items():
-            text = f"{option} has no effect here: {path} is no path of this machine; the columns are kept in the storage"
+            text = f"{option} has no effect here: {path} is not a path of this machine; the columns are kept in the storage"
             self.notices.append(Notice(text, spec.where or caller_location()))
         return located_source(spec)
 

@@ -89,7 +89,7 @@ GIVEN_INPUTS: tuple[Patch, ...] = (
         owners.FRAME,
         "dropDuplicatesWithinWatermark",
         _deduplicated,
-        "Spark refuses it for frames that are no streams; within one batch it is dropDuplicates",
+        "Spark refuses it for frames that are not streams; within one batch it is dropDuplicates",
         "3.5.0",
     ),
 )

@@ -147,7 +147,7 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
 def target_of(spark: SparkSession, name: str, *, creating: bool) -> str | None:
     """What Spark calls the table that a command outside of dataset functions names; None leaves the name as it is.
 
-    With `creating`, one that is not known yet gets a name. Raises TARGET_KIND for a `--table` that is no Delta table.
+    With `creating`, one that is not known yet gets a name. Raises TARGET_KIND for a `--table` that is not a Delta table.
     """
     parts = split_name(name)
     if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and "/" in parts[1]:
@@ -171,7 +171,7 @@ def path_to_write(table: NamedTable) -> str:
     if _exists(table) and table_format(table, caller_location()).format != "delta":
         raise LakeletError(
             "TARGET_KIND",
-            f"the table {table.given} lies at {table.path}, which is no Delta table; it can only be read",
+            f"the table {table.given} lies at {table.path}, which is not a Delta table; it can only be read",
             where=caller_location(),
             todo=f"Name a folder with a Delta table, or one that does not exist yet: {table_flag(table.given)}",
         )

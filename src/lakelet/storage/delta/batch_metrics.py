@@ -79,7 +79,7 @@ class ComputedFrom:
 
 @dataclass(frozen=True)
 class SnapshotBatch:
-    """`generation`: of the flow's checkpoint; `snapshot`: the version in its stored form, None for a batch that is no snapshot."""
+    """`generation`: of the flow's checkpoint; `snapshot`: the version in its stored form, None for a batch that is not a snapshot."""
 
     generation: str
     snapshot: Any

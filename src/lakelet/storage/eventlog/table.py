@@ -46,7 +46,7 @@ def append(path: Path, table: pa.Table) -> None:
 
 
 def prepare(path: Path) -> None:
-    """Make the folder of the log. Raises OSError, and ValueError where the newest commit is no whole one, to which none can be added."""
+    """Make the folder of the log. Raises OSError, and ValueError where the newest commit is not a whole one, to which none can be added."""
     log = path / "_delta_log"
     log.mkdir(parents=True, exist_ok=True)
     commit = log / f"{newest(path):020d}.json"

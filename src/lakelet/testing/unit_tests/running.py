@@ -78,7 +78,7 @@ def _reads_files(test: UnitTest) -> bool:
 
 
 def _tested(test: UnitTest, loaded: PipelineFunctions) -> tuple[Dataset | None, Callable[[], DataFrame] | None]:
-    """The dataset under test, and its function if one alone makes it. A plain function of the file is no dataset."""
+    """The dataset under test, and its function if one alone makes it. A plain function of the file is not a dataset."""
     name = test.function or (test.model.stem if test.model.suffix == ".py" or len(loaded.datasets) > 1 else next(iter(loaded.datasets), ""))
     found = getattr(loaded.module, name, None) if test.model.suffix == ".py" else None
     bound = getattr(found, BOUND, None)

@@ -84,7 +84,7 @@ def _double(rules: CsvRules) -> Read:
 
 
 def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
-    """The number with exactly this scale; None when the text is no number or does not fit."""
+    """The number with exactly this scale; None when the text is not a number or does not fit."""
     bare = text.replace(",", "")
     if not _DECIMAL.fullmatch(bare):
         return None

@@ -151,7 +151,7 @@ def _has_moment(kind: Any) -> bool:
 
 
 def _convert_array(array: Any, kind: Any, arrow: Any, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
-    """Return a parsed array in its final type, and the mask of rows whose text is no date or timestamp."""
+    """Return a parsed array in its final type, and the mask of rows whose text is not a date or timestamp."""
     if not _has_moment(kind):
         return array, None
     name = kind.typeName()

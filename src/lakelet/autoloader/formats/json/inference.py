@@ -58,7 +58,7 @@ class Typing:
     prefers_decimal: a number with a fraction is DECIMAL where 38 digits hold it.
     decimal_texts: so is such a number in quotes, as in Spark.
     timestamps: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
-    drop_all_null: a field that never has content is no column (`dropFieldIfAllNull`).
+    drop_all_null: a field that never has content is not a column (`dropFieldIfAllNull`).
     """
 
     all_text: bool = False

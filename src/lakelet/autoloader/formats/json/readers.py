@@ -61,7 +61,7 @@ class JsonDocumentReader:
             yield from self._converted([r for r in records if not r.rest], passed)
             if records and records[-1].rest:
                 number = passed + len(records)
-                # a document that is no JSON from its first record on is one row of NULLs
+                # a document that is not JSON from its first record on is one row of NULLs
                 row = self._blocks.broken(records[-1].text, rescue=number > 1)
                 yield chunk_of_rows(self._blocks, [(number - 1, row)], 0)
             passed += len(records)

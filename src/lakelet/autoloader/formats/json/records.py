@@ -119,7 +119,7 @@ class _Window:
         self._text, self._at, self._done = "", 0, False
 
     def peek(self) -> str:
-        """The next character that is no blank and in no comment; empty at the end."""
+        """The next character that is neither a blank nor in a comment; empty at the end."""
         while True:
             at = Scanner(self._text, self._syntax).skip(self._at)
             half_comment = self._syntax.comments and self._text.startswith("/", at)
@@ -135,7 +135,7 @@ class _Window:
         self._at += 1
 
     def value(self) -> bytes | None:
-        """The text of the value that comes next; None, and nothing passed, when it is no JSON."""
+        """The text of the value that comes next; None, and nothing passed, when it is not JSON."""
         self.peek()
         while (end := self._end()) is None:
             if not self._fill():

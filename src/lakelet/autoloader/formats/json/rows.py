@@ -54,7 +54,7 @@ class RowRules:
     syntax: Syntax = field(default_factory=Syntax)
     widens: bool = False  # a number that a wider type of its column would take stops the reading (FS-29)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
-    cr_ends_line: bool = True  # a line that is no record is tried again as several, between carriage returns
+    cr_ends_line: bool = True  # a line that is not a record is tried again as several, between carriage returns
     scalars: Callable[[Any, DatetimeFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
     source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
@@ -152,7 +152,7 @@ class RowReader:
         return Row(values, members if self._rules.rescue else None)
 
     def broken(self, line: bytes, *, rescue: bool = True) -> Row:
-        """The row of a record that is no JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
+        """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
         text = _decode(line)
         readable = line.decode("utf-8", errors="replace") if text is None else text
         values: list[Any] = [None] * len(self._fields)

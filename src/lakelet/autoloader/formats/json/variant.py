@@ -1,6 +1,6 @@
 """`singleVariantColumn`: every record whole, as the JSON text from which Spark makes a VARIANT (FF-10).
 
-A value that is no record (a number, an array of texts) is kept as it is. A broken record is rescued where a rescued column was named or
+A value that is not a record (a number, an array of texts) is kept as it is. A broken record is rescued where a rescued column was named or
 `_corrupt_record` is a column; else its text is a text inside the variant.
 """
 

@@ -77,7 +77,7 @@ class Plan:
 
 
 def parsed_schema(schema: Any) -> Any:
-    """The schema without logical types, for fastavro. Raises ValueError for what is no schema of a record."""
+    """The schema without logical types, for fastavro. Raises ValueError for what is not a schema of a record."""
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ValueError("it is not a record")
     try:

@@ -39,7 +39,7 @@ def taken(array: Any, arrow: Any) -> tuple[Any, Any | None]:
 
 
 def _moments(array: Any, arrow: Any) -> tuple[Any, Any | None]:
-    """Microseconds. Nanoseconds that are no whole microseconds, and what is out of range, do not fit: cutting would change them."""
+    """Microseconds. Nanoseconds that are not whole microseconds, and what is out of range, do not fit: cutting would change them."""
     micros, misfits = _micros(array)
     return micros.view(arrow), misfits
 

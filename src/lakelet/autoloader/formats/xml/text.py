@@ -107,7 +107,7 @@ class _Cutter:
 
 
 def rows_of(chunks: Iterator[str], rules: XmlRules) -> Iterator[str]:
-    """The texts of the row elements of a file. A file that is no XML at all is one text."""
+    """The texts of the row elements of a file. A file that is not XML at all is one text."""
     first = ""
     for chunk in chunks:
         first += chunk

@@ -38,7 +38,7 @@ _NUMBERS = ("byte", "short", "integer", "long")
 
 
 def xml_scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Callable[[Node], Any]:
-    """The reading of a text as a scalar of Spark; None for what does not fit. Raises KeyError for a type that is no scalar."""
+    """The reading of a text as a scalar of Spark; None for what does not fit. Raises KeyError for a type that is not a scalar."""
     kind = data_type.typeName()
     if kind == "boolean":
         return lambda value: _WORDS.get(value.lower()) if type(value) is str else None
