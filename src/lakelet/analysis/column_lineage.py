@@ -112,7 +112,7 @@ def _tree(text: str) -> _Node | None:
 
 
 def _children_first(root: _Node) -> list[_Node]:
-    """All nodes, each behind its children and the subqueries of its expressions, which may name columns of the children."""
+    """All nodes, each after its children and the subqueries of its expressions, which may name columns of the children."""
     waiting, found = [root], []
     while waiting:
         node = waiting.pop()

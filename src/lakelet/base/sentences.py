@@ -108,7 +108,7 @@ SLOW_WORKER = _sentence("slow worker", "Spark", r"Python worker failed to connec
 
 WORKER_GONE = _sentence("worker gone", "Spark", r"Python worker exited unexpectedly", _NONE)
 WORKER_NOT_STARTED = _sentence("worker not started", "Spark", r"Error from python worker:\n((?s:.+?))\nPYTHONPATH was:", _NONE)
-"""A Python process that ended before it served rows; group 1: what it printed, each line behind two blanks."""
+"""A Python process that ended before it served rows; group 1: what it printed, each line after two blanks."""
 
 WORKER_CRASH = _sentence("worker crash", "a Python worker", r"Fatal Python error: (.+)", _NONE)
 

@@ -74,7 +74,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _lakelet(
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Show Python tracebacks; works behind every command too.")] = False,
+    debug: Annotated[bool, typer.Option(DEBUG, help="Show Python tracebacks; works after every command too.")] = False,
 ) -> None:
     pass
 

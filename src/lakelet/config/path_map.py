@@ -220,7 +220,7 @@ def _is_there(base: str, writing: bool) -> bool:
 
 
 def flag_for(path: str) -> str:
-    """The flag that maps a path: the path itself up to its first glob character, without a file name behind it."""
+    """The flag that maps a path: the path itself up to its first glob character, without a file name after it."""
     text = path.strip()
     scheme = scheme_of(text)
     head = text[: len(scheme) + 1] if scheme else ""

@@ -218,7 +218,7 @@ class RemoteStore:
 
     Args:
         system: the pyarrow file system.
-        prefix, suffix: what stands before and behind the bucket in a URI as the user wrote it.
+        prefix, suffix: what stands before and after the bucket in a URI as the user wrote it.
         whole: a file appears when its stream is closed, never before, so that a write needs no other name first.
     """
 

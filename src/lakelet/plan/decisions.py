@@ -40,7 +40,7 @@ class SourcePosition:
 
 @dataclass(frozen=True)
 class Decision:
-    """A strategy and the reason for it, a clause that reads well behind "because". `sources`: of a streaming flow, what waits there."""
+    """A strategy and the reason for it, a clause that reads well after "because". `sources`: of a streaming flow, what waits there."""
 
     strategy: Strategy
     reason: str

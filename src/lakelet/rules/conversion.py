@@ -166,7 +166,7 @@ def _of_sql(file: Path, text: str) -> RuleSet:
 
 
 def as_clauses(found: RuleSet) -> tuple[str, tuple[str, ...]]:
-    """CONSTRAINT clauses, for the list behind a table's name in CREATE; SQL has no table checks, tags, descriptions and owners."""
+    """CONSTRAINT clauses, for the list after a table's name in CREATE; SQL has no table checks, tags, descriptions and owners."""
     blocks, notes = [], []
     for (section, subject), rules in _by_subject(found.rules).items():
         clauses = [f"CONSTRAINT {_identifier(r.name)} EXPECT ({_enclosed(r.constraint)}){_CLAUSES[r.action]}" for r in rules]

@@ -181,7 +181,7 @@ def _measuring_query(every: Sequence[Suggestion], source: str) -> str:
 
 
 def suggested_yaml(found: Sequence[Suggestion]) -> str:
-    """A rule file with the suggestions; a comment behind each says what it would have dropped today, and what it covers."""
+    """A rule file with the suggestions; a comment after each says what it would have dropped today, and what it covers."""
     if not found:
         return ""
     lines = ["datasets:", f"  {_scalar(found[0].dataset)}:"]

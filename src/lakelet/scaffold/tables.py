@@ -142,7 +142,7 @@ def _query(new: NewTable) -> list[str]:
 
 
 def _list(start: str, items: Sequence[str], end: str, indent: int) -> list[str]:
-    """A list on one line if it fits behind `indent` blanks, else with a line per item."""
+    """A list on one line if it fits after `indent` blanks, else with a line per item."""
     one = f"{start}{', '.join(items)}{end}"
     return [one] if indent + len(one) <= _WIDTH else [start, *(f"    {item}," for item in items), end]
 

@@ -34,7 +34,7 @@ def parse_json(
         schema: What the texts are, as DDL (`"id BIGINT, tags ARRAY<STRING>"`) or type. Missing fields are NULL.
         samples: Instead of `schema`: one text or several, whose common schema Spark finds. No job runs, so streams can use it.
         into: Name of the new column; `<source>_parsed` if None.
-        corrupt: Name of a column that gets the whole text where it is not JSON, goes on behind its end, or a value in it does not have
+        corrupt: Name of a column that gets the whole text where it is not JSON, goes on after its end, or a value in it does not have
             the type of the schema; what could be read is in `into` nevertheless. NULL where all is well, as for NULL and for `null`.
 
     Raises:

@@ -155,7 +155,7 @@ def _anything(node: Node, form: Anything, what: str, problems: Problems) -> Any:
 
 def _several(node: Node, form: Several, what: str, problems: Problems) -> Any:
     if not isinstance(node.value, list):
-        problems.bad(node, f"{what} must be a list, not {_kind(node)}", todo="Write each item behind a dash: - …")
+        problems.bad(node, f"{what} must be a list, not {_kind(node)}", todo="Write each item after a dash: - …")
         return plain(node)
     return [checked(item, form.of, f"an item of {what}", problems) for item in node.value if item.value is not None]
 

@@ -52,7 +52,7 @@ class Presets:
 
 
 def presets_of(tree: Node, mode: str | None, user: User) -> Presets:
-    """The presets of a target: those that are written, and behind them those of its mode. References are filled in already."""
+    """The presets of a target: those that are written, and after them those of its mode. References are filled in already."""
     written = children(tree.get("presets"))
     prefix, pause = written.get("name_prefix"), written.get("trigger_pause_status")
     pipelines, tags, runs = (written.get(key) for key in ("pipelines_development", "tags", "jobs_max_concurrent_runs"))

@@ -30,7 +30,7 @@ class Problems:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Keep the error that the body raises, and go on behind the body."""
+        """Keep the error that the body raises, and go on after the body."""
         try:
             yield
         except LakeletError as error:

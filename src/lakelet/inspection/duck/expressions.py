@@ -316,7 +316,7 @@ def _filtered(self: Expressions, node: exp.Expr) -> Value:
     only(node, "this", "expression")
     call = node.this
     if not isinstance(call, exp.Anonymous) or str(call.this).lower() not in aggregates.NAMES:
-        raise NotSame("FILTER behind something else than an aggregate")
+        raise NotSame("FILTER after something else than an aggregate")
     return _aggregate(self, str(call.this).lower(), call.expressions, self.rows().condition(node.expression.this))
 
 

@@ -90,7 +90,7 @@ class Queries:
         return within, f"WITH {', '.join(texts)} "
 
     def relation(self, node: exp.Expr) -> Relation:
-        """What stands in FROM or behind JOIN."""
+        """What stands in FROM or after JOIN."""
         internal = f"r{next(self.numbers)}"
         alias = node.args.get("alias")
         if alias is not None:
@@ -162,7 +162,7 @@ def _position(node: exp.Expr, columns: tuple[tuple[str, Type], ...]) -> int:
     at = _ordinal(node, len(columns))
     if at is None:
         if not isinstance(node, exp.Column) or node.args.get("table"):
-            raise NotSame("an expression in ORDER BY behind DISTINCT or a set operation")
+            raise NotSame("an expression in ORDER BY after DISTINCT or a set operation")
         named = [place for place, (name, _) in enumerate(columns) if name.lower() == written(node.this).lower()]
         if len(named) != 1:
             raise NotSame(f"ORDER BY {node.name}")

@@ -84,7 +84,7 @@ def _cell(lines: list[str], first: int, language: str) -> Cell:
     magic = re.compile(rf"^{comment} MAGIC ?")
     first_code = next((i for i, line in enumerate(lines) if line.strip() and not _is_title(line, comment)), None)
     if first_code is None or not magic.match(lines[first_code]):
-        # Single lines behind the mark stay comments, unless they are commands themselves: those are found as in a Jupyter notebook.
+        # Single lines after the mark stay comments, unless they are commands themselves: those are found as in a Jupyter notebook.
         shown = [magic.sub("", line) if re.match(rf"^{comment} MAGIC %", line) else line for line in lines]
         return Cell(language, "\n".join(shown), first, uncommented=shown != lines)
     plain = "\n".join(magic.sub("", line) for line in lines[first_code:])

@@ -58,7 +58,7 @@ def pieces(text: str, filename: str) -> Iterator[Code | Magic]:
 
 
 def _magic_at(lines: list[str], at: int) -> Magic | None:
-    """Take the command on line `at` out of the code; None if there is none. Line ends behind a backslash belong to it."""
+    """Take the command on line `at` out of the code; None if there is none. Line ends after a backslash belong to it."""
     if not 0 <= at < len(lines) or not (match := _COMMAND.match(lines[at])):
         return None
     rest, last = match["rest"], at

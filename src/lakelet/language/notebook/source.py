@@ -26,7 +26,7 @@ class Cell:
         text: what stands in it, without its magic command and without comment marks.
         line: line of the file on which the text begins; of the cell, in a Jupyter notebook.
         number: position among all cells of a Jupyter notebook, from 1; None in text files.
-        uncommented: the text stood behind `# MAGIC`, so the file's own line is a comment.
+        uncommented: the text stood after `# MAGIC`, so the file's own line is a comment.
     """
 
     language: str

@@ -29,7 +29,7 @@ def changes(cursor: Cursor, *, once: bool) -> Changes:
     begin = cursor.where()
     cursor.expect("FROM", purpose=" before the source of the changes")
     source, streams = _source(cursor)
-    cursor.expect("KEYS", purpose=" behind the source of the changes")
+    cursor.expect("KEYS", purpose=" after the source of the changes")
     keys_at = cursor.where()
     found: dict[str, Any] = {"keys": cursor.listed(cursor.column), "places": {"keys": keys_at}}
     while not cursor.ended:
@@ -134,7 +134,7 @@ def _columns(cursor: Cursor) -> tuple[tuple[str, ...] | None, tuple[str, ...] | 
 
 
 def _refuse_misspelt(cursor: Cursor) -> None:
-    """Raise SQL_SYNTAX for `STOERD AS`: almost the first word of a clause, and its second one behind it."""
+    """Raise SQL_SYNTAX for `STOERD AS`: almost the first word of a clause, and its second one after it."""
     word, after = cursor.word(), cursor.word(1)
     if word is None or after is None or word.kind != "word":
         return
@@ -144,7 +144,7 @@ def _refuse_misspelt(cursor: Cursor) -> None:
 
 
 def _ends(cursor: Cursor) -> Callable[[], bool]:
-    """Whether the next words begin another clause: not right at the beginning of an expression, and not behind a dot or operator."""
+    """Whether the next words begin another clause: not right at the beginning of an expression, and not after a dot or operator."""
     begin = cursor.at
 
     def ends() -> bool:

@@ -1,4 +1,4 @@
-"""The list behind a dataset's name: columns, expectations, informational constraints (SQ-5)."""
+"""The list after a dataset's name: columns, expectations, informational constraints (SQ-5)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
 
 
 def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
-    """A key constraint, up to the comma or parenthesis behind it."""
+    """A key constraint, up to the comma or parenthesis after it."""
     where = cursor.where()
     kind = next(" ".join(words) for words in _CONSTRAINTS if cursor.sees(*words))
     cursor.until("a key", lambda: False)

@@ -17,7 +17,7 @@ _AFTER_CREATE = ("STREAMING", "MATERIALIZED", "LIVE", "TEMPORARY", "PRIVATE", "V
 
 
 def create(cursor: Cursor, remarks: list[Remark]) -> CreateDataset | CreateFlow | None:
-    """Read the statement behind CREATE; None if it creates something that a pipeline does not declare. Raises SQL_SYNTAX and refusals."""
+    """Read the statement after CREATE; None if it creates something that a pipeline does not declare. Raises SQL_SYNTAX and refusals."""
     where = cursor.where(cursor.words[0])
     replaced = cursor.where()
     if cursor.skip("OR", "REPLACE"):
@@ -54,7 +54,7 @@ def _kind(cursor: Cursor) -> tuple[str, str] | None:
             return found
     if cursor.sees("STREAMING") or cursor.sees("MATERIALIZED") or cursor.sees("LIVE"):
         first = cursor.take()
-        cursor.fail(f"TABLE or VIEW is expected behind {first.upper}", ("TABLE", "VIEW", "LIVE"))
+        cursor.fail(f"TABLE or VIEW is expected after {first.upper}", ("TABLE", "VIEW", "LIVE"))
     if _is_misspelt(cursor):
         cursor.fail("the kind of dataset is expected", _AFTER_CREATE)
     return None
@@ -154,7 +154,7 @@ def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool]
     where = cursor.where()
     if cursor.skip("INSERT"):
         once = cursor.skip("ONCE")
-        cursor.expect("BY", "NAME", purpose=" behind FLOW INSERT")
+        cursor.expect("BY", "NAME", purpose=" after FLOW INSERT")
         return cursor.rest(), None, once
     if cursor.skip("REPLACE"):
         unsupported("FLOW REPLACE", where)

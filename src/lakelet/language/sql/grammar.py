@@ -20,7 +20,7 @@ _KEY = re.compile(r"[\w.\-]+")
 _WRITES = "a pipeline's tables are written by its own queries only"
 _READS = "its rows would go nowhere"
 _QUERY = "Put the query into CREATE MATERIALIZED VIEW name AS …, or run it with `lakelet sql`."
-_FLOW = "Write CREATE FLOW name AS INSERT INTO target BY NAME query, or the query behind CREATE STREAMING TABLE name AS."
+_FLOW = "Write CREATE FLOW name AS INSERT INTO target BY NAME query, or the query after CREATE STREAMING TABLE name AS."
 _OUTSIDE = "Do it before the update, with a script or with `lakelet sql`."
 _REFUSED: dict[str, tuple[str, str]] = {
     "INSERT": (_WRITES, _FLOW),
@@ -77,7 +77,7 @@ def statement(text: StatementText, remarks: list[Remark]) -> Statement | None:
         cursor.end()
         return created
     if cursor.skip("APPLY") or cursor.skip("AUTO"):
-        cursor.expect("CHANGES" if cursor.words[0].upper == "APPLY" else "CDC", purpose=f" behind {cursor.words[0].upper}")
+        cursor.expect("CHANGES" if cursor.words[0].upper == "APPLY" else "CDC", purpose=f" after {cursor.words[0].upper}")
         refuse_snapshots(cursor)
         changed = CreateFlow(where=where, **into(cursor))
         cursor.end()
@@ -103,7 +103,7 @@ class _Set:
 
 
 def _setting(statement: StatementText) -> _Set | None:
-    """The parts of SET; None for any other statement. The value is all text behind the sign, whatever it is, without comments around it."""
+    """The parts of SET; None for any other statement. The value is all text after the sign, whatever it is, without comments around it."""
     text = statement.text
     found = plain_tokens(text)
     if not found or found[0].upper != "SET":
@@ -119,7 +119,7 @@ def _setting(statement: StatementText) -> _Set | None:
 
 
 def _value(text: str, start: int) -> str:
-    """The text from `start` on, without blanks and comments around it; `--` begins one only behind a blank."""
+    """The text from `start` on, without blanks and comments around it; `--` begins one only after a blank."""
     stop = len(text)
     comments = [token for token in all_tokens(text) if token.kind == "comment" and token.start >= start]
     for comment in comments:

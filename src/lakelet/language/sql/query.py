@@ -158,7 +158,7 @@ def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
 
 
 def with_filled(frame: Any, column: Column) -> Any:
-    """The rows with a computed column behind them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
+    """The rows with a computed column after them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
     assert column.filled is not None
     if column.name.lower() in (name.lower() for name in frame.columns):
         if not column.generated:

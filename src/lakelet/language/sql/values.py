@@ -74,7 +74,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Spec:
-    """The parenthesised list behind a dataset's name."""
+    """The parenthesised list after a dataset's name."""
 
     columns: tuple[Column, ...] = ()
     rules: tuple[Rule, ...] = ()

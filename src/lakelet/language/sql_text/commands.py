@@ -73,7 +73,7 @@ def _words(found: list[Token]) -> str:
 
 
 def _named(text: str, found: list[Token], match: re.Match[str]) -> Command | None:
-    """The command whose words before the name a match has; None where no name stands behind them."""
+    """The command whose words before the name a match has; None where no name stands after them."""
     at = match[0].count(" ")
     end = name_end(found, at)
     if end == at:

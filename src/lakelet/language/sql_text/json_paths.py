@@ -96,7 +96,7 @@ def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tup
 
 
 def _colons(words: Sequence[Token]) -> Iterator[tuple[int, bool]]:
-    """The positions of single colons outside of types, and whether each stands in a list behind SELECT."""
+    """The positions of single colons outside of types, and whether each stands in a list after SELECT."""
     lists, types = [False], 0
     for at, word in enumerate(words):
         if word.upper in ("(", "["):
@@ -178,7 +178,7 @@ def _opening(words: Sequence[Token], position: int) -> int:
 
 
 def _item_end(words: Sequence[Token], path: _Path) -> int | None:
-    """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list behind SELECT."""
+    """Where the name of a column can be put: the path, with a cast or without, is all of an item of a list after SELECT."""
     before = words[path.base - 1].upper if path.base else ""
     if before not in ("SELECT", "DISTINCT", "ALL", ","):
         return None

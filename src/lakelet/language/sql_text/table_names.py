@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _QUERY = re.compile(r"[\s(]*(SELECT|WITH|FROM|VALUES|TABLE)\b", re.IGNORECASE)
 _VERSIONS = ("SYSTEM_VERSION", "VERSION", "SYSTEM_TIME", "TIMESTAMP")
 _ORIGIN = re.compile(r"Origin\((?:Some\(\d+\)|None),(?:Some\(\d+\)|None),Some\((?P<start>\d+)\),Some\((?P<stop>\d+)\)")
-# Nodes that may stand between a relation and its alias, or behind a relation without one.
+# Nodes that may stand between a relation and its alias, or after a relation without one.
 _DECORATIONS = frozenset(
     {"Sample", "RelationTimeTravel", "UnresolvedEventTimeWatermark", "NamedStreamingRelation", "UnresolvedSubqueryColumnAliases"}
 )
@@ -244,7 +244,7 @@ class _Walk:
         return plain_tokens(self.text)
 
     def index(self, position: int) -> int:
-        """The index of the first token that begins at a position or behind it."""
+        """The index of the first token that begins at a position or after it."""
         return bisect.bisect_left(self.tokens, position, key=lambda token: token.start)
 
     def sees(self, at: int, *words: str) -> bool:
@@ -308,7 +308,7 @@ class _Walk:
         yield RelationRef(parts, start, stop, streaming, has_alias=False, alias_at=after, options=options, travel=travel)
 
     def _at_version(self, node: Any, name_end: int, options: Mapping[str, str]) -> tuple[Mapping[str, str], tuple[int, int] | None]:
-        """The options with those of a clause `VERSION AS OF …` behind the name, and the span of that clause; None where there is none."""
+        """The options with those of a clause `VERSION AS OF …` after the name, and the span of that clause; None where there is none."""
         if node is None:
             return options, None
         at = self.index(name_end)

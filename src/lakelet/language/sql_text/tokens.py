@@ -1,7 +1,7 @@
 """The tokens of SQL text: where strings, quoted names, comments and words begin and end. All readers of SQL text ask here.
 
 sqlglot's tokenizer for Databricks finds them (`dialect.py`). Spark is what runs the text, so where sqlglot reads it otherwise, this module
-corrects the token and lets sqlglot go on behind it:
+corrects the token and lets sqlglot go on after it:
 
 | text | sqlglot | Spark, and this module |
 |---|---|---|
@@ -100,7 +100,7 @@ def plain_tokens(text: str) -> list[Token]:
 
 
 def name_end(found: Sequence[Token], at: int) -> int:
-    """The index behind the dotted name that begins at index `at`; `at` itself if none does."""
+    """The index after the dotted name that begins at index `at`; `at` itself if none does."""
     if at >= len(found) or not found[at].is_name:
         return at
     end = at + 1
@@ -120,7 +120,7 @@ def closing(found: Sequence[Token], at: int) -> int:
 
 
 def adjacent(text: str, first: str, second: Collection[str]) -> bool:
-    """Whether one of the words or signs `second` stands right behind `first`, all in upper case. Strings and comments do not count."""
+    """Whether one of the words or signs `second` stands right after `first`, all in upper case. Strings and comments do not count."""
     if not may_have(text, [word for word in (first, *second) if word.isalpha()]):
         return False
     return any(a.upper == first and b.upper in second for a, b in pairwise(plain_tokens(text)))
@@ -139,7 +139,7 @@ def literal(value: str) -> str:
 
 
 def begins_with(text: str, words: Collection[str]) -> bool:
-    """Whether the first word, behind comments, is one of these in upper case. Only a text that begins with a comment costs tokens."""
+    """Whether the first word, after comments, is one of these in upper case. Only a text that begins with a comment costs tokens."""
     lead = text.lstrip()
     if lead.startswith(("--", "/*")):
         return next((token.upper for token in plain_tokens(text)), "") in words
@@ -195,7 +195,7 @@ def _moved(token: Token, by: int) -> Token:
 
 
 def _skipped(text: str, position: int, stop: int, found: list[Token]) -> int:
-    """Add the comments between two tokens; return where they and the blanks around them end, which may be before `stop` or behind it."""
+    """Add the comments between two tokens; return where they and the blanks around them end, which may be before `stop` or after it."""
     while True:
         while position < stop and text[position].isspace():
             position += 1

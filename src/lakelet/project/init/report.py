@@ -91,7 +91,7 @@ class PipelineReport:
 
 @dataclass
 class Report:
-    """All of it. `maps`, `tables`: what to write behind `--map` and `--table`, as pairs of the code's name and a path for it."""
+    """All of it. `maps`, `tables`: what to write after `--map` and `--table`, as pairs of the code's name and a path for it."""
 
     folder: Path
     pipelines: list[PipelineReport]

@@ -81,7 +81,7 @@ def _settings(report: Report) -> Iterator[str]:
         if pairs:
             yield f"  [tool.lakelet.{key}]"
             yield from (f"  {_toml(name)} = {_toml(path)}" for name, path in pairs.items())
-    yield "or behind the command:"
+    yield "or after the command:"
     for key, pairs in (("map", report.maps), ("table", report.tables)):
         yield from (f"  --{key} {shlex.quote(f'{name}={path}')}" for name, path in pairs.items())
 

@@ -82,7 +82,7 @@ def _is_cte(words: Sequence[Token], at: int) -> bool:
 
 
 def _relations(words: Sequence[Token]) -> Iterator[Named]:
-    """The names behind FROM and JOIN, their parts separated by NUL."""
+    """The names after FROM and JOIN, their parts separated by NUL."""
     opened: list[str] = []
     for at, word in enumerate(words):
         before = words[at - 1].upper if at else ""
@@ -123,7 +123,7 @@ def _is_table_word(word: Token) -> bool:
 
 
 def _after_comma(words: Sequence[Token], at: int) -> int | None:
-    """Where the next relation of a FROM begins; None behind the last."""
+    """Where the next relation of a FROM begins; None after the last."""
     if at < len(words) and words[at].upper == "STREAM":
         at += 1
     at = name_end(words, at)

@@ -39,7 +39,7 @@ OWN = T.StructType(
         T.StructField(RELEASED, T.StringType()),
     ]
 )
-"""The columns of a quarantine behind those of its dataset."""
+"""The columns of a quarantine after those of its dataset."""
 KEY = "lakelet_quarantine"
 """The key in a commit's user metadata under which the quarantine keeps which batch it belongs to (`Kept`)."""
 _OF_BATCHES = "/quarantine"

@@ -41,7 +41,7 @@ def record_of(line: bytes, number: int, rules: CsvRules, start: int = 0, end: in
 
 
 def records_of(data: bytes, rules: CsvRules, *, final: bool) -> Iterator[Record]:
-    """The records of a text that begins at a record. Unless `final`, a last record that may go on behind the text is left out."""
+    """The records of a text that begins at a record. Unless `final`, a last record that may go on after the text is left out."""
     if rules.multi_line:
         yield from _multi_line(data, rules, final=final)
         return

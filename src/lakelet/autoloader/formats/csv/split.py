@@ -61,7 +61,7 @@ class RecordScanner:
         self.complete = False
 
     def record(self) -> list[str | None]:
-        """The values of the next record; moves `at` behind its line end. Raises BrokenRecord; `at` is then where the trouble was met."""
+        """The values of the next record; moves `at` after its line end. Raises BrokenRecord; `at` is then where the trouble was met."""
         self._found: list[str | None] = []
         self._buffer: list[str] = []
         self._char = self._before = NONE

@@ -126,7 +126,7 @@ def _strict_object(text: str) -> Obj | None:
 
 
 def parse_prefix(text: str, at: int, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
-    """The value that begins at `at`, behind blanks, and the position after it. Raises BrokenText."""
+    """The value that begins at `at`, after blanks, and the position after it. Raises BrokenText."""
     scanner = Scanner(text, syntax)
     try:
         return scanner.value(scanner.skip(at), depth)
