@@ -9,7 +9,7 @@ import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
 from tests.crash.conftest import check_log, measured
-from tests.crash.victim_processes import kill_at
+from tests.crash.victim_processes import kill_at, kill_second_update
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -47,10 +47,7 @@ POINTS = [
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_changes_of_an_update_that_was_killed_there_are_applied_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", *FIRST)
-    project.run()
-    project.arrive("b.json", *SECOND)
-    kill_at(failpoint, project.folder)
+    kill_second_update(project, failpoint, FIRST, SECOND)
     project.run()
     assert project.rows("current", "id", "name") == [(1, "anna"), (3, "cy")]
     assert project.rows("history", "id", "name", "__START_AT", "__END_AT") == [
@@ -85,10 +82,7 @@ def test_a_state_that_was_converted_by_an_update_that_was_killed_is_converted_on
 @pytest.mark.parametrize("failpoint", [PREPARING, f"{PREPARING}@2"])
 def test_an_update_that_was_killed_while_it_switched_column_mapping_on_is_gone_on_with(failpoint: str, tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", *FIRST)
-    project.run()
-    project.arrive("b.json", *({**row, "sent by": "x"} for row in SECOND))
-    kill_at(failpoint, project.folder)
+    kill_second_update(project, failpoint, FIRST, [{**row, "sent by": "x"} for row in SECOND])
     project.run()
     rows = spark.read.format("delta").load(str(project.path("current"))).collect()
     assert sorted((row["id"], row["name"], row["sent by"]) for row in rows) == [(1, "anna", "x"), (3, "cy", "x")]

@@ -10,7 +10,7 @@ import pytest
 from lakelet.storage.delta.tables import TableLog
 from tests.crash.conftest import check_log, measured
 from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND
-from tests.crash.victim_processes import kill_at
+from tests.crash.victim_processes import kill_at, kill_second_update
 from tests.spark.conftest import Project
 
 CURRENT = [(1, "anna"), (3, "cy"), (7, "hand")]
@@ -50,10 +50,7 @@ def test_what_others_wrote_is_taken_over_once_though_the_update_was_killed_there
 @pytest.mark.parametrize("failpoint", ["changes.merged", "changes.merged@2"])
 def test_what_others_wrote_after_an_update_was_killed_between_the_two_logs_is_kept(failpoint: str, tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", *FIRST)
-    project.run()
-    project.arrive("b.json", *SECOND)
-    kill_at(failpoint, project.folder)
+    kill_second_update(project, failpoint, FIRST, SECOND)
     written_by_hand(project)
     check(project)
     assert TableLog(project.path("current")).version() == project.version("current")

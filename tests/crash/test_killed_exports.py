@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.victim_processes import kill_at
+from tests.crash.victim_processes import kill_second_update
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -56,10 +56,7 @@ POINTS = ("sink.staged@2", "sink.noted@2", "sink.file_moved@2")
 @pytest.mark.parametrize("failpoint", POINTS)
 def test_changes_of_an_update_that_was_killed_there_are_in_the_folders_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
     project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", *FIRST)
-    project.run()
-    project.arrive("b.json", *SECOND)
-    kill_at(failpoint, project.folder)
+    kill_second_update(project, failpoint, FIRST, SECOND)
     project.run()
     project.run()
     assert set(project.statuses().values()) == {"IDLE"}

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +16,9 @@ from typing import IO, Any
 import psutil
 
 from tests.paths import ROOT
+from tests.spark.conftest import Project
+
+Row = Mapping[str, Any]
 
 
 def started(folder: Path, failpoint: str | None, log: IO[str]) -> subprocess.Popen[str]:
@@ -51,6 +54,15 @@ def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
             die(started(folder, failpoint, log), request, failpoint, seconds=180)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{Path(log.name).read_text()[-2000:]}") from None
+
+
+def kill_second_update(project: Project, failpoint: str, first: Sequence[Row], second: Sequence[Row]) -> Project:
+    """Update a project with the first records, then with the second ones in a process that must die at a failpoint."""
+    project.arrive("a.json", *first)
+    project.run()
+    project.arrive("b.json", *second)
+    kill_at(failpoint, project.folder)
+    return project
 
 
 def end(process: subprocess.Popen[str]) -> None:
