@@ -67,10 +67,10 @@ class SampleReader(RunReader):
     def _computed(self, dataset: Dataset) -> DataFrame:
         """Return the rows of a table that is not stored yet, by its query."""
         flows, key = self.catalog.flows[dataset.name.key], dataset.name.key
-        if len(flows) != 1 or flows[0].changes is not None or key in self._inside:
-            raise _refused(
-                f"{dataset.name} has no rows yet, and more than one query makes them", f"Run it first: lakelet run --select {dataset.name}"
-            )
+        many = "more than one flow writes to it" if len(flows) != 1 else None
+        reason = many or ("change events make them" if flows[0].changes is not None else "it reads itself" if key in self._inside else None)
+        if reason is not None:
+            raise _refused(f"{dataset.name} has no rows yet, and {reason}", f"Run it first: lakelet run --select {dataset.name}")
         self.computed[str(dataset.name)] = None
         outer, self.flow = self.flow, flows[0]
         self._inside.append(key)

@@ -132,7 +132,7 @@ def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
 
 
 def found_dataset(loaded: LoadedPipeline, name: str) -> Dataset:
-    """Return the dataset, view or sink with a name. Raises UNKNOWN_DATASET."""
+    """Return the dataset, view or sink with a name. Raises UNKNOWN_DATASET, and PREVIEW_REFUSED for a sink without flows."""
     catalog = loaded.environment.catalog
     try:
         found = catalog.dataset(split_name(name))
@@ -142,6 +142,9 @@ def found_dataset(loaded: LoadedPipeline, name: str) -> Dataset:
         known = [str(d.name) for d in catalog.datasets.values()]
         nearest = nearest_names(name, [*known, *(text.rpartition(".")[2] for text in known)])
         raise LakeletError("UNKNOWN_DATASET", f"the pipeline defines no {name!r}", nearest=nearest, todo="List all names: lakelet graph")
+    if not catalog.flows[found.name.key]:
+        what = f"there is no preview: no flow writes to {found.name}"
+        raise LakeletError("PREVIEW_REFUSED", what, where=found.where, todo=f'Add one: @dlt.append_flow(target="{found.name.name}")')
     return found
 
 
