@@ -144,7 +144,7 @@ class Pipeline:
             yield opened
 
     def plan(self, request: Request = EVERYTHING) -> Plan:
-        """What `run` would do now and why; nothing is written. Raises like `validate`."""
+        """Return what `run` would do now and why; nothing is written. Raises like `validate`."""
         from lakelet.update.tasks import flow_tasks, planned
 
         with self._opened(request, str(uuid.uuid4()), checking=True) as opened:

@@ -1,1 +1,1 @@
-"""What the declarations mean: placeholder relations, kinds, schemas, checks, facts read from plans."""
+"""Analysis of the declarations: placeholder relations, kinds, schemas, checks, facts read from plans."""

@@ -1,4 +1,4 @@
-"""What analysis is given to open what functions read, and what it finds out about datasets and flows."""
+"""Values of the analysis: functions that open what datasets read, and the facts found about datasets and flows."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Analysis:
 
 @dataclass
 class Findings:
-    """What an analysis has found so far, beside the datasets.
+    """Findings of an analysis so far, besides the datasets.
 
     errors: definition errors. failures: by dataset, errors that only the run reports. notices: by flow. uncertain: datasets whose
     columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.

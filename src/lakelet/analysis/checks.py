@@ -1,4 +1,4 @@
-"""What analysis checks of one dataset once its query is known: kind, columns, stream, rules.
+"""Checks of one dataset whose query is known: kind, columns, stream, rules.
 
 Each check raises or returns coded errors; `analysis` says when it is made.
 """
@@ -270,7 +270,7 @@ def _check_columns(dataset: Dataset, schema: StructType) -> None:
 
 
 def mapping_notices(tables: Sequence[tuple[Dataset, StructType]]) -> list[Notice]:
-    """What Databricks needs for the tables that have column mapping, or get it, without declaring it."""
+    """Return notices about tables that have or get column mapping without declaring it, which Databricks requires."""
     found = [(d, list(column_mapping.odd_names(schema))) for d, schema in tables if column_mapping.automatic(d)]
     odd = {str(dataset.name): names for dataset, names in found if names}
     first = next((dataset.where for dataset, names in found if names), None)
@@ -281,7 +281,7 @@ def mapping_notices(tables: Sequence[tuple[Dataset, StructType]]) -> list[Notice
 
 
 def rule_problems(dataset: Dataset, frame: DataFrame) -> list[LakeletError]:
-    """What is wrong with the rules of a dataset. All are analysed at once; the guilty one is looked for only if that fails."""
+    """Return the errors of a dataset's rules. All are analysed at once; only if that fails, one by one."""
     rules = dataset.expectations
     if not rules or _boolean(frame, rules) == [True] * len(rules):
         return []

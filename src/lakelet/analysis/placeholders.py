@@ -1,4 +1,4 @@
-"""What a dataset's function reads while it is analysed: placeholders with the right columns and no rows, unless it asks for rows."""
+"""Reads of a dataset's function during analysis: placeholders with the right columns and no rows, unless it asks for rows."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def check_streamed(
 
 
 def remedies(name: str, *, batch: str = _IN_A_VIEW) -> str:
-    """What to write instead of a stream over the rows of a table that are updated."""
+    """Remedy for a stream over a table whose rows are updated."""
     feed = f'spark.readStream.option("readChangeFeed", "true").table("{name}")'
     return f"Read its changes with {feed}, or its rows {batch} (spark.read.table, dlt.read)"
 

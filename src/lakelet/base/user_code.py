@@ -52,7 +52,7 @@ def user_code_block() -> Iterator[None]:
 
 
 def original_error(error: BaseException) -> BaseException:
-    """What user code raised."""
+    """Return the exception that user code raised."""
     return error.original if isinstance(error, EscapedException) else error
 
 
@@ -67,7 +67,7 @@ _INSTALLED = re.compile(r"[\\/]site-packages[\\/]|[\\/]lib[\\/]python3(?:\.\d+t?
 
 
 def is_library(filename: str) -> bool:
-    """Whether a file of a traceback belongs to Python, a package or to us, and not to the user."""
+    """Return whether a file of a traceback belongs to Python, a package or Lakelet, not to the user."""
     return filename.startswith((PACKAGE, "<")) or _INSTALLED.search(filename) is not None
 
 

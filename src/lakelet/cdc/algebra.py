@@ -1,4 +1,4 @@
-"""What a change table holds as a function of its feed: change events in, rows out, in plain Python (CD-1 to CD-9).
+"""Content of a change table as a function of its feed: change events in, rows out, in plain Python (CD-1 to CD-9).
 
 The engine computes the same in Spark and is checked against this module. What the rules leave open is said where
 it is decided. Events are folded into a state batch by batch, and the rows are read off the state, so that it shows how little
@@ -35,7 +35,7 @@ Copy = Sequence[tuple[Key, Values]]
 
 
 class Op(Enum):
-    """What an event does. A condition that is FALSE or NULL makes an upsert (CD-5)."""
+    """Operation of an event. A condition that is FALSE or NULL makes an upsert (CD-5)."""
 
     UPSERT = "upsert"
     DELETE = "delete"

@@ -1,4 +1,4 @@
-"""What a change flow names against what its source has, found in analysis before anything is written (CD-11)."""
+"""Checks that the columns of a change flow exist in its source, during analysis (CD-11)."""
 
 from __future__ import annotations
 

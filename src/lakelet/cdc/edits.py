@@ -1,4 +1,4 @@
-"""What rows that were changed by hand do to the state of a change table, in plain Python; beside `algebra` (CT-3 to CT-8).
+"""Effects of manual changes to rows on the state of a change table, in plain Python; beside `algebra` (CT-3 to CT-8).
 
 The engine computes the same in Spark (`cdc.foreign_rows`) and is checked against this module. A changed row is an event of its key: of
 type 1 at the sequence that the key has got to, None being before all others; of type 2 at the row's start.

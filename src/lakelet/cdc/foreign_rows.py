@@ -1,4 +1,4 @@
-"""What rows that were changed by hand do to the state of a change table (docs/semantics/change-tables.md, CT-1 to CT-9).
+"""Applies manual changes to rows to the state of a change table (docs/semantics/change-tables.md, CT-1 to CT-9).
 
 A hand-made change is an event of its key. Type 1: at the sequence that the key has got to, so before all events if it has none. Type 2: at
 the row's `__START_AT`. It is always whole: it sets every column. The state of the keys concerned is computed here from what it was; other

@@ -1,4 +1,4 @@
-"""What is declared about a change table: its description, and NOT NULL (docs/semantics/table-properties.md).
+"""Declarations about a change table: its description, and NOT NULL (docs/semantics/table-properties.md).
 
 The internal table holds tombstones and events, whose columns may be NULL; what is declared counts for the rows that readers see.
 """

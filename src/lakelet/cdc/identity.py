@@ -1,4 +1,4 @@
-"""What a change table was made with, found in analysis: keys, SCD type, type of the sequence. No Spark.
+"""Identity of a change table, checked in analysis: keys, SCD type, type of the sequence. No Spark.
 
 Its state cannot be carried over when they change, so the update is refused before anything runs.
 """

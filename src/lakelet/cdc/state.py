@@ -1,4 +1,4 @@
-"""What the state of a change table holds, kept in a property of its internal table so that flows with other options can go on.
+"""Description of the state of a change table, kept in a property of its internal table so that flows with other options can go on.
 
 A flow can change the lists of `ignore_null_updates`, or two flows of one table can differ in them. Each stored event keeps the number of
 the rule that it came with, so that the same events give the same table whichever flow applied them, and whichever flow reads them again.

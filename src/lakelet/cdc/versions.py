@@ -1,4 +1,4 @@
-"""What a snapshot function gives: a full copy of its source and the copy's version (CD-19)."""
+"""Results of snapshot functions: a full copy of the source and the copy's version (CD-19)."""
 
 from __future__ import annotations
 

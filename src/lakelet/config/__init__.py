@@ -1,1 +1,1 @@
-"""What an update runs with: bundle files, `spark-pipeline.yml`, tool settings, path map, source files. Knows no Spark."""
+"""Configuration of updates: bundle files, `spark-pipeline.yml`, tool settings, path map, source files. Knows no Spark."""

@@ -18,7 +18,7 @@ from lakelet.files.paths import AnyPath
 
 @dataclass(frozen=True)
 class Identity:
-    """What is recorded of a pipeline.
+    """Record of a pipeline.
 
     Attributes:
         name: the key in the bundle, else the stem of the file or the name of the folder.

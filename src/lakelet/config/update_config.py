@@ -1,4 +1,4 @@
-"""What one update runs with: source files, names, parameters, storage, gathered from bundle files, pyproject.toml, environment and flags.
+"""Configuration of one update: source files, names, parameters, storage, gathered from bundle files, pyproject.toml, environment and flags.
 
 No Spark. Later ones win: bundle < `[tool.lakelet]` < environment `LAKELET_*` < flags.
 """

@@ -1,4 +1,4 @@
-"""What the newest update changed, compared with what was before it: the sentences on top of the page."""
+"""Changes of the newest update, as the sentences on top of the page."""
 
 from __future__ import annotations
 

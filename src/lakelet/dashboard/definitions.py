@@ -1,4 +1,4 @@
-"""What one update's events say its datasets and flows are."""
+"""Definitions of datasets and flows, read from one update's events."""
 
 from __future__ import annotations
 

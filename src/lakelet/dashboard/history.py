@@ -1,4 +1,4 @@
-"""Events to values: the reducer behind the page.
+"""Converts events into the values of the page.
 
 It takes rows of an event log as `lakelet events --json` prints them, in any order and any number of times, and gives a `History`. Rows of
 a hosted event log, whose `details` is JSON text and whose `sequence` is a struct, do as well.

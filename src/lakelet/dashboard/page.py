@@ -27,7 +27,7 @@ SAMPLE_ROWS = 20
 
 
 class Page:
-    """What the page of a storage shows, read once or again and again.
+    """Content of the page of a storage, read once or repeatedly.
 
     Args:
         storage: the storage root; it need not hold anything yet.

@@ -1,4 +1,4 @@
-"""What the stored tables say for the page: rows, columns, versions, samples. What delta-rs cannot read is left out, with a note."""
+"""Facts about the stored tables for the page: rows, columns, versions, samples. What delta-rs cannot read is left out, with a note."""
 
 from __future__ import annotations
 

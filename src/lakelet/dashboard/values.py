@@ -1,4 +1,4 @@
-"""What the page shows, as values: updates, runs of flows, counts of rules, definitions. Read from events by `dashboard/history.py`.
+"""Values of the page: updates, runs of flows, counts of rules, definitions. Read from events by `dashboard/history.py`.
 
 Timestamps are milliseconds since 1970 (UTC), None where no event says them.
 """

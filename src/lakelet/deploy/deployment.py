@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Options:
-    """What a user may ask of a deployment.
+    """Options of a deployment.
 
     Attributes:
         force: overwrite what others changed in the workspace.

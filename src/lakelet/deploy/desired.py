@@ -1,4 +1,4 @@
-"""What a deployment should leave in the workspace: the values between reading a bundle and changing a workspace. No SDK, no network."""
+"""Desired state of the workspace: the values between reading a bundle and changing a workspace. No SDK, no network."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def error_of(row: Row) -> LakeletError | None:
 
 
 def body_of(row: Row) -> Mapping[str, Any]:
-    """What the event's `details` hold below its type."""
+    """The part of the event's `details` below its type."""
     details = row.get("details") or {}
     found = (json.loads(details) if isinstance(details, str) else details).get(row.get("event_type"))
     return _without_secrets(found) if isinstance(found, Mapping) else {}

@@ -1,4 +1,4 @@
-"""What the workspace holds of a deployment's resources: read in parallel, and found again where an earlier deployment died."""
+"""Reads a deployment's resources from the workspace, in parallel, and finds those of an earlier deployment that died."""
 
 from __future__ import annotations
 

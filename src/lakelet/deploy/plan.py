@@ -1,4 +1,4 @@
-"""What a deployment changes: decided from what is wanted, what was deployed and what the workspace holds. Pure: no network.
+"""Changes of a deployment: decided from what is wanted, what was deployed and what the workspace holds. Pure: no network.
 
 For each field of a resource three values meet: the bundle's, the one deployed last, and the workspace's. The bundle's change is made; what
 others changed in the workspace since (drift) is shown and kept, unless it is forced back.
@@ -29,7 +29,7 @@ HOLDING_DATA = frozenset({ResourceKind.SCHEMA, ResourceKind.VOLUME})
 
 
 class Action(str, Enum):
-    """What a line of a plan does. The last three do nothing to the workspace."""
+    """Kinds of lines of a plan. The last three change nothing in the workspace."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -85,7 +85,7 @@ class Observed:
 
 @dataclass(frozen=True)
 class Update:
-    """What is written to a resource that exists. `kept`: fields whose values the workspace keeps."""
+    """Update of a resource that exists. `kept`: fields whose values the workspace keeps."""
 
     settings: bool = False
     permissions: bool = False

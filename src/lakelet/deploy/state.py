@@ -1,4 +1,4 @@
-"""What Lakelet has deployed to one target: a file in the workspace, read by every command that needs the id of a resource.
+"""State of a deployment: a file in the workspace, read by every command that needs the id of a resource.
 
 The file is `<state_path>/lakelet.json`, written as a whole. Before anything is made in the workspace it says what is about to be made.
 """

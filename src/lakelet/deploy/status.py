@@ -1,4 +1,4 @@
-"""What is deployed to a target and how its pipelines are, as one value."""
+"""Status of a target: its deployed resources and the state of its pipelines, as one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was deployed to a target, opened for the commands that watch it."""
+"""Opens the deployment of a target for the commands that watch it."""
 
 from __future__ import annotations
 

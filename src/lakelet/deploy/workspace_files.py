@@ -60,7 +60,7 @@ def delete_path(client: Client, path: str, *, recursive: bool = False) -> bool:
 
 
 def list_folder(client: Client, path: str) -> list[dict[str, Any]]:
-    """What lies in a folder, as the workspace describes it; nothing where there is no folder."""
+    """Return the entries of a folder as the workspace describes them; none for a missing folder."""
     try:
         answer = client.sdk.api_client.do("GET", "/api/2.0/workspace/list", query={"path": path})
     except LakeletError as error:

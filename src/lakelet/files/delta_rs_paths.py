@@ -32,7 +32,7 @@ def open_table(path: AnyPath, **options: Any) -> Any:
 
 
 def _readable(path: AnyPath) -> str:
-    """What delta-rs opens to read the table at `path`."""
+    """Return the location that delta-rs opens to read the table at `path`."""
     if not isinstance(path, Path) or _PLAIN.fullmatch(str(path.resolve())):
         return str(path)
     folder = Path(_links()) / str(next(_numbers))

@@ -1,4 +1,4 @@
-"""Where something lies: a folder of this machine, or a URI.
+"""Paths of folders and files: on this machine, or a URI.
 
 A path of this machine **is** a `pathlib.Path`, so nothing changes for local runs. `RemotePath` has those of Path's methods that the
 storage uses, with the same meaning.
@@ -60,12 +60,12 @@ class RemotePath:
         return store.is_file(path) or store.is_folder(path)
 
     def iterdir(self) -> Iterator[RemotePath]:
-        """What lies in the folder, by name. A folder that is not there is an empty one."""
+        """Return the entries of the folder, by name; none for a missing folder."""
         store, path = open_store(self._uri, RemoteStore)
         return (self / name for name in store.names(path))
 
     def glob(self, pattern: str) -> Iterator[RemotePath]:
-        """What matches `pattern`, whose segments may hold `*`, `?` and `[…]`; `**` is not known."""
+        """Yield the paths that match `pattern`, whose segments may hold `*`, `?` and `[…]`; `**` is not known."""
         segment, _, rest = pattern.partition("/")
         if any(c in segment for c in "*?["):
             found = (path for path in self.iterdir() if fnmatch.fnmatchcase(path.name, segment))

@@ -31,7 +31,7 @@ from lakelet.storage.root import Storage, StoredDataset
 
 @dataclass(frozen=True)
 class Analyses:
-    """What every analysis of a pipeline is given. `sources`, `notices`: where it puts what it finds out about the flows."""
+    """Inputs of every analysis of a pipeline. `sources`, `notices`: filled with what it finds out about the flows."""
 
     spark: UpdateSession
     storage: Storage

@@ -1,4 +1,4 @@
-"""What the starts of a flow before this one mean for the files that it reads (docs/semantics/sources.md).
+"""Effects of earlier starts of a flow on the files that it reads (docs/semantics/sources.md).
 
 A batch that was planned and perhaps not completed is read again. If the table has it, its files stay those that were planned; if it has
 not, they are read as they are now. Files that change while they are read make the flow start again, a few times.

@@ -1,4 +1,4 @@
-"""What all flows of an update share: an `Environment`, complete when it is made, and an `UpdateMemory` for what changes meanwhile."""
+"""Objects that all flows of an update share: a frozen `Environment`, and an `UpdateMemory` for what changes during the update."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Environment:
         return cls(spark, storage, catalog, reporter, sources, notices, analyses)
 
     def stored(self, dataset: Dataset, kind: Kind) -> StoredDataset:
-        """What is stored about a dataset, or a fresh entry."""
+        """Return the registry entry of a dataset, or a new one."""
         found = self.storage.registry().datasets.get(dataset.name.key)
         path = sink_path(dataset, self.catalog) if dataset.sink is not None else None
         if found is not None:

@@ -40,7 +40,7 @@ def check_sources(run: FlowRun) -> None:
 
 
 def _reads(spec: SourceSpec) -> tuple[str, str]:
-    """What a source reads: its folder or pattern, and its pattern for names."""
+    """Return the folder or pattern that a source reads, and its pattern for names."""
     _, path = files_for(spec.path)
     return path, next((value for key, value in sorted(spec.options.items()) if key.lower() in _PATTERNS), "")
 

@@ -1,4 +1,4 @@
-"""What a flow measured, and how the event log reports it. No Spark calls.
+"""Measurements of a flow, and their events. No Spark calls.
 
 `BatchMetrics` are kept in the commit of the batch. The ids of the events follow from what they report, so an event that the
 update did not get to write is written by the next one (`repair`), and one that it did write is recognised.

@@ -38,7 +38,7 @@ _KEY = "lakelet_replay"
 
 @dataclass(frozen=True)
 class Replayed:
-    """What a replay did: held rows judged, those of them released, and the counts of the rules.
+    """Result of a replay: held rows judged, those of them released, and the counts of the rules.
 
     `waiting`: held rows were left out because an update has not finished the batch that they came with.
     """
@@ -183,7 +183,7 @@ def finish_replay(run: FlowRun) -> bool:
 
 
 def _last(log: TableLog) -> Mapping[str, Any] | None:
-    """What the newest replay has recorded in the log of a quarantine."""
+    """Return the record of the newest replay in the log of a quarantine."""
     for number in range(log.version(), -1, -1):
         commit = log.commit(number)
         if commit is None:

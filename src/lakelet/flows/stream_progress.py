@@ -1,4 +1,4 @@
-"""What Spark reports of the micro-batches of a streaming query, as `stream_progress` events (EL-15)."""
+"""Converts Spark's progress of micro-batches into `stream_progress` events (EL-15)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakelet.storage.eventlog.states import EventType, Level
 
 _VOLATILE = ("numInputRows", "inputRowsPerSecond", "processedRowsPerSecond")
 _OF_LAKELET = "lakelet_"
-"""What the names of observations of ours begin with; their counts are in `flow_progress`."""
+"""Prefix of the names of Lakelet's own observations, whose counts are in `flow_progress`."""
 
 
 def emit_stream_progress(run: FlowRun, query: Any) -> None:

@@ -199,7 +199,7 @@ def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None, no
 
 
 def duck_table(storage: AnyPath, sql: str) -> pa.Table:
-    """What DuckDB answers. Raises NotSame, with the reason, where Spark might give something else; UNKNOWN_TABLE like `run_sql`."""
+    """Run a query with DuckDB. Raises NotSame, with the reason, where Spark's result might differ; UNKNOWN_TABLE like `run_sql`."""
     from lakelet.inspection.duck.answers import answer
     from lakelet.inspection.duck.tables import Tables
 

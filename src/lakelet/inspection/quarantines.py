@@ -16,7 +16,7 @@ from lakelet.storage.root import Storage, StoredDataset
 
 @dataclass(frozen=True)
 class HeldRows:
-    """What a quarantine holds. `broken`: rule → held rows that break it, most first; a row may break several.
+    """Content of a quarantine. `broken`: rule → held rows that break it, most first; a row may break several.
 
     `name`: of the dataset; `table`: of the quarantine. `rows`: the held ones. `released`: how many have gone back.
     """

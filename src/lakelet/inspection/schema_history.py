@@ -76,7 +76,7 @@ def read_history(storage: AnyPath, name: str) -> list[SourceHistory]:
 
 
 def differences(storage: AnyPath, name: str, first: int, second: int, *, source: str | None = None) -> tuple[Change, ...]:
-    """What changed from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
+    """Return the changes from version `first` to `second` of one source. Raises USAGE where the source or a version does not exist."""
     _, location = _one(Storage(storage), name, source)
     versions = _versions(location)
     return tuple(_changes(_find(versions, first, location), _find(versions, second, location)))

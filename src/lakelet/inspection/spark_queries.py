@@ -42,7 +42,7 @@ def collected(frame: Any) -> pa.Table:
 
 
 def spark_rows(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
-    """What Spark gives for a query. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED."""
+    """Run a query with Spark. Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

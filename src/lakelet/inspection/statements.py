@@ -1,4 +1,4 @@
-"""What `lakelet sql` takes besides queries: `SHOW TABLES` and `DESCRIBE name`. Neither needs Spark."""
+"""Statements of `lakelet sql` other than queries: `SHOW TABLES` and `DESCRIBE name`. Neither needs Spark."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from lakelet.language.registry import Notice, Registry, active_reader, name_left
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the files declare, what was noted on the way, and the helper modules they imported.
+    """Declarations of the files, the notices about them, and the helper modules that they imported.
 
     `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `unfinished`: the files, as locations name
     them, that did not run to their end: a name that seems to be missing may stand in the rest.

@@ -1,4 +1,4 @@
-"""What user code declares, as frozen values. No Spark, no I/O.
+"""Declarations of user code, as frozen values. No Spark, no I/O.
 
 A pipeline is `Definitions`: datasets, and the flows that write to them. Terms: `docs/how-it-works.md`.
 """
@@ -20,7 +20,7 @@ QueryFunction = Callable[[], Any]
 
 
 class Action(TextEnum):
-    """What happens to a row that breaks an expectation (EP-3)."""
+    """Action on a row that violates an expectation (EP-3)."""
 
     WARN = "warn"
     DROP = "drop"

@@ -38,7 +38,7 @@ def check_properties(definitions: Definitions, registry: Registry, parameters: M
 
 
 def _about_lakelet(dataset: Dataset, definitions: Definitions) -> Iterator[LakeletError]:
-    """What is wrong with the `lakelet.*` among a dataset's properties (QU-2, QU-3)."""
+    """Return the errors of a dataset's `lakelet.*` properties (QU-2, QU-3)."""
     name, where = str(dataset.name), dataset.where
     for key, value in dataset.table_properties.items():
         if key.lower() == QUARANTINE:

@@ -134,7 +134,7 @@ class Registry:
         self.notices.append(Notice(text, where, magic))
 
     def definitions(self, *, complete: bool = True) -> Definitions:
-        """What was declared, after the checks that need all files. Problems are added to `errors`.
+        """Return the declarations, after the checks that need all files. Problems are added to `errors`.
 
         Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
         """
@@ -192,7 +192,7 @@ def names_in(namespace: Namespace | None) -> Iterator[None]:
 
 
 def names_used() -> Namespace | None:
-    """What `USE` said where the query stands that runs in this thread; None where it said nothing."""
+    """Return the namespace that `USE` set for the query of this thread; None where it set none."""
     return _names.get()
 
 
@@ -210,12 +210,12 @@ def active_registry() -> Registry:
 
 
 def note_look() -> None:
-    """Tell the active reader that user code looks at data from outside, such as the entries of a folder."""
+    """Notify the active reader that user code reads data from outside, such as the entries of a folder."""
     looked = getattr(active_reader(), "on_look", None)
     if looked is not None:
         looked()
 
 
 def active_reader() -> Reader | None:
-    """Who answers reads in this thread, or None outside of dataset functions."""
+    """Return the reader of this thread, None outside of dataset functions."""
     return cast("Reader | None", active.reader.get())

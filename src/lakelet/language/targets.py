@@ -1,4 +1,4 @@
-"""What flows may write to which targets: checked when all files have been read. Pure."""
+"""Checks which flows may write to which targets, when all files have been read. Pure."""
 
 from __future__ import annotations
 

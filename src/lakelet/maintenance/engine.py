@@ -1,4 +1,4 @@
-"""What Spark does in maintenance: it rewrites files, and says which ones no version needs (docs/decisions/0038-maintenance.md)."""
+"""The part of maintenance that Spark does: it rewrites files, and lists those no version needs (docs/decisions/0038-maintenance.md)."""
 
 from __future__ import annotations
 

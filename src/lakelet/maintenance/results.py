@@ -1,4 +1,4 @@
-"""What maintenance did to one table, as a value."""
+"""Result of the maintenance of one table, as a value."""
 
 from __future__ import annotations
 

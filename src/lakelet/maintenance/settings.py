@@ -1,4 +1,4 @@
-"""What a table's properties say about its maintenance (MT-2, MT-4, MT-6)."""
+"""Properties of a table about its maintenance (MT-2, MT-4, MT-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an update will do and why, as data. Pure: positions and fingerprints in, strategies out.
+"""Plan of an update, with reasons, as data. Pure: positions and fingerprints in, strategies out.
 
 The same functions decide when a plan is printed and again when a step's turn comes, on the facts at that time.
 """
@@ -25,7 +25,7 @@ class Strategy(Enum):
 
 @dataclass(frozen=True)
 class SourcePosition:
-    """What lies between a flow's checkpoint and one of its streaming sources.
+    """Backlog between a flow's checkpoint and one of its streaming sources.
 
     `pending`: True there is something, False there is nothing, None is unknown. `text` says it in words. `files`, `bytes`: how much there
     is, None where it was not looked at.
@@ -87,7 +87,7 @@ def stream_decision(positions: Sequence[SourcePosition], *, started: bool, unfin
 
 @dataclass(frozen=True)
 class ViewState:
-    """What a materialized view's content depends on. `always`: why it can never be skipped, or None.
+    """Everything that a materialized view's content depends on. `always`: why it can never be skipped, or None.
 
     `fingerprint` covers plan, rules, table specification, settings and engine version; `inputs` are data versions of its tables. Behind
     a line end the name of an input may say which table it is: one that was made again counts its versions from 0 (UP-3).

@@ -15,7 +15,7 @@ from lakelet.plan.selectors import followed, matching, parsed
 
 @dataclass(frozen=True)
 class Request:
-    """What the caller asked of one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
+    """Request for one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
 
     `select` takes globs and directions too (`lakelet.plan.selectors`).
     """
@@ -79,7 +79,7 @@ def select(
 
 
 def below_failed(graph: Graph, *, not_done: frozenset[str], excluded: frozenset[str]) -> frozenset[str]:
-    """What `refresh_failed` means: the tables that an update did not finish and what is below them; those it left out stay out."""
+    """Return the tables that an update did not finish and everything downstream, without those that it left out."""
     return frozenset(graph.downstream(not_done & graph.by_key.keys())) - excluded
 
 

@@ -1,1 +1,1 @@
-"""What a checkout needs: `init`, `doctor`, sample data."""
+"""Tools for a checkout: `init`, `doctor`, sample data."""

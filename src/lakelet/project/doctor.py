@@ -22,7 +22,7 @@ OLDEST_PYTHON = (3, 10)
 
 @dataclass(frozen=True)
 class Check:
-    """What one look found.
+    """Result of one check.
 
     Attributes:
         name: what was looked at.
@@ -99,7 +99,7 @@ def check_pyspark() -> Check:
 
 
 def _pyspark_damage() -> str | None:
-    """What is wrong with the files of a pyspark whose metadata are right: another package wrote over them."""
+    """Return the damage to the files of a pyspark whose metadata are right: another package overwrote them."""
     try:
         home = env.spark_home()
         found = (home / "version.py").read_text(encoding="utf-8")

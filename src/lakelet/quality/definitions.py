@@ -37,7 +37,7 @@ class TableCheck:
 
     @property
     def expected(self) -> str:
-        """What is expected, in a few words."""
+        """Return the expected value in a few words."""
         if self.check is None:
             return f"{self.expectation.type} {json.dumps(dict(self.expectation.kwargs), default=str)}"
         return expected_text(self.check)

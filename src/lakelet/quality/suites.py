@@ -101,7 +101,7 @@ def _json(path: Path) -> Any:
 
 
 def check_name(expectation: SuiteExpectation) -> str:
-    """What an expectation of a suite is called: its name in meta, else its type and its columns."""
+    """Return the name of an expectation of a suite: that in meta, else its type and columns."""
     about = expectation.meta.get(META) or {}
     named = about.get("name") or expectation.meta.get("name")
     columns = [str(v) for k, v in expectation.kwargs.items() if k in ("column", "column_A", "column_B")]

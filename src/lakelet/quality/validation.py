@@ -32,7 +32,7 @@ _COLUMNS = ("column", "column_A", "column_B")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of one check.
+    """Result of one check.
 
     Attributes:
         success: None where the check was not run.
@@ -181,7 +181,7 @@ def _outcome(check: TableCheck, result: Any) -> Outcome:
 
 
 def _exception(info: Any) -> str | None:
-    """What an expectation raised: `exception_info` is about it as a whole, or about each metric it needed."""
+    """Return what an expectation raised: `exception_info` is about it as a whole, or about each metric that it needed."""
     for one in (info, *(info or {}).values()) if isinstance(info, Mapping) else ():
         if isinstance(one, Mapping) and one.get("raised_exception"):
             return _first_line(one.get("exception_message") or "an unknown exception")

@@ -53,16 +53,16 @@ def data_sets(folder: Path) -> list[DataSet]:
         suffix = _suffix(file)
         if not hidden and suffix is not None and file.is_file() and not _is_configuration(file):
             groups[PurePosixPath(below.parent.as_posix()), suffix.removesuffix(".gz"), _stem(file)].append(file)
-    folders = Counter(below for below, _, _ in groups)
-    alone = {below for below, count in folders.items() if count == 1 and below != PurePosixPath()}
+    folders = Counter(within for within, _, _ in groups)
+    alone = {within for within, count in folders.items() if count == 1 and within != PurePosixPath()}
     found: dict[str, DataSet] = {}
-    for (below, suffix, stem), files in groups.items():
-        name = _table(below.name if below in alone else stem, found)
-        others = [file for key, group in groups.items() if key[0] == below and group is not files for file in group]
-        shared = any(below in other.parents for other in folders)
-        whole = below in alone and not shared  # a folder is read with all that lies below it
-        pattern = None if whole else _pattern("" if below in alone else stem, files, others)
-        found[name] = DataSet(name, below, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
+    for (within, suffix, stem), files in groups.items():
+        name = _table(within.name if within in alone else stem, found)
+        others = [file for key, group in groups.items() if key[0] == within and group is not files for file in group]
+        shared = any(within in other.parents for other in folders)
+        whole = within in alone and not shared  # a folder is read with all that lies below it
+        pattern = None if whole else _pattern("" if within in alone else stem, files, others)
+        found[name] = DataSet(name, within, pattern, _FORMATS[suffix], _options(files[0], suffix), len(files))
     return [found[name] for name in sorted(found)]
 
 

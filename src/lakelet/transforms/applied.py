@@ -35,7 +35,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Transform(Generic[Result]):
-    """What a function of this library returns: a callable for `DataFrame.transform`. Its repr is the call that made it, without secrets."""
+    """Result of a function of this library: a callable for `DataFrame.transform`. Its repr is the call that made it, without secrets."""
 
     description: Applied
     run: Callable[[DataFrame], Result] = field(repr=False)

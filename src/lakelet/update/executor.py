@@ -19,7 +19,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RetryAfter:
-    """What the work of an item returns that is to be tried again after a pause; no worker waits for it meanwhile."""
+    """Result of an item that is to be tried again after a pause; no worker waits during the pause."""
 
     seconds: float
 

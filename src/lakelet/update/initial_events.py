@@ -1,4 +1,4 @@
-"""What an update reports before its flows run: what is defined, and what resets leave behind."""
+"""Events of an update before its flows run: definitions, and what resets leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the events of a flow say of its decision: the backlog of a stream, the technique of a materialized view."""
+"""Facts about a flow's decision for its events: the backlog of a stream, the technique of a materialized view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reset changes in the registry: tables begin again, or flows read their sources again (RE-4, RE-6).
+"""Effects of a reset on the registry: tables begin again, or flows read their sources again (RE-4, RE-6).
 
 Both are numbers in the paths of checkpoints and source states, written at once for all. A table gets its new epoch, and loses its old rows,
 in the first commit after it.

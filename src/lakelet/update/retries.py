@@ -36,7 +36,7 @@ def may_pass(problem: LakeletError) -> bool:
 
 @dataclass
 class Retries:
-    """What one update knows of its attempts.
+    """Attempts of one update.
 
     Args:
         settings: the pipeline's configuration.

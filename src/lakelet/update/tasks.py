@@ -43,7 +43,7 @@ def flow_tasks(analysis: Analysis) -> list[FlowTask]:
 
 
 def decide_flow(environment: Environment, task: FlowTask, *, remember: bool) -> Decision:
-    """What is to be done for one flow on the facts of this moment."""
+    """Return the decision for one flow by the current facts."""
     if task.analyzed is None or task.flow is None:
         return Decision(Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
     run = FlowRun(environment, task.analyzed, task.flow)

@@ -1,1 +1,1 @@
-"""What a source remembers: the ledger of planned files, archived files, clean-up of the source."""
+"""State of a source: the ledger of planned files, archived files, clean-up of the source."""

@@ -1,4 +1,4 @@
-"""What a bundle file may say beside its resources, and the checks of it that need no target."""
+"""Keys and values of a bundle file other than its resources, and the checks that need no target."""
 
 from __future__ import annotations
 

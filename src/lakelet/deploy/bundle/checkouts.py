@@ -1,4 +1,4 @@
-"""What Git says of the project: `${bundle.git.branch}` and the like. Read from its files, so that no `git` is needed."""
+"""Facts from Git: `${bundle.git.branch}` and the like. Read from its files, so that no `git` is needed."""
 
 from __future__ import annotations
 

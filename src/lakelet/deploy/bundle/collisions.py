@@ -55,7 +55,7 @@ def _folders(mine: Side, other: Side, target: str, problems: Problems) -> None:
 
 
 def _names(tree: Node, workspace: Workspace) -> Iterator[tuple[tuple[str, ...], Node]]:
-    """What a target names: kind and name, with the node."""
+    """Yield kind and name of everything that a target names, with the node."""
     for kind, fields in _NAMED.items():
         for resource in children(tree.get("resources", kind)).values():
             parts = [node.text for field in fields if (node := resource.get(field))]

@@ -23,7 +23,7 @@ _SPECIAL = {
 
 
 def wrong_cron(text: str) -> str | None:
-    """What is wrong with a Quartz cron expression, None for a good one."""
+    """Return the error of a Quartz cron expression, None for a valid one."""
     parts = text.upper().split()
     if len(parts) not in (6, 7):
         more = ": Quartz begins with the seconds" if len(parts) == 5 else ""
@@ -66,7 +66,7 @@ def _time_zones() -> frozenset[str]:
 
 
 def wrong_time_zone(text: str) -> str | None:
-    """What is wrong with the name of a time zone, None for a good one."""
+    """Return the error of a time zone's name, None for a valid one."""
     zones = _time_zones()
     if not zones or text in zones or re.fullmatch(r"(UTC|GMT)?[+-]\d{1,2}(:\d{2})?", text) or re.fullmatch(r"[A-Z]{3}", text):
         return None

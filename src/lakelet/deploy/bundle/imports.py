@@ -1,4 +1,4 @@
-"""What source files import, and which local files those are. Nothing is executed."""
+"""Finds the imports of source files and their local files. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Import:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What matters of one source file.
+    """Facts about one source file.
 
     Attributes:
         imports: of the whole file, those in functions included, those for type checking not.

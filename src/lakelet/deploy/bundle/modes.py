@@ -1,4 +1,4 @@
-"""What the mode of a deployment target and its presets do to the resources: prefixes, pauses, tags. And what each mode demands."""
+"""Effects of a deployment target's mode and presets on the resources (prefixes, pauses, tags), and the requirements of each mode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONCURRENT = 4
 """Runs of a job at the same time in a development target, where the job does not say."""
 
 _PAUSED = (("schedule",), ("trigger",), ("continuous",), ("triggers", "*"))
-"""What starts a job by itself."""
+"""Keys that start a job by themselves."""
 
 _SERVICE_PRINCIPAL = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _PER_USER = "${workspace.current_user."
@@ -28,7 +28,7 @@ _PER_USER = "${workspace.current_user."
 
 @dataclass(frozen=True)
 class Presets:
-    """What happens to all resources of a target.
+    """Changes to all resources of a target.
 
     Attributes:
         prefix: stands before names; `[dev ada] `.

@@ -1,4 +1,4 @@
-"""What only a local run has, or only Databricks: the same code may give other results there."""
+"""Differences between a local run and Databricks with which the same code may give different results."""
 
 from __future__ import annotations
 

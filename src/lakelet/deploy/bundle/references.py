@@ -77,7 +77,7 @@ class References:
         return json.dumps(plain(value)) if isinstance(value.value, (dict, list)) else value.text
 
     def _value(self, path: str, node: Node, heads: frozenset[str], within: tuple[str, ...]) -> Node | None:
-        """What a reference stands for, itself filled in; None where it stays open, or is a mistake that has been noted."""
+        """Return the value of a reference, with its own references resolved; None where it stays open or its error has been noted."""
         if path in self._ready:
             return self._ready[path]
         if path in within:

@@ -1,4 +1,4 @@
-"""What the keys of a resource say together: tasks that exist, libraries that go together, limits of Databricks."""
+"""Checks across the keys of a resource: tasks that exist, libraries that can be combined, limits of Databricks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of resource may say: keys, types, words. Tests compare the keys with the parameters of Databricks' SDK."""
+"""Keys, types and values of each kind of resource. Tests compare the keys with the parameters of Databricks' SDK."""
 
 from __future__ import annotations
 

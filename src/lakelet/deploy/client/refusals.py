@@ -1,4 +1,4 @@
-"""What the SDK raises, as coded errors. The SDK is imported by whoever calls."""
+"""Converts exceptions of the SDK into coded errors. The caller imports the SDK."""
 
 from __future__ import annotations
 

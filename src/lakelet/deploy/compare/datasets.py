@@ -33,7 +33,7 @@ Counts = Mapping[tuple[str, str], tuple[int, int]]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be compared.
+    """A comparison to make.
 
     Attributes:
         names: datasets, with or without catalog and schema; none means all.

@@ -1,4 +1,4 @@
-"""What a comparison found, as values. Pure."""
+"""Results of a comparison, as values. Pure."""
 
 from __future__ import annotations
 

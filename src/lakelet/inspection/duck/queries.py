@@ -50,7 +50,7 @@ class Stored:
 
 
 Find = Callable[[tuple[str, ...]], "Stored | Query"]
-"""What a table's name means: a table, or the translated query of a view. Raises NotSame."""
+"""Function that resolves a table's name to a table or the translated query of a view. Raises NotSame."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Queries:
         return within, f"WITH {', '.join(texts)} "
 
     def relation(self, node: exp.Expr) -> Relation:
-        """What stands in FROM or after JOIN."""
+        """Translate a relation of FROM or JOIN."""
         internal = f"r{next(self.numbers)}"
         alias = node.args.get("alias")
         if alias is not None:

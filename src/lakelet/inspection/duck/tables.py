@@ -1,4 +1,4 @@
-"""What the names of a query mean in a storage: tables at one version each, published views, the event log."""
+"""Resolves the names of a query in a storage: tables at one version each, published views, the event log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Tables:
         return list(self._opened.values())
 
     def find(self, parts: tuple[str, ...]) -> Stored | Query:
-        """What a name means. Raises UNKNOWN_TABLE, and NotSame for what only Spark reads."""
+        """Return the relation of a name. Raises UNKNOWN_TABLE, and NotSame for what only Spark reads."""
         return self._find(parts, ())
 
     def _find(self, parts: tuple[str, ...], within: tuple[PublishedView, ...]) -> Stored | Query:

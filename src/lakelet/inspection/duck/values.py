@@ -46,7 +46,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """What stands in FROM: its alias in the query's own words, the text for DuckDB, its columns."""
+    """A relation in FROM: its alias as the query spells it, the text for DuckDB, its columns."""
 
     alias: str
     sql: str

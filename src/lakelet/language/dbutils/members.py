@@ -1,4 +1,4 @@
-"""What all parts of `dbutils` share: unknown members, refusals, notices."""
+"""Shared base of all parts of `dbutils`: unknown members, refusals, notices."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Query:
-    """What a dataset or flow reads.
+    """Query of a dataset or flow.
 
     `prefix` goes before the text, where the text is the source of changes and no query. `namespace`: what USE said, None without.
     `names`: columns by position, renamed; `filled`: columns that are computed where the query does not return them.

@@ -57,7 +57,7 @@ def columns_of(query: str) -> Columns | None:
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expression]:
-    """What stands after FROM and JOIN."""
+    """The relations after FROM and JOIN."""
     clause = select.args.get("from_") or select.args.get("from")
     for part in [clause, *(select.args.get("joins") or ()), *(select.args.get("laterals") or ())]:
         source = part if isinstance(part, exp.Lateral) else part.this if isinstance(part, exp.Expression) else None

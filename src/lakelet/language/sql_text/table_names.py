@@ -153,7 +153,7 @@ def relations(spark: SparkSession, sql: str, args: Mapping[str, Any] | None = No
 
 
 _known: dict[tuple[str, str], tuple[RelationRef, ...]] = {}
-"""What was found in a text under some settings. Walking a plan takes thousands of calls to Java; each update asks for each text twice, a
+"""Relations by text and settings. Walking a plan takes thousands of calls to Java; each update asks for each text twice, a
 continuous one in every round."""
 _KNOWN_TEXTS = 512
 

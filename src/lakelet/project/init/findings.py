@@ -1,4 +1,4 @@
-"""What reading a repository found, as frozen values; positions are relative to the folder that was read. No Spark."""
+"""Findings about a repository, as frozen values; positions are relative to the folder that was read. No Spark."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class Import:
 
 @dataclass
 class FileReading:
-    """What one file says. `declares`: it is pipeline code; `hooks`: it declares event hooks.
+    """Findings about one file. `declares`: it is pipeline code; `hooks`: it declares event hooks.
 
     `aside`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets

@@ -1,4 +1,4 @@
-"""What a piece of SQL names: tables it reads, paths in it, functions that only Databricks has. No Spark."""
+"""Finds the names in a piece of SQL: tables, paths, functions that only Databricks has. No Spark."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Named:
 
 @dataclass(frozen=True)
 class SqlNames:
-    """What one query names."""
+    """Names in one query."""
 
     tables: tuple[Named, ...] = ()
     paths: tuple[Named, ...] = ()
@@ -49,7 +49,7 @@ class SqlNames:
 
 
 def names_of(text: str) -> SqlNames:
-    """What the text names; nothing where it is not SQL."""
+    """Return the names in a text; none where it is not SQL."""
     try:
         words = tokens(text)
     except OpenToken:

@@ -36,7 +36,7 @@ _NOT_NULL_TODO = "Filter such rows out before the flow, give the column a value 
 
 
 def run_failure(problem: BaseException, *, dataset: str, where: Location, what: str) -> LakeletError:
-    """What ended a flow while it ran, as a coded error of `dataset`; `what` if nothing better is known."""
+    """Return the error that ended a flow while it ran as a coded error of `dataset`; `what` is used if nothing better is known."""
     if isinstance(problem, schemas.Incompatible):
         return schemas.incompatible_error(problem, dataset=dataset, where=where)
     if isinstance(problem, LakeletError):
@@ -102,7 +102,7 @@ def _worker_not_started(text: str) -> str | None:
 
 
 def remedy(error: BaseException) -> str | None:
-    """What to do about an error of Spark's, where there is one answer."""
+    """Return the remedy of an error of Spark, None where there is no single one."""
     found = conditions(error)
     columns = proposed(error)
     if columns:

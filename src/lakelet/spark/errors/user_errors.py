@@ -1,4 +1,4 @@
-"""What a dataset's function raised, as a coded error at the line of the user's file: mistakes of the query, the doing of data."""
+"""Converts exceptions raised by dataset functions into coded errors with the line of the user's file."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ RUN_AGAIN = "Correct the function, or what it needs; the next update runs it aga
 
 
 def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
-    """What the function of `dataset` raised, as a LakeletError."""
+    """Return the exception that the function of `dataset` raised as a LakeletError."""
     if isinstance(error, LakeletError):
         error.dataset = error.dataset or str(dataset.name)
         error.where = error.where or flow.where

@@ -1,4 +1,4 @@
-"""What Spark observed while it ran a query.
+"""Metrics that Spark observed while it ran a query.
 
 A part of the plan that no row can leave is left out of it, and with it what is observed there: at once (`limit(0)`), or by adaptive
 execution after the part has run, although it saw rows that it dropped. The flows' sessions keep the second from happening.

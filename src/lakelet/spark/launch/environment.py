@@ -1,4 +1,4 @@
-"""What the machine must offer before Spark can start: Java, Delta's two jars, the class-data archive.
+"""Requirements of Spark on this machine: Java, Delta's two jars, the class-data archive.
 
 Imports neither Spark nor any other module of Lakelet but the errors. Everything kept between processes lies in one per-user cache folder
 (`LAKELET_CACHE`, default `~/.cache/lakelet`): `jars/`, `archives/`, `logs/` and `java.json`. All of it can be deleted at any time.

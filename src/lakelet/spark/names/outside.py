@@ -1,4 +1,4 @@
-"""What user code of an update names outside of the pipeline: paths (`--map`) and tables (`--table`, and those that code makes).
+"""Resolves names of user code outside of the pipeline: paths (`--map`) and tables (`--table`, and those that code makes).
 
 It holds for the whole process: handlers of micro-batches and helper modules run outside of every dataset's function, some of them in other
 threads.

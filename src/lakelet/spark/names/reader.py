@@ -1,4 +1,4 @@
-"""What a dataset's function reads: tables and views of the pipeline, tables beside it, `cloudFiles` streams.
+"""Opens what a dataset's function reads: tables and views of the pipeline, tables beside it, `cloudFiles` streams.
 
 A reader is active in the thread that calls the function; `spark.patches.readers` asks it for what pyspark's reading methods are asked for.
 """

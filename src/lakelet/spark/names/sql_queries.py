@@ -83,7 +83,7 @@ class SqlText:
     # ------------------------------------------------------------------------------------------------------- tables
 
     def _replacement(self, ref: table_names.RelationRef) -> str | None:
-        """What replaces a name; None where Spark is asked for it as written."""
+        """Return the replacement of a name, or None to leave it as written."""
         if ref.parts[-1] in self._files:
             return None
         catalog = self._reader.catalog

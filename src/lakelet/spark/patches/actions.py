@@ -142,6 +142,6 @@ ACTIONS: tuple[Patch, ...] = (
         for name, since in names.items()
     ),
 )
-"""What reports actions of user code to the active reader, and refuses writes."""
+"""Patches that report actions of user code to the active reader and refuse writes."""
 
 __all__ = ["ACTIONS", "ASKING", "WRITING", "ActionWatcher"]

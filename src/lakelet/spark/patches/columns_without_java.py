@@ -45,6 +45,6 @@ COLUMNS_WITHOUT_JAVA: tuple[Patch, ...] = (
     )
     + FUNCTION_NAMES
 )
-"""What makes columns without Java."""
+"""Patches that make columns without Java."""
 
 __all__ = ["COLUMNS_WITHOUT_JAVA"]

@@ -54,6 +54,6 @@ EXPRESSIONS: tuple[Patch, ...] = (
     Patch(owners.FRAME, "filter", without_context(_filter), _WHY, "1.3.0"),
     Patch(owners.FRAME, "where", without_context(_filter), _WHY, "1.3.0"),
 )
-"""What lets expressions take paths into text."""
+"""Patches that let expressions take paths into text."""
 
 __all__ = ["EXPRESSIONS"]

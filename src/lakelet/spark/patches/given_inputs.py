@@ -93,6 +93,6 @@ GIVEN_INPUTS: tuple[Patch, ...] = (
         "3.5.0",
     ),
 )
-"""What answers reads from the inputs of a test; the context is a `Given`."""
+"""Patches that answer reads from the inputs of a test; the context is a `Given`."""
 
 __all__ = ["GIVEN_INPUTS", "Given", "Inputs"]

@@ -259,4 +259,4 @@ TABLES: tuple[Patch, ...] = (
     Patch(owners.FRAME, "mergeInto", without_context(functools.partial(_by_name, creating=False)), _WHY, "4.0.0"),
     Patch(owners.DELTA_TABLE, "forName", without_context(_for_name), "datasets, --table and tables that code made have names", "0.7"),
 )
-"""What finds the tables that calls name to write to them."""
+"""Patches that find the tables that calls write to."""

@@ -158,6 +158,6 @@ READERS: tuple[Patch, ...] = (
     Patch(owners.SESSION, "stop", without_context(_stop("spark")), _STOPPED, "2.0.0"),
     Patch(owners.CONTEXT, "stop", without_context(_stop("spark.sparkContext")), _STOPPED, "0.7.0"),
 )
-"""What asks the active reader for the tables and files that user code reads."""
+"""Patches that ask the active reader for the tables and files that user code reads."""
 
 __all__ = ["READERS"]

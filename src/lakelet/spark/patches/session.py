@@ -21,7 +21,7 @@ SESSION: tuple[Patch, ...] = (
         "3.0.0",
     ),
 )
-"""What makes the update's session that of the process; the context is the session."""
+"""Patches that make the update's session that of the process; the context is the session."""
 
 CALL_SITES: tuple[Patch, ...] = (
     Patch(
@@ -32,6 +32,6 @@ CALL_SITES: tuple[Patch, ...] = (
         "4.0.0",
     ),
 )
-"""What keeps pyspark from sending the line of each call to Java."""
+"""Patches that keep pyspark from sending the line of each call to Java."""
 
 __all__ = ["CALL_SITES", "SESSION"]

@@ -17,7 +17,7 @@ from lakelet.spark.session_clones import UpdateSession, quiet_pyspark, user_sess
 
 @dataclass(frozen=True)
 class UpdateContext:
-    """What the replacements of one update need.
+    """Context of the replacements of one update.
 
     Attributes:
         base: the session that the update's own is a clone of.

@@ -1,4 +1,4 @@
-"""What reading or writing the event log fails with, as a coded error (ST-17). No Spark."""
+"""Converts errors of reading or writing the event log into coded ones (ST-17). No Spark."""
 
 from __future__ import annotations
 

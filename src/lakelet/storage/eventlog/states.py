@@ -74,7 +74,7 @@ WORST_FIRST = (
 
 
 class HookState(TextEnum):
-    """What `hook_progress` reports about an event hook."""
+    """States of an event hook in `hook_progress`."""
 
     FAILED = "FAILED"
     STOPPED = "STOPPED"
@@ -99,7 +99,7 @@ class FlowType(TextEnum):
 
 
 class EventType(TextEnum):
-    """What an event is about; the only key of its `details`."""
+    """Types of events; the type is the only key of an event's `details`."""
 
     USER_ACTION = "user_action"
     CREATE_UPDATE = "create_update"

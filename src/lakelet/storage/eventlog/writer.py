@@ -109,7 +109,7 @@ class EventWriter:
 
     @property
     def failure(self) -> LakeletError | None:
-        """What the writing thread failed with so far; after that nothing is written any more."""
+        """The error of the writing thread, after which nothing more is written; None so far."""
         return self._failure
 
     def start(self) -> None:
