@@ -13,14 +13,11 @@ import argparse
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 
-import psutil
+from processes import measured
 
 FURTHER = 10
 BUNDLE = """
@@ -68,19 +65,10 @@ def timed(kind: str, tests: int, plugin: str) -> tuple[float, float]:
     with tempfile.TemporaryDirectory() as folder:
         project(Path(folder), kind, tests)
         line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", f"no:{plugin}"]
-        started = time.perf_counter()
-        running = psutil.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        spent: dict[int, float] = {}
-        while running.poll() is None:  # Java ends with its parent, and is nobody's child by then
-            with suppress(psutil.Error):
-                for process in (running, *running.children(recursive=True)):
-                    times = process.cpu_times()
-                    spent[process.pid] = times.user + times.system
-            time.sleep(0.05)
-        wall, printed = time.perf_counter() - started, running.stdout.read()
-        if f"{tests} passed" not in printed:
-            raise SystemExit(printed)
-    return wall, sum(spent.values())
+        found = measured(line, Path(folder))
+        if f"{tests} passed" not in found.printed:
+            raise SystemExit(found.printed)
+    return found.wall, found.processor
 
 
 def main() -> None:
