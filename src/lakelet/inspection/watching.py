@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import watchfiles
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.config.update_config import PipelineConfig
@@ -20,8 +22,12 @@ from lakelet.inspection.preview import Preview, analyzed, preview_of
 from lakelet.pipeline import Pipeline
 from lakelet.update.opened import LoadedPipeline
 
-EVERY_SECONDS = 0.1
-"""Between two looks at the files."""
+QUIET_MS = 25
+"""An editor may write several times: the files are looked at when none changed for so long."""
+LONGEST_MS = 100
+"""They are looked at after so long even if they go on changing."""
+ANYWAY_MS = 5_000
+"""They are looked at this often without any report: not every file system makes one."""
 _WATCHED = (".py", ".sql", ".ipynb", ".yml", ".yaml", ".toml", ".json")
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "tables", "checkpoints"})
 
@@ -94,7 +100,6 @@ class Watch:
         if watched_files(self._config) == self._seen:
             return False
         started = self.clock()
-        time.sleep(EVERY_SECONDS / 2)  # an editor may write several times
         self._guarded(lambda: self._look_again(started))
         return True
 
@@ -106,10 +111,14 @@ class Watch:
         self._answer(self._config, files, started)
 
     def go_on(self) -> None:
-        """Look again and again, until something is raised."""
+        """Look whenever a file of a watched folder changes, until something is raised."""
         while True:
-            if not self.look():
-                time.sleep(EVERY_SECONDS)
+            folders = watched_folders(self._config)
+            self.look()
+            for _ in _changes(folders):
+                self.look()
+                if watched_folders(self._config) != folders:
+                    break
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -148,13 +157,41 @@ class Watch:
 def watched_files(config: PipelineConfig) -> dict[str, str]:
     """The signature of each source and settings file of a project, by path; hidden folders and the storage are left out."""
     found = [str(file) for file in config.files]
+    found += [os.path.join(folder, name) for folder, names in _folders(config) for name in names if name.endswith(_WATCHED)]
+    return {path: signatures.of_file(path) for path in found}
+
+
+def watched_folders(config: PipelineConfig) -> frozenset[str]:
+    """The folders in which the watched files lie, or may be made."""
+    return frozenset({folder for folder, _ in _folders(config)} | {str(file.parent) for file in config.files})
+
+
+def _folders(config: PipelineConfig) -> Iterator[tuple[str, list[str]]]:
+    """Each folder of a project with the names of its files."""
     for root in {config.root, *config.import_roots}:
         for folder, below, names in os.walk(root):
             below[:] = [
                 name for name in below if not name.startswith(".") and name not in _LEFT_OUT and Path(folder, name) != config.storage
             ]
-            found += [os.path.join(folder, name) for name in names if name.endswith(_WATCHED)]
-    return {path: signatures.of_file(path) for path in found}
+            yield folder, names
+
+
+def _changes(folders: Collection[str]) -> Iterator[None]:
+    """One item for each change in these folders, not in those below them, and every five seconds. Ends if they cannot be watched."""
+    try:
+        for _ in watchfiles.watch(
+            *sorted(folders),
+            watch_filter=None,
+            debounce=LONGEST_MS,
+            step=QUIET_MS,
+            rust_timeout=ANYWAY_MS,
+            yield_on_timeout=True,
+            recursive=False,
+            ignore_permission_denied=True,
+        ):
+            yield
+    except OSError:  # a folder was just removed, or the system has no watch left
+        time.sleep(LONGEST_MS / 1000)
 
 
 def pieces(places: Mapping[str, Collection[Place]], texts: Mapping[str, str]) -> dict[str, str]:
@@ -196,4 +233,4 @@ def _texts(loaded: LoadedPipeline) -> dict[str, str]:
     return {str(file): file.read_text(encoding="utf-8", errors="replace") for file in map(Path.absolute, loaded.config.files)}
 
 
-__all__ = ["Finding", "Previewed", "Problem", "Saved", "Valid", "Watch", "changed", "pieces", "watched_files"]
+__all__ = ["Finding", "Previewed", "Problem", "Saved", "Valid", "Watch", "changed", "pieces", "watched_files", "watched_folders"]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +13,8 @@ import pytest
 
 from lakelet.base.names import Namespace
 from lakelet.config.update_config import PipelineConfig
-from lakelet.inspection.watching import changed, pieces, watched_files
+from lakelet.inspection import watching
+from lakelet.inspection.watching import Watch, changed, pieces, watched_files, watched_folders
 
 FILE = "/shop/pipeline.py"
 TEXT = """\
@@ -68,6 +73,10 @@ def test_a_helper_changes_no_definition() -> None:
     assert changed(before, before, PLACES, ["/shop/helper.py"]) == []
 
 
+def config_of(root: Path) -> PipelineConfig:
+    return PipelineConfig("shop", "p", root, (root / "pipeline.py",), (root,), Namespace(), {}, root / "kept")
+
+
 def test_sources_rules_and_settings_are_watched(tmp_path: Path) -> None:
     for name in (
         "pipeline.py",
@@ -83,10 +92,79 @@ def test_sources_rules_and_settings_are_watched(tmp_path: Path) -> None:
         (tmp_path / name).write_text(name)
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "registry.json").write_text("{}")
-    config = PipelineConfig("shop", "p", tmp_path, (tmp_path / "pipeline.py",), (tmp_path,), Namespace(), {}, tmp_path / "kept")
+    config = config_of(tmp_path)
     found = watched_files(config)
     expected = {"pipeline.py", "lib/helper.py", "expectations/a.yml", "databricks.yml", "q.sql"}
     assert {str(Path(path).relative_to(tmp_path)) for path in found} == expected
     (tmp_path / "lib" / "helper.py").write_text("x")
     assert watched_files(config) != found
     assert watched_files(replace(config, storage=tmp_path / ".lakelet")).keys() > found.keys()
+    folders = {str(Path(folder).relative_to(tmp_path)) for folder in watched_folders(config)}
+    assert folders == {".", "lib", "expectations"}
+
+
+class Ended(Exception): ...
+
+
+class Looks(Watch):
+    """Notes what it finds changed instead of analysing it, until there is a file `end.py`."""
+
+    looks = 0
+    found: tuple[str, ...] = ()
+
+    def begin(self) -> None:
+        self._config = self.configure()
+        self._seen = watched_files(self._config)
+
+    def look(self) -> bool:
+        self.looks += 1
+        before, self._seen = self._seen, watched_files(self._config)
+        names = {Path(path).name for path in {*self._seen, *before} if self._seen.get(path) != before.get(path)}
+        self.found += tuple(sorted(names))
+        if "end.py" in names:
+            raise Ended
+        return bool(names)
+
+
+def test_a_change_is_reported_by_the_system_and_also_found_in_new_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "ANYWAY_MS", 3_600_000)
+    (tmp_path / "pipeline.py").write_text("a")
+    watch = Looks(lambda: config_of(tmp_path), lambda _: None, 5)
+    watch.begin()
+    (tmp_path / "before.py").write_text("saved before it goes on")
+
+    helper = tmp_path / "new" / "deep" / "helper.py"
+    looks_while_nothing_changed: list[int] = []
+
+    def edit() -> None:
+        for count, change in enumerate(
+            (
+                lambda: (tmp_path / "pipeline.py").write_text("b"),
+                lambda: (helper.parent.mkdir(parents=True), helper.write_text("a")),
+                lambda: helper.write_text("another"),
+                lambda: shutil.rmtree(tmp_path / "new"),
+                lambda: (tmp_path / "end.py").write_text(""),
+            ),
+            start=1,
+        ):
+            wait_until(lambda n=count: len(watch.found) == n)
+            time.sleep(0.2)  # the folders are watched again
+            before = watch.looks
+            time.sleep(0.1)
+            looks_while_nothing_changed.append(watch.looks - before)
+            change()
+
+    editor = threading.Thread(target=edit)
+    editor.start()
+    with pytest.raises(Ended):
+        watch.go_on()
+    editor.join()
+    assert watch.found == ("before.py", "pipeline.py", "helper.py", "helper.py", "helper.py", "end.py")
+    assert set(looks_while_nothing_changed) == {0}
+
+
+def wait_until(what: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not what() and time.monotonic() < end:
+        time.sleep(0.005)
+    assert what()
