@@ -47,7 +47,10 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What the last update says of one dataset. `status` is that of its last flow event: COMPLETED, IDLE, EXCLUDED, FAILED …"""
+    """What the last update says of one dataset. `status` is that of its last flow event: COMPLETED, IDLE, EXCLUDED, FAILED …
+
+    `late_records`: rows that came behind the watermark and were left out.
+    """
 
     status: str | None = None
     output_rows: int = 0
@@ -55,6 +58,7 @@ class Metrics:
     deleted_rows: int = 0
     dropped_records: int = 0
     quarantined_records: int = 0
+    late_records: int = 0
     expectations: Mapping[str, RuleCounts] = field(default_factory=dict)
 
 
@@ -270,6 +274,7 @@ class _Sums:
             deleted_rows=self._counts.get("num_deleted_rows", 0),
             dropped_records=self._counts.get("dropped_records", 0),
             quarantined_records=self._counts.get("quarantined_records", 0),
+            late_records=self._counts.get("num_rows_dropped_by_watermark", 0),
             expectations=self._rules,
         )
 

@@ -88,7 +88,7 @@ tests:
     given: [{table: raw.a, rows: [{id: 1}]}]
     updates:
       - {expect: {rows: [{id: 1}]}}
-      - {given: [{table: raw.a, rows: [{id: 2}]}], expect: {tables: {other: []}, dropped: 0, quarantined: 3}}
+      - {given: [{table: raw.a, rows: [{id: 2}]}], expect: {tables: {other: []}, dropped: 0, quarantined: 3, late: 2}}
 """
     a, b, c, d = (test for _, test in read(project, text))
     assert [test.needs_update for test in (a, b, c, d)] == [False, True, True, True]
@@ -98,7 +98,8 @@ tests:
     assert (b.steps[0].expect.rows, b.steps[0].expect.rules) == (None, {"has_id": (None, 2), "cheap": (1, 0)})
     assert [len(step.given) for step in d.steps] == [1, 1]
     assert d.steps[1].expect is not None
-    assert (d.steps[1].expect.tables, d.steps[1].expect.dropped, d.steps[1].expect.quarantined) == ({"other": ()}, 0, 3)
+    expected = d.steps[1].expect
+    assert (expected.tables, expected.dropped, expected.quarantined, expected.late) == ({"other": ()}, 0, 3, 2)
 
 
 @pytest.mark.parametrize(

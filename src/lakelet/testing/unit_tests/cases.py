@@ -15,7 +15,7 @@ from lakelet.testing.unit_tests.settings import Settings
 
 _TEST = frozenset({"name", "model", "callable", "log_level", "spark_conf", "given", "expect", "updates"})
 _GIVEN = frozenset({"table", "folder", "file", "rows", "text", "schema"})
-_EXPECT = frozenset({"rows", "tables", "rules", "dropped", "quarantined", "error"})
+_EXPECT = frozenset({"rows", "tables", "rules", "dropped", "quarantined", "late", "error"})
 _UPDATE = frozenset({"given", "expect"})
 _COUNTS = frozenset({"passed", "failed"})
 
@@ -40,7 +40,7 @@ class Expected:
     Attributes:
         rows: of the model's dataset; `tables` of others, by name.
         rules: counts per expectation of the model's dataset; None in place of `passed` is not compared.
-        dropped, quarantined: rows of the model's dataset.
+        dropped, quarantined: rows of the model's dataset that broke a drop rule; `late`: rows that came behind its watermark.
         error: code of the error with which the update must fail or be refused.
     """
 
@@ -50,12 +50,13 @@ class Expected:
     rules: Mapping[str, tuple[int | None, int]] = field(default_factory=dict)
     dropped: int | None = None
     quarantined: int | None = None
+    late: int | None = None
     error: str | None = None
 
     @property
     def of_update(self) -> bool:
         """Whether only an update can tell."""
-        counts = (self.dropped, self.quarantined, self.error)
+        counts = (self.dropped, self.quarantined, self.late, self.error)
         return bool(self.tables or self.rules) or any(count is not None for count in counts)
 
 
@@ -168,6 +169,7 @@ def _expected(node: Node, settings: Settings) -> Expected:
         rules={name: _counts(rule) for name, rule in (rules.entries("rules") if rules else {}).items()},
         dropped=_number(node.get("dropped")),
         quarantined=_number(node.get("quarantined")),
+        late=_number(node.get("late")),
         error=_code(error, settings) if error else None,
     )
     return found if found.rows is not None or found.of_update else replace(found, rows=())

@@ -189,6 +189,7 @@ def _wrong(project: Project, dataset: Dataset, step: Step) -> list[str]:
     for what, wanted, found in (
         ("dropped", expect.dropped, metrics.dropped_records),
         ("quarantined", expect.quarantined, metrics.quarantined_records),
+        ("late", expect.late, metrics.late_records),
     ):
         if wanted is not None and wanted != found:
             told.append(f"{what}: expected {wanted}, found {found}")
