@@ -4,8 +4,8 @@
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
 # make test-browser: the page driven in Chromium; two minutes.
-# make coverage: which lines the tests below Spark reach. make docs: the site of the documentation.
-.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage corpus test-conformance lint docs sample clean
+# make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
+.PHONY: setup run test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -55,6 +55,10 @@ test-cloud: setup
 # The page, driven in the Chromium of the system; skipped where there is none.
 test-browser: setup
 	@.venv/bin/python -m pytest -m browser tests/browser
+
+# The pictures in docs/images, drawn again by the tests that look at them, where they show something else.
+pictures: setup
+	@LAKELET_UPDATE_GOLDEN=1 .venv/bin/python -m pytest -m "" tests/docs/test_readme.py tests/browser/test_pictures.py
 
 coverage: setup
 	@.venv/bin/python -m pytest $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" --cov --cov-report=term tests/unit

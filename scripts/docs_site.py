@@ -1,7 +1,7 @@
 """What mkdocs asks while it builds the site (`make docs`): the pages that lie outside `docs/`, and links that lead out of it.
 
 README.md is the first page; CONTRIBUTING.md, CHANGELOG.md and the READMEs of the examples are pages too. A link to code becomes the path
-of the code, since the site holds none of it.
+of the code, since the site holds none of it. Mermaid charts become SVG: the theme would load a library for them from elsewhere.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import posixpath
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from scripts.docs_charts import drawn
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -20,6 +22,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 PAGES |= {f"examples/{page.parent.name}/README.md": f"examples/{page.parent.name}.md" for page in sorted(ROOT.glob("examples/*/README.md"))}
 _LINK = re.compile(r"!?\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
+_CHART = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
@@ -33,10 +36,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Make the page's links those of the site."""
+    """Make the page's links those of the site, and draw its charts."""
     sources = {place: source for source, place in PAGES.items()}
     path = page.file.src_uri
-    return linked(markdown, sources.get(path, f"docs/{path}"))
+    text = linked(markdown, sources.get(path, f"docs/{path}"))
+    return _CHART.sub(lambda chart: f"<div>\n{drawn(chart[1])}\n</div>", text)
 
 
 def linked(markdown: str, source: str) -> str:

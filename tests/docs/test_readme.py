@@ -5,6 +5,9 @@ empty, or where `cd` leads from there. A `python`, `sql` or `yaml` block is the 
 command on; a `python` block that names none is executed, with a Spark session as `spark`. A `sh` block holds commands; a `text` block
 behind it is what they print, where a line `…` stands for any lines. Times, ids of updates and the project's folder may differ, numbers of
 rows may not.
+
+A picture `images/….svg` behind a `sh` block is the terminal after its last command: what it shows must be printed. With
+LAKELET_UPDATE_GOLDEN=1 (`make pictures`) the command is typed on a pseudo-terminal, and the picture is drawn again if words differ.
 """
 
 from __future__ import annotations
@@ -26,8 +29,10 @@ import pytest
 
 from lakelet.cli.main import main
 from lakelet.config.tool_settings import _KEYS
+from tests.docs.pictures import COLUMNS, drawn, words
+from tests.terminals import on_terminal, screen
 
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<body>.*?)^```$|^!\[[^\]]*\]\((?P<picture>\S*images/\S+\.svg)\)$", re.MULTILINE | re.DOTALL)
 COPIED = ("Makefile", "pyproject.toml", "databricks.yml", "resources", "pipelines", "expectations")
 LAKELET = ".venv/bin/lakelet "
 INSTALLED = "lakelet "
@@ -89,6 +94,15 @@ class Project:
         printed = self.said() + (f"exit code {code}\n" if look else "")
         assert look or code == 0, printed
         return printed
+
+    def draw(self, command: str, picture: Path) -> str:
+        """What a terminal shows after the command, in words; the picture of it is drawn anew if these are others."""
+        environ = {**os.environ, "TERM": "xterm-256color", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        text = on_terminal((["sh", "-c", command], environ), columns=COLUMNS, folder=self.begun)
+        svg = drawn(command, screen(text.replace(str(self.begun.parent), "/tmp")))
+        if not picture.exists() or normalised("\n".join(words(picture.read_text()))) != normalised("\n".join(words(svg))):
+            picture.write_text(svg, encoding="utf-8")
+        return "\n".join(words(svg))
 
     def _test(self) -> str:
         """The tests of the page's project, in a process of their own: pytest does not run twice in one."""
@@ -186,20 +200,35 @@ def check_output(printed: str, shown: str) -> None:
         assert lines == normalised(shown)
 
 
+def check_picture(picture: Path, printed: str) -> None:
+    """Every line that the picture shows is printed, with the names of datasets in full or short."""
+    shown, there = normalised("\n".join(words(picture.read_text(encoding="utf-8"))[1:])), normalised(re.sub(r"\bmain\.\w+\.", "", printed))
+    missing = [line for line in shown if not any(line in other for other in there)]
+    assert not missing, f"{picture} shows what is not printed; `make pictures` draws it again:\n" + "\n".join(missing)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
-    text = (pytestconfig.rootpath / page).read_text(encoding="utf-8")
+    path = pytestconfig.rootpath / page
+    parts = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
     printed = None
     try:
-        for language, body in BLOCK.findall(text):
-            if language == "python" and not body.startswith("#"):
+        for part, following in zip(parts, [*parts[1:], None], strict=True):
+            language, body, picture = part["language"], part["body"], following and following["picture"]
+            if part["picture"]:
+                assert printed is not None, f"no command in front of {part['picture']}"
+                check_picture(path.parent / part["picture"], printed)
+            elif language == "python" and not body.startswith("#"):
                 printed = project.call(body)
             elif language in ("python", "sql", "yaml"):
                 project.write(body)
                 printed = None
             elif language == "sh":
-                printed = "".join(project.execute(command) for command in body.splitlines())
+                *before, last = body.splitlines()
+                printed = "".join(project.execute(command) for command in before)
+                drawing = picture and os.environ.get("LAKELET_UPDATE_GOLDEN")
+                printed += project.draw(last, path.parent / picture) if drawing else project.execute(last)
             else:
                 assert language == "text", f"a block of {language or 'no language'}"
                 assert printed is not None, f"no command in front of:\n{body}"

@@ -87,21 +87,21 @@ def placed(graph: Graph) -> Layout:
     inputs = {key: [source.key for source in node.inputs if source.key in graph.by_key] for key, node in graph.by_key.items()}
     layer = layers({key: node.where.file for key, node in graph.by_key.items()}, inputs)
     depth = depths(list(graph.by_key), inputs)
-    routes = [_route(source, key, depth) for key, sources in inputs.items() for source in sources]
+    routes = [route(source, key, depth) for key, sources in inputs.items() for source in sources]
     spots = dict.fromkeys([*((depth[key], key) for key in graph.by_key), *(spot for route in routes for spot in route)])
     columns: list[list[Spot]] = [[spot for spot in spots if spot[0] == at] for at in range(max(depth.values(), default=-1) + 1)]
-    _order(columns, routes)
+    order_columns(columns, routes)
     tops = {spot: top for column in columns for spot, top in _tops(column, depth)}
     boxes = {key: Box(node, layer[key], _left(depth[key]), tops[depth[key], key]) for key, node in graph.by_key.items()}
     return Layout(boxes, tuple(_path(route, tops, depth) for route in routes))
 
 
-def _route(source: str, reader: str, depth: Mapping[str, int]) -> list[Spot]:
+def route(source: str, reader: str, depth: Mapping[str, int]) -> list[Spot]:
     """Return the spots that a line goes through; all lines of a dataset share one spot per column."""
     return [*((column, source) for column in range(depth[source], depth[reader])), (depth[reader], reader)]
 
 
-def _order(columns: Sequence[list[Spot]], routes: Sequence[Sequence[Spot]]) -> None:
+def order_columns(columns: Sequence[list[Spot]], routes: Sequence[Sequence[Spot]]) -> None:
     """Sort each column by the mean row of the connected spots, from the left, then from the right, several times."""
     before: dict[Spot, list[Spot]] = {}
     after: dict[Spot, list[Spot]] = {}
@@ -168,4 +168,4 @@ def _legend() -> list[str]:
     ]
 
 
-__all__ = ["Box", "Layout", "graph_html", "graph_svg", "placed"]
+__all__ = ["Box", "Layout", "Spot", "graph_html", "graph_svg", "order_columns", "placed", "route"]

@@ -167,6 +167,54 @@ def test_updates(lakelet):
     assert p.rows("orders", "id", "amount") == [{"id": 1, "amount": 5}]
 """
 
+OF_SPARK = {
+    "spark-pipeline.yml": """
+name: people
+catalog: staff
+database: gold
+libraries: [{glob: {include: "transformations/**"}}]
+configuration: {bronze: people_bronze, silver: people_silver}
+""",
+    "transformations/names.sql": """
+CREATE OR REFRESH MATERIALIZED VIEW ${silver}.names (id STRING, name STRING) CLUSTER BY AUTO AS
+SELECT CAST(id AS STRING) AS id, concat(first, ' ', last) AS name FROM ${bronze}.people;
+""",
+    "transformations/names.unit_tests.yml": """
+tests:
+  - name: joins the names
+    model: names.sql
+    given: [{table: "${bronze}.people", rows: [{id: 7, first: Ada, last: King}]}]
+    expect: {rows: [{id: "7", name: Ada King}]}
+""",
+    "transformations/initials.py": """
+from pyspark.sql import SparkSession, functions as F
+
+spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+NAMES = spark.conf.get("silver") + ".names"
+
+def initials():
+    return spark.read.table(NAMES).groupBy(F.left("name", F.lit(1)).alias("initial")).count()
+""",
+    "transformations/initials.unit_tests.yml": """
+tests:
+  - name: counts the initials
+    model: initials.py
+    given: [{table: "${catalog}.${silver}.names", rows: [{name: Ada}, {name: Alan}, {name: Grace}]}]
+    expect: {rows: [{initial: G, count: 1}, {initial: A, count: 2}]}
+""",
+    "tests/people_pipeline_tests.yml": """
+suite: people
+log_level: DEBUG
+pipeline: {file: ../spark-pipeline.yml}
+defaults: {bronze: another_bronze}
+tests:
+  - name: inline
+    model: ../transformations/names.sql
+    given: [{table: another_bronze.people, rows: [{id: 1, first: Alan, last: T}]}]
+    expect: {rows: [{name: Alan T}]}
+""",
+}
+
 
 class Reports:
     """The outcome and the text of each test of a run."""
@@ -223,6 +271,17 @@ def test_unit_tests_beside_the_code_run_with_the_others_and_failing_ones_show_th
     assert "src/lakelet" not in found["an error in the function"][1]
     assert 'Did you mean "total"?' in found["a misspelt function"][1]
     assert "total has no column 'amuont'; did you mean amount?" in found["an unknown column"][1]
+
+
+def test_a_project_of_spark_has_tests_beside_its_code_and_in_a_file_of_the_pipeline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
+) -> None:
+    for name, text in OF_SPARK.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    found = {name.rpartition("::")[2]: outcome for name, outcome in outcomes().items()}
+    assert found == dict.fromkeys(("joins the names", "counts the initials", "inline"), ("passed", ""))
 
 
 @pytest.mark.long

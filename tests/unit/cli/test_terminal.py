@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.terminals import on_terminal
 
 PROGRAM = """
 import sys, time, types
@@ -71,26 +69,6 @@ def program(tmp_path: Path) -> Callable[..., tuple[list[str], dict[str, str]]]:
         }  # fmt: skip
 
     return make
-
-
-def on_terminal(command: tuple[list[str], dict[str, str]], *, columns: int = 80) -> str:
-    """Everything that the program writes to a terminal of that width, control sequences included."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    process = subprocess.Popen(command[0], env=command[1], stdin=its, stdout=its, stderr=its, close_fds=True)
-    os.close(its)
-    found = b""
-    while True:
-        try:
-            piece = os.read(ours, 65536)
-        except OSError:  # the program has ended
-            break
-        if not piece:
-            break
-        found += piece
-    process.wait()
-    os.close(ours)
-    return found.decode()
 
 
 def shown(text: str) -> list[str]:
