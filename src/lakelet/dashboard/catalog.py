@@ -91,10 +91,10 @@ def _rules(history: History) -> dict[tuple[str, str], list[tuple[int, int, int]]
     found: dict[tuple[str, str], list[tuple[int, int, int]]] = {
         (definition.name, rule.name): [] for definition in history.definitions.values() for rule in definition.rules
     }
-    told = {name for name, definition in history.definitions.items() if definition.rules_told}
+    known = {name for name, definition in history.definitions.items() if definition.rules_told}
     for update in history.updates:
         for key, (passed, failed) in update.counts_by_rule.items():
-            if key in found or key[0] not in told:
+            if key in found or key[0] not in known:
                 found.setdefault(key, []).append((update.number, passed, failed))
     return found
 

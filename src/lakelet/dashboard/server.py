@@ -71,16 +71,16 @@ class Dashboard:
         self._server.shutdown()
 
     def _follow(self) -> None:
-        told = ""
+        reported = ""
         while not self._closed.wait(self._poll):
             try:
                 if not self._page.changed():
                     continue
-                site, told = self._page.site(), ""
+                site, reported = self._page.site(), ""
             except (LakeletError, OSError) as problem:  # an update may be writing just now
-                if str(problem) != told:
-                    told = str(problem)
-                    self._warn(told)
+                if str(problem) != reported:
+                    reported = str(problem)
+                    self._warn(reported)
                 continue
             with self._news:
                 self._site, self._scripts, self._version = site, {}, self._version + 1

@@ -1,4 +1,4 @@
-"""What pytest collects of YAML: one item per unit test; a failing one shows the difference and no frames of Lakelet's."""
+"""Collects YAML unit tests for pytest, one item each; a failing one shows the difference and no frames of Lakelet."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ class UnitTestItem(pytest.Item):
         return excinfo.getrepr(style="short")
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the test stands."""
+        """Return the location of the test."""
         return self.path, self.test.where.line - 1, self.name

@@ -25,7 +25,7 @@ _WIDE = 60
 
 @dataclass(frozen=True)
 class Difference:
-    """How a table differs from what was expected: rows that are missing, rows that should not be there, and how many are right."""
+    """Difference of a table from the expected rows: missing rows, unexpected rows, and the number of matching ones."""
 
     columns: tuple[str, ...]
     missing: tuple[Row, ...]

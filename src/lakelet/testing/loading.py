@@ -45,7 +45,7 @@ class Named(dict[str, Any]):
 
 @dataclass(frozen=True)
 class PipelineFunctions:
-    """What one pipeline file declares, by dataset name (flows by flow name).
+    """Declarations of one pipeline file, by dataset name (flows by flow name).
 
     Attributes:
         functions: the query functions; called without arguments they return a DataFrame made from the given inputs.

@@ -39,7 +39,7 @@ _FIRST_ARRIVAL = 1_700_000_000  # seconds; each file that arrives is a second yo
 
 @dataclass(frozen=True)
 class RuleCounts:
-    """How many rows an expectation was judged on and held, and how many broke it."""
+    """Number of rows that meet and that violate an expectation."""
 
     passed: int
     failed: int
@@ -47,9 +47,9 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What the last update says of one dataset. `status` is that of its last flow event: COMPLETED, IDLE, EXCLUDED, FAILED …
+    """Metrics of one dataset in the last update. `status` is that of its last flow event: COMPLETED, IDLE, EXCLUDED, FAILED …
 
-    `late_records`: rows that came behind the watermark and were left out.
+    `late_records`: rows that came after the watermark had passed them and were left out.
     """
 
     status: str | None = None
@@ -90,7 +90,7 @@ class Project:
         self._tables: dict[str, str] = {}
         self._events: list[Event] = []
         self.arrived = 0
-        """How many files have arrived."""
+        """Number of files that have arrived."""
 
     @property
     def config(self) -> PipelineConfig:
@@ -100,7 +100,7 @@ class Project:
     # ------------------------------------------------------------------------------------------------------------ what arrives
 
     def arrive(self, path: str, *records: Row | str | bytes) -> Path:
-        """Write one file where the pipeline looks for it; return its place.
+        """Write one file where the pipeline looks for it; return its path.
 
         `path`: as the code names it (`/Volumes/main/raw/orders/1.json`, `s3://…`), or relative to the landing folder, which the pipeline
         knows as its parameter `landing`. Records are dictionaries, as JSON lines or, for `.csv`, below a header; texts are lines as they
@@ -153,7 +153,7 @@ class Project:
     ) -> Project:
         """Run one update; it must end in `state`. `errors` are those of its flows.
 
-        Raises AssertionError with the errors of an update that ended otherwise, and what refuses an update: LakeletError.
+        Raises AssertionError with the errors of an update that ended in a different state, LakeletError for a refused update.
         """
         self._events = []
         request = Request(select=tuple(select), full_refresh=tuple(full_refresh), full_refresh_all=full_refresh_all)
@@ -219,7 +219,7 @@ class Project:
         self._snapshots.check(name, table.select(list(columns)) if columns else table, rows)
 
     def metrics(self, name: str) -> Metrics:
-        """What the last update's events say of a dataset, summed over its flows and micro-batches."""
+        """Return the metrics of a dataset in the last update, summed over its flows and micro-batches."""
         wanted, found = self._namespace.resolve(name).key, _Sums()
         for event in self._events:
             if event.event_type == EventType.FLOW_PROGRESS and str(event.origin.target_name).lower() == wanted:

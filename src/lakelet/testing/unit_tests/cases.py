@@ -22,7 +22,7 @@ _COUNTS = frozenset({"passed", "failed"})
 
 @dataclass(frozen=True)
 class Given:
-    """What arrives in one input: rows of a table (`folder` is False), or a file with rows or text in a folder of files."""
+    """One input: rows of a table (`folder` is False), or a file with rows or text in a folder of files."""
 
     name: str
     rows: tuple[Row, ...]
@@ -35,7 +35,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Expected:
-    """What must be there afterwards; None and empty: not looked at.
+    """Expected state after an update; None and empty values are not compared.
 
     Attributes:
         rows: of the model's dataset; `tables` of others, by name.
@@ -55,14 +55,14 @@ class Expected:
 
     @property
     def of_update(self) -> bool:
-        """Whether only an update can tell."""
+        """Whether only an update can show it."""
         counts = (self.dropped, self.quarantined, self.late, self.error)
         return bool(self.tables or self.rules) or any(count is not None for count in counts)
 
 
 @dataclass(frozen=True)
 class Step:
-    """What arrives, and what is there after the update that follows."""
+    """Inputs that arrive, and the expected state after the update that follows."""
 
     given: tuple[Given, ...]
     expect: Expected | None
@@ -208,7 +208,7 @@ def _rows(node: Node | None, settings: Settings) -> tuple[Row, ...]:
 
 
 def plain(node: Node, settings: Settings) -> Any:
-    """The value of a node without its places; variables in texts are resolved."""
+    """Return the value of a node without locations; variables in texts are resolved."""
     if isinstance(node.value, dict):
         return {key: plain(value, settings) for key, value in node.value.items()}
     if isinstance(node.value, list):
@@ -217,14 +217,14 @@ def plain(node: Node, settings: Settings) -> Any:
 
 
 def wrong_counts(counts: Mapping[str, RuleCounts], expected: Mapping[str, tuple[int | None, int]]) -> Sequence[str]:
-    """A sentence for each expectation whose counts are not the expected ones."""
-    told = []
+    """Return a sentence for each expectation whose counts differ from the expected ones."""
+    lines = []
     for name, (passed, failed) in expected.items():
         found = counts.get(name)
         if found is None:
             near = nearest_names(name, counts)
-            told.append(f"rule {name}: the dataset has no such expectation" + (f"; did you mean {near[0]}?" if near else ""))
+            lines.append(f"rule {name}: the dataset has no such expectation" + (f"; did you mean {near[0]}?" if near else ""))
         elif failed != found.failed or passed not in (None, found.passed):
             wanted = f"{failed} failed" if passed is None else f"{passed} passed and {failed} failed"
-            told.append(f"rule {name}: expected {wanted}, found {found.passed} passed and {found.failed} failed")
-    return told
+            lines.append(f"rule {name}: expected {wanted}, found {found.passed} passed and {found.failed} failed")
+    return lines

@@ -73,12 +73,12 @@ def _parameters(test: UnitTest) -> dict[str, str]:
 
 
 def _reads_files(test: UnitTest) -> bool:
-    """Whether SQL reads files: only an update maps paths in it."""
+    """Return whether SQL reads files: only an update maps paths in it."""
     return test.model.suffix == ".sql" and any(given.folder for given in test.steps[0].given)
 
 
 def _tested(test: UnitTest, loaded: PipelineFunctions) -> tuple[Dataset | None, Callable[[], DataFrame] | None]:
-    """The dataset under test, and its function if one alone makes it. A plain function of the file is not a dataset."""
+    """Return the dataset under test and its function, if a single one makes it; for a plain function of the file, no dataset."""
     name = test.function or (test.model.stem if test.model.suffix == ".py" or len(loaded.datasets) > 1 else next(iter(loaded.datasets), ""))
     found = getattr(loaded.module, name, None) if test.model.suffix == ".py" else None
     bound = getattr(found, BOUND, None)
@@ -143,9 +143,9 @@ def _run_updates(test: UnitTest, dataset: Dataset, project: Project) -> None:
             _check_error(project, step.expect.error, step.expect.where)
         else:
             project.update()
-        told = _wrong(project, dataset, step)
-        if told and step.expect is not None:
-            raise Failed(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *told])
+        lines = _wrong(project, dataset, step)
+        if lines and step.expect is not None:
+            raise Failed(step.expect.where, [*([f"after update {number}:"] if len(test.steps) > 1 else []), *lines])
 
 
 def _arrive(project: Project, given: Given) -> None:
@@ -170,30 +170,30 @@ def _check_error(project: Project, code: str, where: Location) -> None:
 
 
 def _wrong(project: Project, dataset: Dataset, step: Step) -> list[str]:
-    """What is not as expected after an update, as lines."""
+    """Return the differences from the expected state after an update, as lines."""
     expect = step.expect
     if expect is None:
         return []
-    told: list[str] = []
+    lines: list[str] = []
     name = str(dataset.name)
     if expect.rows is not None:
         if dataset.kind is Kind.VIEW:
             raise LakeletError(
                 "USAGE", f"{name} is a view: an update stores no rows of it", where=expect.where, todo="Expect those of a table."
             )
-        told += _table_lines(project, name, expect.rows, expect)
+        lines += _table_lines(project, name, expect.rows, expect)
     for other, rows in expect.tables.items():
-        told += _table_lines(project, other, rows, expect)
+        lines += _table_lines(project, other, rows, expect)
     metrics = project.metrics(name)
-    told += wrong_counts(metrics.expectations, expect.rules)
+    lines += wrong_counts(metrics.expectations, expect.rules)
     for what, wanted, found in (
         ("dropped", expect.dropped, metrics.dropped_records),
         ("quarantined", expect.quarantined, metrics.quarantined_records),
         ("late", expect.late, metrics.late_records),
     ):
         if wanted is not None and wanted != found:
-            told.append(f"{what}: expected {wanted}, found {found}")
-    return told
+            lines.append(f"{what}: expected {wanted}, found {found}")
+    return lines
 
 
 def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expected) -> list[str]:
@@ -207,7 +207,7 @@ def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expec
 
 
 def _functions(loaded: PipelineFunctions) -> dict[str, Callable[[], DataFrame]]:
-    """The functions of the file's datasets that one function makes, by key; they run while another one of the file does."""
+    """Return the functions of the file's datasets that a single function makes, by key."""
     flows = loaded.definitions.flows_by_target()
     made_by = {key: found[0] for key, found in flows.items() if len(found) == 1 and found[0].changes is None and found[0].default}
     return {key: flow.query for key, flow in made_by.items()}
@@ -276,7 +276,7 @@ def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _located(where: Location) -> Iterator[None]:
-    """Errors of what was given point at its place in the YAML."""
+    """Give errors about inputs of a test their location in the YAML file."""
     try:
         yield
     except LakeletError as error:

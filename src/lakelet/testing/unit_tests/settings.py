@@ -1,4 +1,4 @@
-"""What the project says about a unit test: names, parameters, and the variables that its YAML may use."""
+"""Settings of a unit test from its project: names, parameters, and the variables that its YAML may use."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VARIABLE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one pipeline of the project, or of none: its folder, names and parameters.
+    """Settings of one pipeline of the project, or of none: its folder, names and parameters.
 
     `variables`: values of `${…}` beside what the bundle knows.
     """
