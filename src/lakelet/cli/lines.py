@@ -9,7 +9,7 @@ from typing import IO
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, printable, seconds_text
-from lakelet.cli.tally import Tally
+from lakelet.cli.tally import Tally, flow_state
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 
@@ -31,7 +31,7 @@ def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Li
     """Return the line about an event that `tally` has counted; None for most events. States of the update are headings."""
     if event.event_type is EventType.UPDATE_PROGRESS and event.level is not Level.WARN:
         return Line(f"update {tally.update_id[:6]} {tally.state}", "heading") if tally.state in _SHOWN_UPDATE_STATES else None
-    status = FlowState(event.body["status"]) if event.event_type is EventType.FLOW_PROGRESS else None
+    status = flow_state(event) if event.event_type is EventType.FLOW_PROGRESS else None
     if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
         return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
     failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR

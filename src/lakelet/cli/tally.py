@@ -138,13 +138,14 @@ class Tally:
         return (self.now - self.began).total_seconds() if self.began and self.now else 0.0
 
     def _on_update_progress(self, event: Event) -> None:
-        self.state = UpdateState(event.body.get("state", self.state))
+        found = UpdateState.read(event.body.get("state", self.state))
+        self.state = found if isinstance(found, UpdateState) else self.state
 
     def _on_flow_progress(self, event: Event) -> None:
         body = event.body
         name = event.origin.target_name or event.origin.flow_name or "?"
         dataset = self.datasets.setdefault(name, DatasetTally(name, readable=event.origin.sink_name is None))
-        status = FlowState(body.get("status", FlowState.RUNNING))
+        status = flow_state(event)
         dataset.flows[event.origin.flow_name or name] = status
         if status.is_at_work:
             dataset.began = dataset.began or event.timestamp
@@ -224,6 +225,12 @@ _HANDLERS: Mapping[EventType, Callable[[Tally, Event], None]] = {
     EventType.FLOW_DEFINITION: Tally._on_flow_definition,
     EventType.COLUMN_LINEAGE: Tally._on_column_lineage,
 }
+
+
+def flow_state(event: Event) -> FlowState:
+    """Return the state in a flow event; RUNNING for one that only a newer Lakelet or Databricks knows."""
+    found = FlowState.read(event.body.get("status", FlowState.RUNNING))
+    return found if isinstance(found, FlowState) else FlowState.RUNNING
 
 
 def _about(event: Event) -> str:

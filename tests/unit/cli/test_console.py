@@ -338,3 +338,13 @@ def test_the_live_table_keeps_what_failed_on_the_screen() -> None:
         live(event)
     live.close()
     assert "Update 3f2a91 is FAILED; retry 1 of 5 follows in 5 s." in stream.getvalue()
+
+
+def test_states_that_only_a_newer_event_log_has_are_work_going_on() -> None:
+    story = Story().state("RUNNING").flow("orders", "STARTING", "HIBERNATING").state("DREAMING")
+    stream = io.StringIO()
+    shown = PlainLines(stream)
+    story.played_to(shown)
+    assert (str(shown.tally.state), str(shown.tally.datasets["main.shop.orders"].state)) == ("RUNNING", "RUNNING")
+    story.flow("orders", "COMPLETED").played_to(PlainLines(stream))
+    assert "COMPLETED" in stream.getvalue()
