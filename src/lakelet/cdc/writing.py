@@ -70,7 +70,7 @@ class _Batch:
 
     @property
     def folded(self) -> DataFrame:
-        """Of each key the event that counts, for tables of latest events."""
+        """Return the latest event of each key, for tables of latest rows."""
         return latest.folded(self.events, self.shape)
 
     def truncation(self, stored: DataFrame) -> tuple[Any, bool]:

@@ -24,7 +24,7 @@ FORMAT = 1
 PAGE = 100
 """Updates per page."""
 RECENT = 40
-"""So many of the newest updates are in the overview, and so many measurements of a rule in the matrix."""
+"""Number of newest updates in the overview, and of measurements of a rule in the matrix."""
 
 Document = dict[str, Any]
 

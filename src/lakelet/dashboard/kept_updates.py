@@ -21,7 +21,7 @@ from lakelet.files.paths import AnyPath
 
 _FORMAT = 2
 _WITH_DEFINITIONS = 2
-"""So many of the newest updates of a pipeline keep what they defined: the page compares today's with those before."""
+"""Number of newest updates of a pipeline that keep their definitions: the page compares the last one with those before."""
 
 
 def load(file: AnyPath, log: str) -> dict[str, UpdateRun]:

@@ -10,7 +10,7 @@ from lakelet.base.redaction import redacted
 from lakelet.dashboard.values import Source
 
 LINES = 120
-"""So many lines of a file are shown, from a few before the definition on."""
+"""Number of lines of a file to show, beginning a few before the definition."""
 _BEFORE = 3
 
 

@@ -14,7 +14,7 @@ from lakelet.inspection.json_values import json_rows, spark_type_text
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30
-"""So many of the newest versions are shown."""
+"""Number of newest versions to show."""
 WIDEST = 200
 """Characters of a cell; longer ones are cut."""
 REASONS, WHEN, RELEASED = "_broken_rules", "_quarantined_at", "_released_by"

@@ -139,7 +139,7 @@ class Desired:
 
 @dataclass(frozen=True)
 class User:
-    """Who deploys: `current_user.me` of the workspace.
+    """The user that deploys: `current_user.me` of the workspace.
 
     `short_name` is what Databricks puts into prefixes and paths: the part before `@`, every character but letters and digits `_`.
     """

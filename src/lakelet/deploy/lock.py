@@ -26,7 +26,7 @@ FILE = "deploy.lock"
 
 @dataclass(frozen=True)
 class Holder:
-    """Who deploys. `since`: ISO 8601 in UTC; `process_started`: seconds since 1970, to tell a process from a later one of its number."""
+    """A running deployment. `since`: ISO 8601 in UTC; `process_started`: seconds since 1970, to detect that its process id was reused."""
 
     id: str
     user: str
@@ -37,7 +37,7 @@ class Holder:
     operation: str
 
     def described(self, now: datetime) -> str:
-        """Who holds the lock, and for how long."""
+        """Return who holds the lock, and for how long."""
         age = max(0.0, (now - datetime.fromisoformat(self.since)).total_seconds())
         return f"{self.user} on {self.machine} (process {self.pid}) for {seconds_text(age)}: lakelet {self.operation}"
 
@@ -100,7 +100,7 @@ def locked(
 
 
 def holder_of(client: Client, workspace: Workspace) -> Holder | None:
-    """Who deploys to a target now; None where nobody does."""
+    """Return the running deployment to a target; None where there is none."""
     return _read(client, f"{workspace.state_path}/{FILE}")
 
 

@@ -1,4 +1,4 @@
-"""Who may do what with a resource in the workspace: read and written as one branch of its settings."""
+"""Permissions of a resource in the workspace: read and written as one branch of its settings."""
 
 from __future__ import annotations
 

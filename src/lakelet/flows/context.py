@@ -56,7 +56,7 @@ class FlowRun:
 
     @property
     def change_specs(self) -> tuple[ChangeSpec, ...]:
-        """Of all change flows into the dataset, in the order of their declaration."""
+        """Specifications of all change flows into the dataset, in the order of their declaration."""
         return tuple(found.flow.changes for found in self.analyzed.flows if found.flow.changes is not None)
 
     @property

@@ -163,7 +163,7 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
 
 
 def _first_line(error: BaseException) -> str:
-    """Of an error that Java raised and pyspark has no class for, what Java says instead of which call it was."""
+    """Return the first line of an error; of one that only Java has a class for, Java's own text."""
     return (sentences.JAVA_SAYS.pattern.sub("", redacted(str(error)).strip()).splitlines() or [""])[0]
 
 

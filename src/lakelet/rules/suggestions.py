@@ -18,7 +18,7 @@ from lakelet.rules.predicates import literal
 from lakelet.rules.trial import column_text, stored_table
 
 LARGEST_SET = 20
-"""So many values make a set; more are an open range."""
+"""Largest number of values that make a set; more are an open range."""
 _TRACKED = 2000
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 

@@ -441,7 +441,7 @@ _ended: set[str] = set()
 
 
 def _holder(lease: AnyPath) -> Mapping[str, Any] | None:
-    """Who holds a lease; None if there is none, if it is not a lease, or if its update or its process has ended."""
+    """Return the holder of a lease; None if there is none, if it is not a lease, or if its update or process has ended."""
     try:
         holder = json.loads(lease.read_text())
         return holder if holder["update_id"] not in _ended and _alive(holder) else None

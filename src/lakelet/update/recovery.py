@@ -64,7 +64,7 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
         return Repaired(registry)
     storage = environment.storage
     log = _Log(writer.logged(storage.events, last.id))
-    reporter = environment.reporter.in_the_name_of(last.id, log.add)
+    reporter = environment.reporter.of_update(last.id, log.add)
     datasets = dict(registry.datasets)
     totals: dict[tuple[str, str], Totals] = defaultdict(Totals)
     for internal in storage.root.glob(f"tables/*/*/*/{INTERNAL}"):

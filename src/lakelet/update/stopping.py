@@ -20,7 +20,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def cancellation_cause(stop: BaseException) -> str:
-    """Who stopped the update, in the words of the event log (EL-9)."""
+    """Return the cause of the cancellation, as the event log names it (EL-9)."""
     return "WORKFLOW_CANCELLATION" if isinstance(stop, Terminated) else "USER_ACTION"
 
 

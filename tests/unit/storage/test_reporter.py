@@ -56,7 +56,7 @@ def test_the_id_of_a_flow_is_new_after_a_full_refresh_and_in_another_pipeline(re
 
 def test_events_of_an_update_that_died_are_told_in_its_name_and_go_elsewhere(reporter: Reporter, told: list[Event]) -> None:
     collected: list[Event] = []
-    reporter.in_the_name_of("u0", collected.append).notice("late", text="it came late", where="a.py, line 3", dataset="main.shop.t")
+    reporter.of_update("u0", collected.append).notice("late", text="it came late", where="a.py, line 3", dataset="main.shop.t")
     assert told == []
     (event,) = collected
     assert (event.origin.update_id, event.level, event.message) == ("u0", Level.WARN, "late")

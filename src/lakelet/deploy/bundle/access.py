@@ -1,4 +1,4 @@
-"""Who may do what with a resource, and as whom it runs: its own words, those of the target and of the bundle."""
+"""Permissions of a resource and the user that it runs as: its own settings, those of the target and of the bundle."""
 
 from __future__ import annotations
 

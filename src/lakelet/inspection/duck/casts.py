@@ -13,7 +13,7 @@ from lakelet.inspection.duck.spark_types import DOUBLE, INTEGER_DIGITS, VOID, Ty
 from lakelet.inspection.duck.values import Value
 
 EXACT_DIGITS = 15
-"""So many decimal digits a double holds without a loss."""
+"""Number of decimal digits that a double holds without loss."""
 _ONLY_SPARK = "error('a value that is left to Spark')"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _TIMESTAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")

@@ -89,7 +89,7 @@ class Tags(Group):
 
 
 def _user() -> str:
-    """Who runs the update; Databricks gives an address for mail."""
+    """Return the user that runs the update; on Databricks it is an e-mail address."""
     return os.environ.get("USER") or os.environ.get("LOGNAME") or "local"
 
 

@@ -47,11 +47,11 @@ class Reporter:
         self.write(replace(event, id=id) if id else event)
 
     def notice(self, message: str, *, dataset: str | None = None, flow: str | None = None, level: Level = Level.WARN, **body: Any) -> None:
-        """Report something that somebody should know; `body`: `text`, the message itself where it is not given, and more."""
+        """Emit a notice to the user; `body`: `text`, the message itself where it is not given, and more."""
         self.emit(EventType.NOTICE, message, {"text": message, **body}, dataset=dataset, flow=flow, level=level)
 
-    def in_the_name_of(self, update_id: str, write: Write) -> Reporter:
-        """The reporter of another update of this pipeline."""
+    def of_update(self, update_id: str, write: Write) -> Reporter:
+        """Return a reporter of events of another update of this pipeline."""
         return replace(self, update_id=update_id, write=write)
 
     def _origin(self, dataset: str | None, flow: str | None, batch_id: int | None) -> Origin:

@@ -227,7 +227,7 @@ def _installed() -> Iterator[str]:
 def idle_update(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> tuple[list[Event], tuple[Step, ...]]:
     """Return the events and steps of an update that would begin now. Raises _Doubt if a flow would run."""
     events: list[Event] = []
-    reporter = opened.reporter.in_the_name_of(STAND_IN, events.append)
+    reporter = opened.reporter.of_update(STAND_IN, events.append)
     idle = replace(opened, environment=replace(opened.environment, reporter=reporter, memory=UpdateMemory()))
     progress = UpdateProgress(idle.environment)
     report_start(idle, progress, attempt=0)
