@@ -82,9 +82,12 @@ def canonical(value: Any) -> Any:
 
 
 def _pairs(missing: Sequence[Row], unexpected: Sequence[Row], columns: Sequence[str]) -> list[tuple[Row | None, Row | None]]:
-    """Each missing row with the unexpected one that shares most cells with it, if any does; then what is left."""
+    """Pair each missing row with the unexpected one that shares most cells with it, if any does; then the other unexpected ones.
+
+    No more missing rows are paired than are shown.
+    """
     left, pairs = list(unexpected[: 10 * _SHOWN]), []
-    for row in missing:
+    for row in missing[:_SHOWN]:
         scores = [sum(canonical(row[c]) == canonical(other[c]) for c in columns) for other in left]
         best = max(range(len(left)), key=scores.__getitem__, default=None)
         alone = best is None or (scores[best] == 0 and len(columns) > 1)
