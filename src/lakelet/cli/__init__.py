@@ -1,1 +1,1 @@
-"""The command line: arguments → facade → text. The only place that prints."""
+"""The command line: arguments → facade → text. The only room that prints."""

@@ -69,7 +69,7 @@ def list_rules(asked: o.Asked) -> None:
 
 
 def check(asked: o.Asked) -> None:
-    """Find mistakes in rules: unknown columns, no condition, a name twice, used by no dataset, never failing or never holding."""
+    """Find errors in rules: unknown columns, no condition, a name twice, used by no dataset, never failing or never holding."""
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)

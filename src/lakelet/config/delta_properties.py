@@ -1,7 +1,7 @@
 """Table properties `delta.*`: which there are, how they are spelt, what their values may be (docs/semantics/table-properties.md, TP-10 ff).
 
 The table is that of Delta itself (`DeltaConfigs`, with which a test compares it), with the properties and values beside it that
-the documentation of Databricks or Microsoft Fabric has and Delta does not. No Spark: mistakes are found while source files are loaded.
+the documentation of Databricks or Microsoft Fabric has and Delta does not. No Spark: errors are found while source files are loaded.
 """
 
 from __future__ import annotations

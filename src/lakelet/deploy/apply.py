@@ -289,7 +289,7 @@ def _changed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any]) -> 
 
 
 def _completed(deployment: Deployment, key: ResourceKey, tree: dict[str, Any], state: State) -> State:
-    """Grants and publication of a resource that is as it should be otherwise; then what the workspace says of it goes into the state."""
+    """Apply grants and publication of a resource that is up to date apart from them; then record in the state what the workspace has."""
     api, deployed, resource = deployment.apis[key.kind], state.resources[key], deployment.wanted[key]
     update = deployment.plan.updates.get(key, Update(permissions=PERMISSIONS in tree, publish=True))
     if update.permissions:

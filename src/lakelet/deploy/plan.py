@@ -74,7 +74,7 @@ class Observed:
     Attributes:
         tree: settings and permissions, as the workspace has them: never kept or shown as they are.
         version: changes whenever settings change; empty where the workspace has no such thing.
-        published: of a dashboard whether readers can see it; None otherwise.
+        published: of a dashboard whether readers can see it; None for any other.
     """
 
     id: str

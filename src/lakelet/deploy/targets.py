@@ -65,7 +65,7 @@ class Target:
 def open_target(root: Path, target: str | None, *, environ: Mapping[str, str], cwd: Path, notice: Callable[[str], None]) -> Target:
     """Return a target of the bundle in `root` with what is deployed to it.
 
-    Raises DefinitionErrors for a bundle with mistakes, LakeletErrors WORKSPACE_… of the connection.
+    Raises DefinitionErrors for an invalid bundle, LakeletErrors WORKSPACE_… of the connection.
     """
     host, profile = workspace_of(root, target, environ=environ, cwd=cwd)
     client = connect(host, profile, environ=environ, notice=notice)

@@ -38,7 +38,7 @@ from lakelet.language.registry import Notice, Registry, active_reader, name_left
 class Loaded:
     """Declarations of the files, the notices about them, and the helper modules that they imported.
 
-    `errors`: all mistakes found so far; analysis adds its own, and all are reported together. `unfinished`: the files, as locations name
+    `errors`: all errors found so far; analysis adds its own, and all are reported together. `unfinished`: the files, as locations name
     them, that did not run to their end: a name that seems to be missing may stand in the rest.
     """
 
@@ -74,7 +74,7 @@ def loaded(
         remarks: notices that come before those of the files.
         locate: where a path of user code lies here, for `dbutils.fs`.
 
-    Raises NO_SOURCES or FOREIGN_DLT; mistakes in the files are in `Loaded.errors`.
+    Raises NO_SOURCES or FOREIGN_DLT; errors in the files are in `Loaded.errors`.
     """
     if not files:
         raise LakeletError("NO_SOURCES", "no pipeline source file was found", todo="Name a file or folder: lakelet run pipelines/")

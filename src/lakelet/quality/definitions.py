@@ -70,7 +70,7 @@ def _duration(seconds: float) -> str:
 def table_checks(folder: Path, namespace: Namespace) -> Mapping[str, tuple[TableCheck, ...]]:
     """The checks of each dataset, by its key. Files of other forms in the folder are left alone.
 
-    Raises DefinitionErrors with RULE_FILE_INVALID for every mistake in a rule file, and for two checks of one name on a table.
+    Raises DefinitionErrors with RULE_FILE_INVALID for every error in a rule file, and for two checks of one name on a table.
     """
     found: dict[str, dict[str, TableCheck]] = {}
     errors: list[LakeletError] = []
@@ -101,7 +101,7 @@ def _of_rule_files(folder: Path, errors: list[LakeletError]) -> Iterator[tuple[s
 
 
 def _is_rule_file(path: Path) -> bool:
-    """Whether a file with mistakes is meant for Lakelet: one of the sections is there."""
+    """Return whether a file with errors is one of Lakelet: it has one of its sections."""
     try:
         content = yaml.safe_load(path.read_bytes())
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""The rule files of a project, and their mistakes in Lakelet's form."""
+"""The rule files of a project, and their errors as coded ones."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def folder_above(start: Path) -> Path:
 
 
 def rule_file_errors(errors: Iterable[RuleError]) -> list[LakeletError]:
-    """The mistakes of rule files as coded errors with their location."""
+    """Return the errors of rule files as coded ones with their location."""
     return [LakeletError("RULE_FILE_INVALID", e.what, where=Location(e.file, e.line), nearest=e.nearest) for e in errors]
 
 
 def read_all(folder: Path) -> tuple[list[Rule], list[Check]]:
-    """All rules and checks of the folder. Raises DefinitionErrors with every mistake of every file."""
+    """All rules and checks of the folder. Raises DefinitionErrors with every error of every file."""
     found = [read_rule_file(path) for path in rule_files(folder)]
     errors = rule_file_errors(error for file in found for error in file.errors)
     if errors:

@@ -46,7 +46,7 @@ class Finding:
 
 
 def list_rules(pipeline: Pipeline, folder: Path) -> list[KnownRule]:
-    """All rules of the files and of the code. Raises DefinitionErrors, also for mistakes in rule files."""
+    """All rules of the files and of the code. Raises DefinitionErrors, also for errors in rule files."""
     written, _ = read_all(folder)
     with pipeline.opened() as opened:
         return known_rules(opened.loaded.definitions.datasets, written)
@@ -69,7 +69,7 @@ def check_rules(pipeline: Pipeline, folder: Path) -> list[Finding]:
 
 
 def _as_finding(error: LakeletError, written: Sequence[Rule]) -> Finding:
-    """A mistake that analysis found; one about a rule stands where the rule is written."""
+    """An error that analysis found; one about a rule has the location of the rule."""
     same = [rule for rule in written if error.code in _OF_RULES and repr(rule.name) in error.what]
     exact = [rule for rule in same if error.what.endswith(rule.constraint)]
     rule = next(iter([*exact, *same]), None)

@@ -109,7 +109,7 @@ def explode(array: str, *, into: str | None = None, position: str | None = None,
         into: Name of the column for the element, at the place of the array (default: the array's name). For a map the columns are
             `<into>_key` and `<into>_value`.
         position: Name of a column for the position, INT from 0, in front of the element; None: no such column.
-        outer: Keep a row whose array is empty or NULL, with NULL as element and position; otherwise it goes.
+        outer: Keep a row whose array is empty or NULL, with NULL as element and position; else it is left out.
 
     >>> from lakelet.transforms import explode
     >>> rows = spark.sql("SELECT 1 AS id, array('a', 'b') AS tags UNION ALL SELECT 2, array()")

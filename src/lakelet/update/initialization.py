@@ -145,7 +145,7 @@ def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
 
 
 def _report_notices_of_flows(opened: OpenedPipeline, everything: Sequence[FlowTask]) -> None:
-    """One warning per flow and place in its code, naming all that has no effect there."""
+    """Emit one warning per flow and line of its code, which names everything without effect there."""
     for task in everything:
         if not opened.selects(task):
             continue

@@ -56,7 +56,7 @@ def desired_state(
         variables: values by name, which win over all others.
         lookup: finds ids of what the workspace has by a name, for variables with `lookup`. May be called for those that are used only.
 
-    Raises DefinitionErrors with every mistake that the files, the resources and the mode of the target have; nothing is uploaded then.
+    Raises DefinitionErrors with every error that the files, the resources and the mode of the target have; nothing is uploaded then.
     """
     problems = Problems()
     try:

@@ -28,7 +28,7 @@ _QUARANTINE = re.compile(r"lakelet\.quarantine")
 
 
 def one_sided(root: Path, cwd: Path, pipelines: Mapping[ResourceKey, Node], sources: Iterable[Path], problems: Problems) -> list[Remark]:
-    """Return what deserves a look, with its place.
+    """Return the findings with their locations.
 
     Args:
         root: folder of the project.

@@ -51,7 +51,7 @@ _DISTRIBUTIONS = {
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
-"""Names on the package index of modules that are called otherwise."""
+"""Package names of modules that have a different name."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -23,7 +23,7 @@ def _filter(condition: str | None) -> str:
 
 
 def aggregate(name: str, arguments: Sequence[Value], distinct: bool, condition: str | None) -> Value:
-    """The aggregate of the rows of a group that fulfil the condition. Raises NotSame for arguments that DuckDB takes otherwise."""
+    """The aggregate of the rows of a group that fulfil the condition. Raises NotSame for arguments that DuckDB treats differently."""
     if not arguments or (len(arguments) > 1 and name != "count"):
         raise NotSame(f"{name} with {len(arguments)} arguments")
     kinds = [value.type for value in arguments]

@@ -65,7 +65,7 @@ def _day_of_week(arguments: Sequence[Value]) -> Value:
 
 
 def _case(name: str) -> Build:
-    """Letters outside of ASCII change otherwise in Java: such a text is left to Spark."""
+    """Java changes letters outside of ASCII differently: such a text is left to Spark."""
 
     def build(arguments: Sequence[Value]) -> Value:
         (value,) = arguments
@@ -110,7 +110,7 @@ def _concat(arguments: Sequence[Value]) -> Value:
 
 
 def same_typed(arguments: Sequence[Value]) -> tuple[list[str], Type]:
-    """The arguments in their common type. A text literal among dates or timestamps is not a date: Spark decides otherwise by function."""
+    """The arguments in their common type. A text literal among dates or timestamps is not a date: Spark decides differently by function."""
     kind = common_of([value.type for value in arguments])
     if kind == VOID:
         raise NotSame("nothing but NULL")

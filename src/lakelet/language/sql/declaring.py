@@ -55,7 +55,7 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
         try:
             for begin, end in statements(text):
                 whole &= source.declared(text, begin, end)
-        except LakeletError as error:  # a quote that is not closed: what follows cannot be told apart
+        except LakeletError as error:  # a quote that is not closed: the rest cannot be split
             registry.errors.append(error)
             whole = False
     return whole
@@ -71,7 +71,7 @@ class _Source:
         self.namespace: Namespace | None = None
 
     def declared(self, cell: CellText, begin: int, end: int) -> bool:
-        """Declare one statement; a mistake in it is kept. Returns whether there was none."""
+        """Declare one statement and keep its error; return whether there was none."""
         try:
             text = interpolated(cell, begin, end, self._value)
             if not is_setting(text):

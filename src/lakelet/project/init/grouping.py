@@ -1,6 +1,6 @@
 """Which source files belong to one pipeline. Pure.
 
-Files of one folder are one pipeline unless they say otherwise: two of them declare a dataset of the same name, or each is a chain of its
+Files of one folder are one pipeline, except where two of them declare a dataset of the same name, or each is a chain of its
 own. Folders side by side are one pipeline if code of one reads what the other declares.
 """
 

@@ -54,7 +54,7 @@ class _Statements:
             self.reading.refused.append(Refused("SQL_SYNTAX", "the statement is nested too deeply", location))
 
     def refuse(self, error: LakeletError) -> None:
-        """Keep a mistake, unless it may come from a parameter whose value is not known."""
+        """Keep an error, unless a parameter with an unknown value may cause it."""
         unsure = error.code == "SQL_SYNTAX" and self.holes.first_in(error.what) is not None
         if error.code in _REFUSALS and error.where is not None and not unsure:
             declares_nothing = error.code == "SQL_STATEMENT_REFUSED"

@@ -1,4 +1,4 @@
-"""Column mapping by name: how Delta stores columns whose names hold characters that it forbids otherwise.
+"""Column mapping by name: how Delta stores columns whose names have characters that it forbids without it.
 
 A table whose columns are inferred gets the property by itself when the first such name arrives (docs/semantics/schemas.md, SC-10 ff).
 """

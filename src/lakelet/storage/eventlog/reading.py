@@ -11,7 +11,7 @@ from lakelet.storage.eventlog.failures import log_failure
 
 
 def open_log(path: AnyPath) -> Any:
-    """The Delta table of the log at `path`, None where there is none yet. Raises EVENT_LOG_FAILED where a file is in its folder's place."""
+    """The Delta table of the log at `path`, None where there is none yet. Raises EVENT_LOG_FAILED where its folder is a file."""
     from deltalake.exceptions import TableNotFoundError
 
     if isinstance(path, Path) and path.exists() and not path.is_dir():

@@ -1,6 +1,6 @@
 """Splits a block of CSV lines into columns of texts: through pyarrow where that is surely right, record by record for the other lines.
 
-What pyarrow's parser does otherwise than Spark's, and how each is met:
+Differences of pyarrow's parser from Spark's, and how each is handled:
 - text after a closing quote, quotes inside values, escapes: lines with a quote must match the regular expression of a well-formed line;
 - a line that holds an escape is read with pyarrow's escapes, in a pass of its own, so that other lines keep their backslashes;
 - it takes any number of quoted lines as one record: lines that do not close their quotes do not match either;
