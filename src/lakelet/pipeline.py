@@ -113,6 +113,7 @@ class Pipeline:
         self.config = config
         remember_secrets(config.parameters)
         self._spark = spark
+        self._lasts = False
 
     def validate(self, request: Request = EVERYTHING) -> Graph:
         """Load and analyse everything; nothing is written. Raises LakeletError or DefinitionErrors, also for a function that raises."""
@@ -162,7 +163,8 @@ class Pipeline:
         analysed, or its storage is in use: this attempt wrote nothing. Raises also what stops an update that has begun, KeyboardInterrupt
         included, after the event that says FAILED or CANCELED: what was committed and registered until then stays.
         """
-        if self.config.continuous:
+        self._lasts = self.config.continuous
+        if self._lasts:
             refuse_in_continuous(request)
         recording = None
         if new_process and self._spark is None and is_asked(self.config, request):
@@ -261,7 +263,7 @@ class Pipeline:
         checks = table_checks(config.root / FOLDER, config.namespace)
         registry = storage.registry()
         owner = _owner(config, registry)
-        base = self._spark or _session(config, registry.last_update.started if registry.last_update else None)
+        base = self._spark or _session(config, registry.last_update.started if registry.last_update else None, lasts=self._lasts)
         roots = [*config.import_roots]
         context = UpdateContext(
             base,
@@ -340,7 +342,8 @@ def _never_reset(catalog: Catalog) -> frozenset[str]:
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 
-def _session(config: PipelineConfig, since: str | None) -> SparkSession:
+def _session(config: PipelineConfig, since: str | None, *, lasts: bool) -> SparkSession:
+    """`lasts`: see `start_session`."""
     from lakelet.spark.launch.session import start_session
 
     report("Starting Spark")
@@ -350,6 +353,7 @@ def _session(config: PipelineConfig, since: str | None) -> SparkSession:
         input_bytes=_data_bytes(config, since),
         s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
         worker_python=config.worker_python,
+        lasts=lasts,
     )
 
 

@@ -129,7 +129,8 @@ class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
 
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
-    `feeds`: numbers of the leaves that have the columns of a change feed.
+    `feeds`: numbers of the leaves that have the columns of a change feed. `groups`: it keeps state by a function of the user's
+    for each group (applyInPandasWithState), which may do something when time passes.
 
     A filter maps a column to the values it may have, spelt as the partition values of a Delta log; only conditions directly above the leaf
     count.
@@ -140,6 +141,7 @@ class StreamPlan:
     processor: bool = False
     aggregates: bool = False
     feeds: frozenset[int] = frozenset()
+    groups: bool = False
 
 
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
@@ -149,7 +151,8 @@ def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     leaves = tuple((placeholders.key_of(leaf), allowed) for leaf, allowed in found)
     feeds = frozenset(number for number, (leaf, _) in enumerate(found) if _is_feed(leaf))
     processor = any(name.startswith("TransformWithState") for name in names)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds)
+    groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds, groups)
 
 
 def _is_feed(leaf: Any) -> bool:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from lakelet.autoloader.state.source_cleanup import Cleaned
 
 
+_REMEMBERED_FILES = 100_000
+"""Of more files the last look is not kept: it would take more memory than it saves time."""
+
+
 class AutoLoaderSource:
     """One source of one flow. Make it with `open`."""
 
@@ -27,6 +31,7 @@ class AutoLoaderSource:
         self._spec, self._options, self._state = spec, options, state
         location = options.schema_location or state
         self._schema = SourceSchema(spec, options, location, store=state is not None, seed=seed)
+        self._nothing_new: tuple[str | None, Any] | None = None  # offset and files of the last look
 
     @classmethod
     def open(
@@ -76,7 +81,10 @@ class AutoLoaderSource:
         return self._schema.columns()
 
     def pending(self, committed: str | None) -> Pending:
-        """Count the files that no batch up to the Spark offset `committed` holds. Never writes."""
+        """Count the files that no batch up to the Spark offset `committed` holds. Never writes.
+
+        The state is not read where the files are those of the last look, of which none was new.
+        """
         import pyarrow.compute as pc
 
         from lakelet.autoloader.discovery.listing import list_files
@@ -85,19 +93,30 @@ class AutoLoaderSource:
         from lakelet.autoloader.state.offsets import batch_of
 
         listing = list_files(self._spec.path, filters_of(self._options.reader))
+        if self._nothing_new is not None and self._nothing_new[0] == committed and listing.found.equals(self._nothing_new[1]):
+            return Pending(0, 0, len(listing.found), listing.seconds)
         waiting = listing.found
         if self._state is not None:
             waiting = Ledger(self._state).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
+        self._nothing_new = None if len(waiting) or len(listing.found) > _REMEMBERED_FILES else (committed, listing.found)
         return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
 
     def read_stream(
-        self, spark: SparkSession, *, name: str, evolve_here: bool = False, committed: str | None = None, changing: bool = False
+        self,
+        spark: SparkSession,
+        *,
+        name: str,
+        evolve_here: bool = False,
+        committed: str | None = None,
+        changing: bool = False,
+        rounds: str = "",
     ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
         The observation has the fields records, rescued, corrupt, first_file, first_line. The data source must be registered.
         `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `committed`: the Spark offset
-        up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`).
+        up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`). `rounds`:
+        where the update says when a round begins (`ReaderSpec.rounds`).
         """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
@@ -108,7 +127,11 @@ class AutoLoaderSource:
             raise LakeletError("INTERNAL", f"{self._spec.path}: a source without state cannot be read as a stream")
         self._note_location(self._state)
         description = self.reader_spec(
-            parallelism=spark.sparkContext.defaultParallelism, evolve_here=evolve_here, committed=batch_of(committed), changing=changing
+            parallelism=spark.sparkContext.defaultParallelism,
+            evolve_here=evolve_here,
+            committed=batch_of(committed),
+            changing=changing,
+            rounds=rounds,
         )
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()

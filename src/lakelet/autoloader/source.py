@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted
 from lakelet.autoloader.part_reader import FilesPartition, PartReader, joined
 from lakelet.autoloader.planning import Planner
+from lakelet.autoloader.rounds import SourceRounds
 from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.autoloader.state.offsets import batch_of, offset_of
@@ -64,9 +65,10 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec = spec
         self._plans: Planner | None = None
+        self._rounds: SourceRounds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_spec": self._spec, "_plans": None}
+        return {"_spec": self._spec, "_plans": None, "_rounds": None}
 
     @property
     def _planner(self) -> Planner:
@@ -86,7 +88,16 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, int]:
         whole = isinstance(limit, ReadAllAvailable)
         limits = Limits() if whole else Limits(self._spec.max_files, self._spec.max_bytes)
-        return offset_of(self._planner.plan(batch_of(start), limits))
+        after = batch_of(start)
+
+        def plan() -> int:
+            return self._planner.plan(after, limits)
+
+        if not self._spec.rounds:
+            return offset_of(plan())
+        if self._rounds is None:
+            self._rounds = SourceRounds(self._spec.rounds)
+        return offset_of(self._rounds.plan(after, plan))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         after, up_to = batch_of(start), batch_of(end)

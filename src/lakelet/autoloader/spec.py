@@ -106,6 +106,7 @@ class ReaderSpec:
     evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
     committed: int = -1  # batches up to this one are in the table: what is read of them again is not written
     changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes
+    rounds: str = ""  # address of the update that says when to look for files (`rounds.QueryRounds`); empty: whenever Spark asks
     newest: int = 0  # of a batch read only so many files are read, the newest ones; 0: all
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 

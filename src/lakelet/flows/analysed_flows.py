@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
-from lakelet.autoloader.spec import Columns, SourceSpec
+from lakelet.autoloader.spec import Columns, Pending, SourceSpec
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
 from lakelet.spark.session_clones import UpdateSession
@@ -20,6 +20,7 @@ class FlowSources:
         self._spark, self._storage = spark, storage
         self._specs: dict[str, tuple[SourceSpec, ...]] = {}
         self._inferred: dict[tuple[str, str], Columns] = {}
+        self._watched: dict[str, AutoLoaderSource] = {}
 
     def of(self, flow: str) -> tuple[SourceSpec, ...]:
         """The sources of a flow, in the order of their numbers."""
@@ -42,6 +43,15 @@ class FlowSources:
             self._inferred[key] = source.columns()
             return source
         return AutoLoaderSource.open(spec, state=str(state), confs=confs, seed=self._inferred.get(key))
+
+    def pending(self, flow: Flow, number: int, spec: SourceSpec, offset: str | None) -> Pending:
+        """What a source would read beyond a Spark offset. Nothing is written; one that has run before is opened once for all looks."""
+        state = self._storage.source_state(flow.target, flow.name, number)
+        has_run = (state / "ledger").exists()
+        source = self._watched.get(str(state)) or self.open(flow, number, spec, dry=True)
+        if has_run:
+            self._watched[str(state)] = source
+        return source.pending(offset)
 
 
 class FlowNotices:

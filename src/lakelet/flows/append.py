@@ -10,7 +10,7 @@ import json
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
+from lakelet.autoloader.rounds import QueryRounds
 from lakelet.autoloader.spec import Pending, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
@@ -27,6 +28,7 @@ from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import batch_metrics, sorted_in_parts
+from lakelet.flows.kept_queries import may_stay, new_rounds
 from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
@@ -113,7 +115,7 @@ def _positions(
 
 def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | None, looked: list[Pending]) -> SourcePosition:
     try:
-        pending = run.environment.sources.open(run.flow.flow, number, spec, dry=True).pending(offset)
+        pending = run.environment.sources.pending(run.flow.flow, number, spec, offset)
     except LakeletError as problem:
         return unreadable_position(spec.path, problem)
     looked.append(pending)
@@ -161,6 +163,7 @@ class _Batches:
     rules: tuple[Expectation, ...]
     shape: Layout | None = None  # of a change table
     quarantine: Quarantine | None = None
+    rounds: QueryRounds | None = None  # of a query that is to stay for further ones
     query: Any = None
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
@@ -232,7 +235,7 @@ class _Batches:
 
 
 class Running(Protocol):
-    """A query that was started, the reader that opened its sources, and what its batches raised."""
+    """A query that was started, the reader that opened its sources, what its batches raised, and what ends its rounds if it has such."""
 
     @property
     def query(self) -> Any: ...
@@ -240,38 +243,60 @@ class Running(Protocol):
     def reader(self) -> RunReader: ...
     @property
     def failure(self) -> BaseException | None: ...
+    @property
+    def rounds(self) -> QueryRounds | None: ...
     def __call__(self, batch: DataFrame, number: int) -> None: ...
 
 
 Query = TypeVar("Query", bound=Running)
 
 
-def run_append(run: FlowRun, *, one_batch: bool = False) -> Totals:
-    """Process everything that is there, then stop. Raises LakeletError.
+def run_append(run: FlowRun, *, one_batch: bool = False, alone: bool = False) -> Totals:
+    """Process everything that is there, then stop, or wait for the next round of a continuous update. Raises LakeletError.
 
     `one_batch`: a checkpoint without a batch gets a single one, whatever the limits of the sources; one that holds an unfinished batch gets
-    no further one.
+    no further one. `alone`: the flow reads no other dataset.
     """
-    totals = Totals()
-    batches = drained(run, lambda spark: _start(run, spark, totals, one_batch=one_batch))
-    reached("flow.drained")
-    finish(run, totals, batches.shape)
-    clean_sources(run)
-    reached("flow.finished")
+    totals, queries, spark = Totals(), run.environment.memory.queries, run.environment.spark
+    waiting = queries.of(run.name, spark)
+    if waiting is not None:
+        waiting.run, waiting.totals = run, totals
+    may_wait = alone and not one_batch and may_stay(run.dataset, run.flow, run.environment.sources.of(run.name))
+    try:
+        batches = drained(
+            run, lambda spark: _start(run, spark, totals, one_batch=one_batch, stays=may_wait and queries.take_more()), waiting
+        )
+        reached("flow.drained")
+        if batches is waiting:  # the table is as this query left it before
+            emit_warnings(run.environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
+        else:
+            finish(run, totals, batches.shape)
+        clean_sources(run)
+        reached("flow.finished")
+    except BaseException:
+        queries.end(run.name, spark)
+        raise
     return totals
 
 
-def drained(run: FlowRun, start: Callable[[SparkSession], Query]) -> Query:
+def drained(run: FlowRun, start: Callable[[SparkSession], Query], waiting: Query | None = None) -> Query:
     """Start the flow's query, and again whenever its sources got new columns or its files changed, until it has processed what is there.
 
-    Raises LakeletError.
+    `waiting`: the query as the last round left it. Raises LakeletError.
     """
     restarts = interruptions = 0
     while restarts <= _MAX_RESTARTS:
-        with flow_session(run.environment.spark, run.conf) as spark:
-            batches = start(spark)
-            failure = _wait(spark, batches)
-            emit_stream_progress(run, batches.query)
+        if waiting is not None and waiting.rounds is not None:
+            before = read_checkpoint(run.checkpoint()).completed
+            waiting.rounds.begin()
+            batches, waiting = waiting, None
+            failure = _wait(run.environment.spark, batches)
+            emit_stream_progress(run, batches.query, before)
+        else:
+            with flow_session(run.environment.spark, run.conf) as spark:
+                batches = start(spark)
+                failure = _wait(spark, batches)
+                emit_stream_progress(run, batches.query)
         if failure is None:
             return batches
         interrupted = interruption(failure, in_batch=batches.failure is not None)
@@ -300,35 +325,42 @@ def _report_interruption(run: FlowRun, text: str) -> None:
     run.environment.reporter.notice(message, text=text, dataset=str(run.dataset.name), flow=run.name)
 
 
-def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool) -> _Batches:
+def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool, stays: bool) -> _Batches:
     checkpoint = run.checkpoint()
     state = read_checkpoint(checkpoint)
-    reader, frame, shape = opened(run, spark, state)
-    if run.flow.complete and reader.watches:
-        frame = sorted_in_parts(frame)
-    frame, rules = with_hidden_results(frame, run.dataset.expectations)
-    quarantine = quarantine_of(run)
-    if quarantine is not None and quarantine.active:
-        frame = with_source_file(run, frame)
-    batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape, quarantine)
-    mode = mode_of(run, checkpoint, started=state.planned >= 0)
-    writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
-    writer = writer.trigger(once=True) if one_batch else writer.trigger(availableNow=True)
-    try:
+    with ExitStack() as undo:  # also after Ctrl-C: no function is left behind without its query
+        rounds = new_rounds() if stays else None
+        if rounds is not None:
+            undo.callback(rounds.close)
+        reader, frame, shape = opened(run, spark, state, "" if rounds is None else rounds.address)
+        if run.flow.complete and reader.watches:
+            frame = sorted_in_parts(frame)
+        frame, rules = with_hidden_results(frame, run.dataset.expectations)
+        quarantine = quarantine_of(run)
+        if quarantine is not None and quarantine.active:
+            frame = with_source_file(run, frame)
+        batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape, quarantine, rounds)
+        undo.callback(release, spark, batches)
+        mode = mode_of(run, checkpoint, started=state.planned >= 0)
+        writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
+        if rounds is None:
+            writer = writer.trigger(once=True) if one_batch else writer.trigger(availableNow=True)
         batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
-    except BaseException:  # also Ctrl-C: no function is left behind without its query
-        release(spark, batches)
-        raise
+        undo.pop_all()
     batches.started.set()
+    if rounds is not None:
+        run.environment.memory.queries.add(run.name, batches)
     return batches
 
 
-def opened(run: FlowRun, spark: SparkSession, state: Checkpoint) -> tuple[RunReader, DataFrame, Layout | None]:
+def opened(run: FlowRun, spark: SparkSession, state: Checkpoint, rounds: str = "") -> tuple[RunReader, DataFrame, Layout | None]:
     """Open the sources of the flow and check its columns. Return the reader, the query, and the layout if the target is a change table.
 
-    The target of a change flow gets what its internal log already has. Raises LakeletError and AnalysisException.
+    The target of a change flow gets what its internal log already has. `rounds`: see `ReaderSpec`.
+    Raises LakeletError and AnalysisException.
     """
     reader = run_reader(run, spark, batch_query=False)
+    reader.rounds = rounds
     prepare(run, reader, spark, state)
     try:
         with reading(reader):
@@ -346,17 +378,29 @@ def opened(run: FlowRun, spark: SparkSession, state: Checkpoint) -> tuple[RunRea
 
 
 def _wait(spark: SparkSession, batches: Running) -> BaseException | None:
+    """Wait until the query has ended, or its round; what it failed with."""
+    rounds = batches.rounds
     try:
+        if rounds is not None and rounds.ended(lambda: bool(batches.query.isActive)):
+            return None
         batches.query.awaitTermination()
     except PySparkException as failure:
+        _let_go(spark, batches)
         return batches.failure or failure
     except BaseException:  # also Ctrl-C: no query goes on without its flow
         with suppress(Exception):
             batches.query.stop()
+        _let_go(spark, batches)
         raise
-    finally:
-        release(spark, batches)
+    _let_go(spark, batches)
     return None
+
+
+def _let_go(spark: SparkSession, batches: Running) -> None:
+    """Release what a query that has ended had."""
+    if batches.rounds is not None:
+        batches.rounds.close()
+    release(spark, batches)
 
 
 def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:

@@ -163,7 +163,7 @@ class RunReader(QueryReader):
     """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
 
     `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
-    `judged`: the views with rules, as the query reads them.
+    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`.
     """
 
     environment: Environment = field(kw_only=True)
@@ -173,6 +173,7 @@ class RunReader(QueryReader):
     observations: dict[str, Observation] = field(default_factory=dict)
     committed: Sequence[str] = ()
     changing: bool = False
+    rounds: str = ""
     judged: list[DataFrame] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
@@ -181,14 +182,17 @@ class RunReader(QueryReader):
             change_feed.keep_feed(self.spark, path)
         if streaming and jreader is None and streams_from_log(self.environment.memory.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
-        known = None if streaming or feed or jreader is not None else known_content(self.spark, path)
+        live = self.environment.memory.files(path) if self.environment.memory.queries.on else None
+        known = None if streaming or feed or jreader is not None else known_content(self.spark, path, live)
         return self.stored(str(path), streaming, jreader) if known is None else known
 
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.sources.open(self.flow, number, spec, dry=False)
         self.opened.append(source)
         committed = self.committed[number] if number < len(self.committed) else None
-        rows: DataFrame = source.read_stream(self.spark, name=f"lakelet_source_{number}", committed=committed, changing=self.changing)
+        rows: DataFrame = source.read_stream(
+            self.spark, name=f"lakelet_source_{number}", committed=committed, changing=self.changing, rounds=self.rounds
+        )
         return rows
 
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:

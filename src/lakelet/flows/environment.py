@@ -10,9 +10,11 @@ from lakelet.analysis.sink_paths import sink_path
 from lakelet.files.paths import AnyPath
 from lakelet.flows.analysed_flows import FlowNotices, FlowSources
 from lakelet.flows.analyses import Analyses
+from lakelet.flows.kept_queries import KeptQueries
 from lakelet.language.model import Dataset, Kind
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.session_clones import UpdateSession
+from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.root import Storage, StoredDataset, new_table_path
@@ -23,12 +25,15 @@ class UpdateMemory:
     """What the flows of one update have met so far.
 
     unsteady: by flow, a batch whose files changed while they were read, and how often (`attempts`). mapped: tables that got column
-    mapping by themselves. widened: whether a table got columns that its analysis did not know of.
+    mapping by themselves. widened: whether a table got columns that its analysis did not know of. queries: those that wait for the next
+    round.
     """
 
     unsteady: dict[str, tuple[int, int]] = field(default_factory=dict)
     mapped: list[str] = field(default_factory=list)
     widened: bool = False
+    queries: KeptQueries = field(default_factory=KeptQueries)
+    _files: dict[str, LiveFiles] = field(default_factory=dict)
     _logs: dict[str, TableLog] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -36,6 +41,11 @@ class UpdateMemory:
         """The log of a table, read once for all flows of the update."""
         with self._lock:
             return self._logs.setdefault(str(path), TableLog(path))
+
+    def files(self, path: AnyPath) -> LiveFiles:
+        """The files of a table, followed by all flows of the update."""
+        with self._lock:
+            return self._files.setdefault(str(path), LiveFiles(path))
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
 from lakelet.analysis.sink_paths import located_folder
+from lakelet.autoloader.rounds import QueryRounds
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
@@ -116,6 +117,7 @@ class _Sending:
     started: threading.Event = field(default_factory=threading.Event)
     failure: BaseException | None = None
     reported: bool = False  # whether the batches report their counts themselves
+    rounds: QueryRounds | None = None  # a sink's query does not stay for further ones
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:

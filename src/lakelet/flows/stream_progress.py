@@ -18,12 +18,21 @@ _OF_LAKELET = "lakelet_"
 """Prefix of the names of Lakelet's own observations, whose counts are in `flow_progress`."""
 
 
-def emit_stream_progress(run: FlowRun, query: Any) -> None:
-    """Report each micro-batch with rows that the query completed."""
+def emit_stream_progress(run: FlowRun, query: Any, after: int = -1) -> None:
+    """Report each micro-batch with rows that the query completed behind micro-batch `after`."""
     with suppress(Py4JError):  # Spark is gone: the batches are committed all the same
-        for progress in [json.loads(str(one.json())) for one in query._jsq.recentProgress()]:
+        for progress in _progress(query, after):
             if progress.get("numInputRows"):
                 _emit(run, progress)
+
+
+def _progress(query: Any, after: int) -> list[dict[str, Any]]:
+    """Spark's reports of the micro-batches behind `after`; it keeps some of those before too."""
+    kept = query._jsq.recentProgress()
+    first = len(kept)
+    while first > 0 and int(kept[first - 1].batchId()) > after:
+        first -= 1
+    return [json.loads(str(kept[n].json())) for n in range(first, len(kept))]
 
 
 def _emit(run: FlowRun, progress: Mapping[str, Any]) -> None:

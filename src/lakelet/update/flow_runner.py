@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -24,6 +26,12 @@ from lakelet.update.progress import UpdateProgress
 from lakelet.update.retries import Retries
 from lakelet.update.tasks import FlowTask, bring_up_to_date, decide_flow
 
+_TOGETHER_SECONDS = 0.03
+"""So long after the first new file of a round others are waited for."""
+
+_CLEAN_SECONDS = 60.0
+"""How often the sources of idle flows are cleaned: what they keep, they keep for days."""
+
 
 class FlowRunner:
     """Runs the flows of an update. `rounds`: of a continuous update."""
@@ -32,7 +40,25 @@ class FlowRunner:
         self._opened, self._environment = opened, opened.environment
         self._progress, self._retries, self._rounds = progress, retries, rounds
         self._idle: set[str] = set()  # flows that were reported idle in an earlier round
+        self._clean_again: dict[str, float] = {}  # by idle flow: when its sources are cleaned again
         self._found: dict[str, list[FlowTask]] = {}  # by dataset that was analysed again: its flows
+
+    def has_work(self, tasks: Sequence[FlowTask]) -> bool:
+        """Whether a flow of a round has something to do. After the first sign of it there is a short pause: files that come together,
+        for several flows, are to be in one round."""
+        for task in tasks:
+            if not self._rests(task):
+                time.sleep(_TOGETHER_SECONDS)
+                return True
+        return False
+
+    def _rests(self, task: FlowTask) -> bool:
+        if task.key not in self._idle or task.analyzed is None or task.flow is None:
+            return False
+        try:
+            return self._still_idle(task, FlowRun(self._environment, task.analyzed, task.flow))
+        except Exception:  # the flow itself is to fail with it
+            return False
 
     def task(self, task: FlowTask) -> bool | RetryAfter:
         """Run one flow; its failure becomes an event, and another attempt or an error of the update."""
@@ -113,8 +139,9 @@ class FlowRunner:
         if decide_flow(self._environment, task, remember=False).strategy is not Strategy.SKIP:
             self._idle.discard(task.key)
             return False
-        if task.kind is not Kind.MATERIALIZED_VIEW:
+        if task.kind is not Kind.MATERIALIZED_VIEW and time.monotonic() >= self._clean_again.get(task.key, 0.0):
             clean_sources(run)
+            self._clean_again[task.key] = time.monotonic() + _CLEAN_SECONDS
         return True
 
 

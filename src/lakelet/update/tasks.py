@@ -99,4 +99,4 @@ def bring_up_to_date(run: FlowRun, task: FlowTask) -> None:
     elif run.flow.flow.changes is not None and run.flow.flow.changes.once:
         once_streams.run_once_stream(run)
     else:
-        append.run_append(run)
+        append.run_append(run, alone=not task.inputs)

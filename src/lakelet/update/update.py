@@ -6,13 +6,15 @@ Analysis comes first and writes nothing; then the lease is taken, what a crash l
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.spark.hadoop_defaults import forget_servers
+from lakelet.storage.delta.later_checkpoints import LATER
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.continuous import Rounds, pace
@@ -115,6 +117,9 @@ class Update:
         pool = flow_threads(max(1, whole(look_up(config.parameters, MAX_FLOWS) or WORKERS)))
 
         def run(flows: Sequence[str]) -> None:
+            if rounds is not None and not runner.has_work([chosen[key] for key in flows]):
+                LATER.write_one(self._opened.environment.spark)
+                return
             execute(
                 flows,
                 inputs,
@@ -130,13 +135,24 @@ class Update:
             if not errors:
                 self._checks.run_at_times()
 
-        with pool:
-            if rounds is not None:
-                forget_servers(self._opened.environment.spark.sparkContext)
-                rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
-            else:
+        if rounds is None:
+            with pool:
                 run(list(chosen))
+        else:
+            forget_servers(self._opened.environment.spark.sparkContext)
+            with self._kept_queries(), LATER.on(), pool:
+                rounds.go_on(run_and_check, ended=lambda: bool(errors or self._events.failure))
         return UpdateState.FAILED if errors else UpdateState.COMPLETED
+
+    @contextmanager
+    def _kept_queries(self) -> Iterator[None]:
+        """Queries may stay from round to round inside the block."""
+        environment = self._opened.environment
+        environment.memory.queries.on = True
+        try:
+            yield
+        finally:
+            environment.memory.queries.close(environment.spark)
 
     def _pace(self, task: FlowTask) -> float:
         """Seconds between two looks at what a flow reads, in a continuous update."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -73,6 +74,9 @@ def test_a_continuous_update_follows_new_files_until_it_is_stopped(project):
     stopped_when(p, done)
     assert p.rows("bronze", "id") == [1, 2, 3]
     assert p.rows("counted") == [3]
+    batches = [json.loads(e.body["progress_json"]) for e in p.events if e.event_type == "stream_progress" and "bronze" in e.message]
+    assert [batch["batchId"] for batch in batches] == [0, 1]
+    assert len({batch["runId"] for batch in batches}) == 1, "the query of the first round is that of the second one"
     assert states(p)[-3:] == ["RUNNING", "STOPPING", "CANCELED"]
     assert {
         e.body.get("cancellation_cause")

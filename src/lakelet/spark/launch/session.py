@@ -19,6 +19,7 @@ from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.environment import Jars, archive_path, ensure_jars, ensure_s3_jars, note_use, require_java
 from lakelet.spark.launch.forks import python_executable
+from lakelet.spark.launch.local_files import use_quick_local_files
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -84,6 +85,7 @@ def start_session(
     conf: Mapping[str, str] | None = None,
     s3: bool = False,
     worker_python: str | None = None,
+    lasts: bool = False,
 ) -> SparkSession:
     """Return the Spark session of this process, starting it when there is none.
 
@@ -96,6 +98,7 @@ def start_session(
         s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
+        lasts: the process goes on for long, so that what takes time at its start pays for itself (`local_files`).
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
     JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
@@ -119,7 +122,7 @@ def start_session(
     process = java_process.start_java(command, local=local)
     note_use(archive_path(java, delta))
     try:
-        session = _new_session(process, settings)
+        session = _new_session(process, settings, lasts=lasts)
         if worker_python or not local:
             _equip_workers(session.sparkContext)
         return session
@@ -190,7 +193,7 @@ def _running_session() -> SparkSession | None:
     return session
 
 
-def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str]) -> SparkSession:
+def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str], *, lasts: bool) -> SparkSession:
     """Make the session in the Java process that is starting. Python's imports happen here, while Java comes up."""
     try:
         # pyspark imports this one in its first call to Java, when nothing else can go on; here it costs no time.
@@ -201,6 +204,8 @@ def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str]) ->
         raise LakeletError("PYSPARK_BROKEN", "pyspark cannot be imported", why=str(error), todo="Type: lakelet doctor") from error
     context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=java_process.connect(java))
     if settings["spark.master"].startswith("local"):
+        if lasts:
+            use_quick_local_files(context)
         _write_no_checksum_files(context)
     return SparkSession.builder.getOrCreate()
 

@@ -24,6 +24,7 @@ from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
+from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -169,8 +170,10 @@ def stored_schema(spark: SparkSession, path: AnyPath) -> T.StructType:
     return Transaction(spark, path).schema
 
 
-def known_content(spark: SparkSession, path: AnyPath) -> DataFrame | None:
+def known_content(spark: SparkSession, path: AnyPath, live: LiveFiles | None = None) -> DataFrame | None:
     """Return the rows of a table whose newest commit replaced its whole content; None for other tables.
+
+    `live`: also those of a small table whose commits are followed.
 
     Delta itself would run one or two Spark jobs to find the files whenever a query reads the table. None also for tables whose columns
     Delta presents differently than they are stored (column mapping, NOT NULL, CHAR, VARCHAR).
@@ -180,6 +183,9 @@ def known_content(spark: SparkSession, path: AnyPath) -> DataFrame | None:
     transaction = Transaction(spark, path)
     plain = all(field.nullable and field.metadata.keys() <= {"comment"} for field in transaction.schema.fields)
     files = transaction.files_of_newest_commit() if plain else None
+    if plain and files is None and live is not None:
+        lines = live.of(transaction.read_version)
+        files = None if lines is None else [transaction.action_of(line) for line in lines]
     return None if files is None else transaction.rows_of(files)
 
 

@@ -17,6 +17,7 @@ from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
+from lakelet.storage.delta.later_checkpoints import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.whole_content import whole_content
 
@@ -247,9 +248,17 @@ class Transaction:
     def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
         changes = [*actions]
+        if LATER.leaves_out(self.path):
+            self._leave_out_checkpoint()
         if txn is not None:
             changes.append(self._delta("actions.SetTransaction")(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
         return int(self._txn.commit(self._seq(changes), self._operation(json.dumps(user_metadata), replace)))
+
+    def _leave_out_checkpoint(self) -> None:
+        hooks, checkpoint = self._txn.postCommitHooks(), self._delta("hooks.CheckpointHook$")
+        at = hooks.indexOf(getattr(checkpoint, "MODULE$"))
+        if at >= 0:
+            hooks.remove(at)
 
     def _class(self, name: str) -> Any:
         return _java_class(self._jvm, name)

@@ -1,0 +1,63 @@
+"""A source that plans in rounds, and the update that says when one begins (docs/decisions/0050-kept-queries.md)."""
+
+from __future__ import annotations
+
+import threading
+
+from lakelet.autoloader.rounds import QueryRounds, SourceRounds
+
+
+class Stream:
+    """Asks for batches as Spark does, in a thread; `files` are those that wait."""
+
+    def __init__(self, rounds: QueryRounds, files: int) -> None:
+        self.files, self.batches, self.asked, self.stopped = files, 0, 0, False
+        self._thread = threading.Thread(target=self._ask, args=(SourceRounds(rounds.address),), daemon=True)
+        self._thread.start()
+
+    def _ask(self, source: SourceRounds) -> None:
+        while not self.stopped:
+            self.batches = source.plan(self.batches, self._plan)
+
+    def _plan(self) -> int:
+        self.asked += 1
+        if not self.files:
+            return self.batches
+        self.files -= 1
+        return self.batches + 1
+
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        self._thread.join(10)
+
+
+def test_a_round_reads_what_is_there_and_nothing_is_listed_until_the_next_one() -> None:
+    rounds = QueryRounds()
+    stream = Stream(rounds, files=2)
+    assert rounds.ended(stream.is_alive)
+    assert (stream.batches, stream.asked) == (2, 3)
+    stream.files = 1
+    rounds.begin()
+    assert rounds.ended(stream.is_alive)
+    assert (stream.batches, stream.asked) == (3, 5)
+    rounds.begin()
+    assert rounds.ended(stream.is_alive)
+    assert (stream.batches, stream.asked) == (3, 6)
+    stream.stopped = True
+    rounds.close()
+    stream.join()
+    assert not stream.is_alive()
+    assert stream.asked == 6
+
+
+def test_a_query_that_ends_ends_its_round() -> None:
+    rounds = QueryRounds()
+    assert not rounds.ended(lambda: False)
+    source = SourceRounds(rounds.address)
+    left = iter([True, True, False])
+    source._update.close()  # its process was killed
+    assert not rounds.ended(lambda: next(left))
+    rounds.begin()
+    rounds.close()
