@@ -142,7 +142,7 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     try:
         if event in _NOTED:
             _NOTED[event](reads, arguments)
-        elif (user := _user_line()) is not None:
+        elif not _is_bytecode(arguments) and (user := _user_line()) is not None:
             reads.doubt(f"{user} calls {event}")
     except Exception as problem:  # an audit hook that raises would end what it watches
         reads.doubt(f"{event}: {type(problem).__name__}")
@@ -150,12 +150,17 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         _busy.on = False
 
 
+def _is_bytecode(arguments: Sequence[Any]) -> bool:
+    """Return whether an event is about a compiled module, which Python writes when it imports one: the sources are compared."""
+    return any(isinstance(argument, str) and "__pycache__" in argument for argument in arguments)
+
+
 def _on_open(reads: Reads, arguments: Sequence[Any]) -> None:
     path, _, flags = arguments
     if isinstance(path, int) or path is None:
         return
     if isinstance(flags, int) and flags & _WRITING:
-        user = _user_line()
+        user = None if _is_bytecode(arguments) else _user_line()
         if user is not None:
             reads.doubt(f"{user} writes {os.fsdecode(path)}")
         return

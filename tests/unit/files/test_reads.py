@@ -95,6 +95,15 @@ def test_what_cannot_be_compared_is_a_doubt_with_its_line(tmp_path: Path, code: 
     assert any("user.py:" in doubt or "prints" in doubt for doubt in doubts)
 
 
+def test_python_may_compile_the_modules_that_code_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    (tmp_path / "helper.py").write_text("X = 1")
+    found, doubts = watched(tmp_path, "import sys\nsys.path.insert(0, '.')\nimport helper\n")
+    assert doubts == []
+    assert ("file", "helper.py") in found
+    assert list((tmp_path / "__pycache__").glob("helper.*.pyc"))
+
+
 def test_a_file_has_the_signature_of_the_moment_before_it_was_read_first(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("a")
