@@ -11,7 +11,7 @@ from rich.ansi import AnsiDecoder
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-COLUMNS = 92
+COLUMNS = 80
 _THEME = TerminalTheme(
     (22, 27, 34),
     (214, 220, 228),

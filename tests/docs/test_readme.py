@@ -81,9 +81,7 @@ class Project:
             self.begun /= command.removeprefix("cd ")
             return ""
         place = self.folder if command.startswith(LAKELET) else self.begun
-        for file, body in self.files.items():
-            if file.is_relative_to(place):
-                file.write_text(body, encoding="utf-8")
+        self._keep(place)
         if command == TESTS:
             return self._test()
         prefix = next(prefix for prefix in (LAKELET, INSTALLED) if command.startswith(prefix))
@@ -95,8 +93,15 @@ class Project:
         assert look or code == 0, printed
         return printed
 
+    def _keep(self, place: Path) -> None:
+        """Write the blocks that are files below the place."""
+        for file, body in self.files.items():
+            if file.is_relative_to(place):
+                file.write_text(body, encoding="utf-8")
+
     def draw(self, command: str, picture: Path) -> str:
         """What a terminal shows after the command, in words; the picture of it is drawn anew if these are others."""
+        self._keep(self.begun)
         environ = {**os.environ, "TERM": "xterm-256color", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
         text = on_terminal((["sh", "-c", command], environ), columns=COLUMNS, folder=self.begun)
         svg = drawn(command, screen(text.replace(str(self.begun.parent), "/tmp")))
