@@ -207,7 +207,8 @@ def check_output(printed: str, shown: str) -> None:
 
 def check_picture(picture: Path, printed: str) -> None:
     """Every line that the picture shows is printed, with the names of datasets in full or short."""
-    shown, there = normalised("\n".join(words(picture.read_text(encoding="utf-8"))[1:])), normalised(re.sub(r"\bmain\.\w+\.", "", printed))
+    text = "\n".join(words(picture.read_text(encoding="utf-8"))[1:])
+    shown, there = (normalised(re.sub(r"\bmain\.\w+\.", "", one)) for one in (text, printed))
     missing = [line for line in shown if not any(line in other for other in there)]
     assert not missing, f"{picture} shows what is not printed; `make pictures` draws it again:\n" + "\n".join(missing)
 
