@@ -24,6 +24,7 @@ from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, F
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
+from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
@@ -184,7 +185,7 @@ class Analyzer:
         if dataset.name.key in self._progress.checked_views:
             return
         before = len(self.found.errors)
-        self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
+        self._check_rules(dataset, self.catalog.flows[dataset.name.key][0], frame)
         if len(self.found.errors) > before:
             raise Unusable
         self._progress.checked_views.add(dataset.name.key)
@@ -289,7 +290,7 @@ class Analyzer:
             self.found.notice(flow, *reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
-            self._raise_or_keep(dataset, checks.rule_problems(dataset, frame))
+            self._check_rules(dataset, flow, frame)
         columns = frame.schema
         if changes is not None:
             check_changes(changes, frame)
@@ -451,11 +452,13 @@ class Analyzer:
     def _is_uncertain(self, dataset: Dataset) -> bool:
         return not self.found.uncertain.isdisjoint({dataset.name.key, *(d.name.key for d in self._progress.stack)})
 
-    def _raise_or_keep(self, dataset: Dataset, problems: list[LakeletError]) -> None:
+    def _check_rules(self, dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
         """Record the errors in the rules of a dataset; raise the first one if its columns are uncertain: then the update decides."""
-        if problems and self._is_uncertain(dataset):
-            raise problems[0]
-        self.found.errors.extend(problems)
+        found = check_rules(dataset, frame)
+        if found.errors and self._is_uncertain(dataset):
+            raise found.errors[0]
+        self.found.errors.extend(found.errors)
+        self.found.notice(flow, *found.notices)
 
     def _recorded(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
         """Record a definition error; return an error that only the update is to report, else None."""

@@ -1,4 +1,4 @@
-"""Checks of one dataset whose query is known: kind, columns, stream, rules.
+"""Checks of one dataset whose query is known: kind, columns, stream.
 
 Each check raises or returns coded errors; `analysis` says when it is made.
 """
@@ -13,16 +13,13 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, NullType, StructType
+from pyspark.sql.types import StructType
 
 from lakelet.analysis.plan_facts import Placeholders, aggregates_all
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.raised import pointed
-from lakelet.language.model import Dataset, Expectation, Flow, Kind
+from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
-from lakelet.spark.errors.diagnosis import first_line, unresolved_name, unresolved_nearest, without_proposal
-from lakelet.spark.expectations.measure import judged
+from lakelet.spark.errors.diagnosis import first_line
 from lakelet.spark.names.reader import ddl
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import unenforceable
@@ -275,52 +272,3 @@ def mapping_notices(tables: Sequence[tuple[Dataset, StructType]]) -> list[Notice
     odd = {str(dataset.name): names for dataset, names in found if names}
     first = next((dataset.where for dataset, names in found if names), None)
     return [Notice(column_mapping.needed(odd), first)] if first is not None else []
-
-
-# ---------------------------------------------------------------------------------------------------------------- rules
-
-
-def rule_problems(dataset: Dataset, frame: DataFrame) -> list[LakeletError]:
-    """Return the errors of a dataset's rules. All are analysed at once; only if that fails, one by one."""
-    rules = dataset.expectations
-    if not rules or _boolean(frame, rules) == [True] * len(rules):
-        return []
-    return [problem for rule in rules if (problem := _rule_problem(dataset, frame, rule)) is not None]
-
-
-def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
-    columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
-    missing: str | None = None
-    why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
-    try:
-        found = frame.select(_constraint(rule)).schema.fields[0].dataType
-        if isinstance(found, BooleanType | NullType):
-            judged(frame, [rule], "lakelet_probe").schema  # noqa: B018 - analyses it as the run will
-            return None
-        problem = f"is {found.simpleString()}, not boolean"
-        nearest: tuple[str, ...] = ()
-        todo = "Write a condition, for example `amount > 0`."
-    except PySparkException as error:
-        problem, nearest, missing = "does not analyse", unresolved_nearest(error, frame.columns), unresolved_name(error)
-        why = without_proposal(first_line(error))
-    return LakeletError(
-        "EXPECTATION_INVALID",
-        f"expectation {rule.name!r} {problem}: {rule.text}",
-        where=pointed(rule.where, missing),
-        dataset=str(dataset.name),
-        why=why,
-        nearest=nearest,
-        todo=todo,
-    )
-
-
-def _constraint(rule: Expectation) -> Any:
-    return F.expr(rule.constraint) if isinstance(rule.constraint, str) else rule.constraint
-
-
-def _boolean(frame: DataFrame, rules: Sequence[Expectation]) -> list[bool]:
-    try:
-        found = frame.select(*(_constraint(r).alias(f"r{i}") for i, r in enumerate(rules))).schema.fields
-    except PySparkException:
-        return []
-    return [isinstance(f.dataType, BooleanType | NullType) for f in found]

@@ -11,19 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
+from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
 from lakelet.storage.delta.batch_metrics import RuleCounts
 from lakelet.storage.delta.divided import HELD, HELD_TYPE
 
-_CHECKS = "__lakelet_checks"
-_RESULT = "__lakelet_result_"
-SOURCE_FILE = f"{_RESULT}file"
+SOURCE_FILE = f"{RESULT}file"
 """A column that a stream may have for `judged`: the file that a row comes from."""
 _NO_INPUT = "The input data could not be determined from the output record"
 
@@ -47,30 +45,26 @@ class Counts:
 
 def predicate(expectation: Expectation) -> Column:
     """The constraint as a Column that is never NULL."""
-    constraint = F.expr(expectation.constraint) if isinstance(expectation.constraint, str) else expectation.constraint
-    return F.coalesce(constraint, F.lit(False))
+    return F.coalesce(constraint(expectation), F.lit(False))
+
+
+def constraint(expectation: Expectation) -> Column:
+    """The constraint as a Column, NULL where it is."""
+    return F.expr(expectation.constraint) if isinstance(expectation.constraint, str) else expectation.constraint
 
 
 def with_hidden_results(stream: DataFrame, rules: Sequence[Expectation]) -> tuple[DataFrame, tuple[Expectation, ...]]:
-    """The stream with a column for the result of each rule that needs more than its columns, and the rules for its micro-batches (EP-12).
+    """Return the stream with a column for the result of each rule that needs more than its columns, and the rules for its micro-batches.
 
-    Such are the columns that a join by name hides (`other.id`): a micro-batch does not have them. `judged` drops the results.
+    A micro-batch has neither the columns that a join by name hides (`other.id`, EP-12) nor those that the query leaves out (EP-14).
+    `judged` drops the results. Raises what Spark raises about a rule that finds its columns nowhere.
     """
     if not rules:
         return stream, ()
-    bare = stream.sparkSession.createDataFrame([], stream.schema)
-    hidden = {f"{_RESULT}{i}": rule for i, rule in enumerate(rules) if not _resolves(bare, rule)}
-    results = {name: predicate(rule) for name, rule in hidden.items()}
-    found = {id(rule): replace(rule, constraint=F.col(name)) for name, rule in hidden.items()}
-    return (stream.withColumns(results) if results else stream), tuple(found.get(id(rule), rule) for rule in rules)
-
-
-def _resolves(rows: DataFrame, rule: Expectation) -> bool:
-    try:
-        rows.select(predicate(rule))
-    except PySparkException:
-        return False
-    return True
+    conditions = [predicate(rule) for rule in rules]
+    found = on_own_columns(stream, conditions)
+    pairs = zip(rules, conditions, found.conditions, strict=True)
+    return found.rows, tuple(rule if after is before else replace(rule, constraint=after) for rule, before, after in pairs)
 
 
 def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | str, *, hold: bool = False) -> DataFrame:
@@ -85,14 +79,14 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
     counted = [F.count(F.lit(1)).alias("rows")]
     if not rules:
         return rows.observe(watch, *counted)
-    checks = F.struct(*(predicate(rule).alias(f"r{i}") for i, rule in enumerate(rules)))
-    columns = [name for name in rows.columns if not name.startswith(_RESULT)]
-    results = [name for name in rows.columns if name.startswith(_RESULT)]
-    with_checks = rows.withColumn(_CHECKS, checks)
+    with_checks, found = checked(rows, [predicate(rule) for rule in rules])
+    rows, conditions = found.rows, found.conditions
+    columns = [name for name in rows.columns if not name.startswith(RESULT)]
+    results = [name for name in rows.columns if name.startswith(RESULT)]
     if not hold and all(rule.action is Action.WARN for rule in rules) and _are_countable(rows, with_checks):
-        counted += [F.count(F.when(~predicate(rule), F.lit(1))).alias(f"f{i}") for i, rule in enumerate(rules)]
+        counted += [F.count(F.when(~condition, F.lit(1))).alias(f"f{i}") for i, condition in enumerate(conditions)]
         return rows.observe(watch, *counted).drop(*results)
-    failed = [~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
+    failed = [~F.col(f"{CHECKS}.r{i}") for i in range(len(rules))]
     drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
     fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
     counted += [F.count_if(condition).alias(f"f{i}") for i, condition in enumerate(failed)]
@@ -102,8 +96,8 @@ def judged(rows: DataFrame, rules: Sequence[Expectation], watch: Observation | s
         counted.append(F.min(F.when(_any([failed[i] for i in fails]), _violation_json(rules, fails, failed, columns))).alias("violation"))
     observed = with_checks.observe(watch, *counted)
     if hold:
-        return observed.withColumn(HELD, _held(rows, rules, failed, drops)).drop(_CHECKS, *results)
-    return (observed.filter(~_any(drops)) if drops else observed).drop(_CHECKS, *results)
+        return observed.withColumn(HELD, _held(rows, rules, failed, drops)).drop(CHECKS, *results)
+    return (observed.filter(~_any(drops)) if drops else observed).drop(CHECKS, *results)
 
 
 def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
@@ -111,11 +105,11 @@ def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
 
     A rule with a subquery, a window or a Python function needs an operator of its own below the one that observes.
     """
-    checked: Any = with_checks._jdf.queryExecution().analyzed()
-    if not checked.child().equals(rows._jdf.queryExecution().analyzed()):
+    plan: Any = with_checks._jdf.queryExecution().analyzed()
+    if not plan.child().equals(rows._jdf.queryExecution().analyzed()):
         return False
     jvm: Any = rows.sparkSession._jvm
-    rules, patterns = checked.projectList().last(), jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    rules, patterns = plan.projectList().last(), jvm.org.apache.spark.sql.catalyst.trees.TreePattern
     outside = (patterns.PYTHON_UDF(), patterns.PLAN_EXPRESSION())
     return bool(rules.deterministic()) and not any(rules.containsPattern(pattern) for pattern in outside)
 
@@ -125,17 +119,21 @@ def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFr
 
     Rules of views only: where the rows go cannot be rolled back when counts are known.
     """
-    failed = [~predicate(rule) for rule in rules]
+    columns = rows.columns
+    _, found = checked(rows, [predicate(rule) for rule in rules])
+    failed = [~condition for condition in found.conditions]
     drops = [failed[i] for i, rule in enumerate(rules) if rule.action is Action.DROP]
     fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
     kept = ~_any(drops) if drops else F.lit(True)
     if fails:
         names = F.array_join(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), ", ")
-        row = F.to_json(F.struct(*(F.col(quoted(c)) for c in rows.columns)), {"ignoreNullFields": "false"})
+        row = F.to_json(F.struct(*(F.col(quoted(c)) for c in columns)), {"ignoreNullFields": "false"})
         head = F.lit(f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '")
         text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
         kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
-    return rows.filter(kept) if drops or fails else rows
+    results = [name for name in found.rows.columns if name.startswith(RESULT)]
+    passed = found.rows.filter(kept) if drops or fails else rows
+    return passed.drop(*results) if results else passed
 
 
 def _held(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column], drops: Sequence[Column]) -> Column:
@@ -156,9 +154,9 @@ def judged_again(
     names of the rules that it breaks now in `broken`. Counted under `watch` are the held rows: `Counts.dropped` are those that stay.
     """
     results = [predicate(rule) for rule in rules]
-    with_checks = rows.withColumn(_CHECKS, F.struct(held.alias("held"), *(result.alias(f"r{i}") for i, result in enumerate(results))))
-    judges = F.col(f"{_CHECKS}.held")
-    failed = [judges & ~F.col(f"{_CHECKS}.r{i}") for i in range(len(rules))]
+    with_checks = rows.withColumn(CHECKS, F.struct(held.alias("held"), *(result.alias(f"r{i}") for i, result in enumerate(results))))
+    judges = F.col(f"{CHECKS}.held")
+    failed = [judges & ~F.col(f"{CHECKS}.r{i}") for i in range(len(rules))]
     keeps = [failed[i] for i, rule in enumerate(rules) if rule.action is not Action.WARN]
     stays = _any(keeps) if keeps else F.lit(False)
     counted = [F.count_if(judges).alias("rows"), F.count_if(judges & stays).alias("dropped")]
@@ -171,7 +169,7 @@ def judged_again(
             broken: F.when(judges & stays, names).otherwise(F.col(broken)) if rules else F.col(broken),
         }
     )
-    return found.drop(_CHECKS)
+    return found.drop(CHECKS)
 
 
 def _any(conditions: Sequence[Column]) -> Column:

@@ -1,0 +1,95 @@
+"""Checks of the rules of a dataset whose query is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors.exceptions.base import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import BooleanType, NullType
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.raised import pointed
+from lakelet.language.model import Dataset, Expectation
+from lakelet.language.registry import Notice
+from lakelet.spark.errors.diagnosis import first_line, unresolved_name, unresolved_nearest, without_proposal
+from lakelet.spark.expectations.measure import constraint
+from lakelet.spark.expectations.resolution import CHECKS, checked, lost_in
+
+_LOST = {
+    "Aggregate": "{0} is a column of the rows that the query aggregates; a rule sees the groups: {1}",
+    "Distinct": "{0} is a column of the rows that the query makes distinct; a rule sees what is left: {1}",
+    "Deduplicate": "{0} is a column of the rows that the query makes distinct; a rule sees what is left: {1}",
+}
+
+
+@dataclass(frozen=True)
+class RuleFindings:
+    """Errors and notices about the rules of a dataset."""
+
+    errors: tuple[LakeletError, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def check_rules(dataset: Dataset, frame: DataFrame) -> RuleFindings:
+    """Resolve the rules of a dataset as a run does. All are analysed at once; the wrong one is looked for only if that fails."""
+    rules = dataset.expectations
+    if not rules:
+        return RuleFindings()
+    below: frozenset[int] | None = None
+    with suppress(PySparkException):
+        types, below = _resolved(frame, rules)
+        below = below if all(isinstance(found, BooleanType | NullType) for found in types) else None
+    if below is None:
+        return RuleFindings(tuple(problem for rule in rules if (problem := _rule_problem(dataset, frame, rule)) is not None))
+    return RuleFindings(notices=tuple(_notice(dataset, rules[i]) for i in sorted(below)))
+
+
+def _resolved(frame: DataFrame, rules: Sequence[Expectation]) -> tuple[list[Any], frozenset[int]]:
+    """Return the types of the constraints, and which of them name columns that the query leaves out (EP-14). Raises what Spark raises."""
+    with_checks, found = checked(frame, [constraint(rule) for rule in rules])
+    struct: Any = with_checks.schema[CHECKS].dataType
+    return [field.dataType for field in struct.fields], found.below
+
+
+def _notice(dataset: Dataset, rule: Expectation) -> Notice:
+    text = (
+        f"expectation {rule.name!r} of {dataset.name} names a column that the query leaves out or renames at its end: {rule.text}. "
+        "It is judged on the value before that"
+    )
+    return Notice(text, rule.where)
+
+
+def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
+    columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
+    missing: str | None = None
+    why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
+    try:
+        (found,), _ = _resolved(frame, [rule])
+        if isinstance(found, BooleanType | NullType):
+            return None
+        problem = f"is {found.simpleString()}, not boolean"
+        nearest: tuple[str, ...] = ()
+        todo = "Write a condition, for example `amount > 0`."
+    except PySparkException as error:
+        problem, nearest, missing = "does not analyse", unresolved_nearest(error, frame.columns), unresolved_name(error)
+        why = without_proposal(first_line(error))
+        lost = _LOST.get(lost_in(frame, missing) or "") if missing else None
+        if missing and lost:
+            problem, why = f"names {missing}, which the result of the query does not have", lost.format(missing, columns)
+            todo = f"Let the query return {missing}, or put the rule on a dataset that it reads."
+    return LakeletError(
+        "EXPECTATION_INVALID",
+        f"expectation {rule.name!r} {problem}: {rule.text}",
+        where=pointed(rule.where, missing),
+        dataset=str(dataset.name),
+        why=why,
+        nearest=nearest,
+        todo=todo,
+    )
+
+
+__all__ = ["RuleFindings", "check_rules"]
