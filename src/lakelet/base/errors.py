@@ -365,6 +365,7 @@ CODES: dict[str, CodeInfo] = {
     "JARS_MISSING": CodeInfo(_E, "Delta's jars are not on this machine and could not be fetched"),
     "PYSPARK_BROKEN": CodeInfo(_E, "pyspark is missing, has another version, or was overwritten by databricks-connect"),
     "SPARK_START_FAILED": CodeInfo(_E, "Spark's Java process ended before the session was there"),
+    "SESSION_ENDED": CodeInfo(_E, "the session of `lakelet watch` ended while a command used it"),
     "SESSION_WITHOUT_DELTA": CodeInfo(_E, "the process already has a Spark session, and that one has no Delta"),
     "ARCHIVE_FAILED": CodeInfo(_E, "the class-data archive could not be made; sessions work without it, only slower"),
     "STORAGE_UNSUPPORTED": CodeInfo(_E, "the storage root has a scheme this version cannot use"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from lakelet.cli.console import error_lines, write_lines
 from lakelet.cli.row_output import Form, show_rows
 from lakelet.cli.summary import Line
 from lakelet.cli.updates import configured, stdout_for_data
+from lakelet.cli.warm import renewed, warm
 from lakelet.update.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
 
     pipeline = Pipeline(configured(asked))
     write_lines([Line(f"Computing {printable(name)} with Spark ...", "quiet")], sys.stderr)
-    with stdout_for_data(asked):
+    with warm(), stdout_for_data(asked):
         found = previewed(pipeline, name, rows)
     if asked.as_json:
         sys.stdout.write(redacted(json.dumps(found.as_json(), ensure_ascii=False)) + "\n")
@@ -55,10 +57,13 @@ def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
 def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
     from lakelet.inspection.watching import Watch
+    from lakelet.spark.launch.resident.lending import Lender, SessionEnded
 
+    environ, lender = dict(os.environ), Lender()  # before Spark starts, for which pyspark sets variables
     write_lines([Line("Starting Spark and analysing the pipeline ...", "quiet")], sys.stderr)
     data = sys.stdout  # with --json, output of the pipeline's code goes to stderr
-    watching = Watch(lambda: configured(asked), (lambda finding: _write_json(finding, data)) if asked.as_json else _write_text, rows)
+    report = (lambda finding: _write_json(finding, data)) if asked.as_json else _write_text
+    watching = Watch(lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check)
     try:
         with stoppable(), stdout_for_data(asked):
             watching.begin()
@@ -67,6 +72,10 @@ def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
     except KeyboardInterrupt:
         write_lines([Line("Nothing was written.", "quiet")], sys.stderr)
         raise typer.Exit(int(ExitCode.INTERRUPTED)) from None
+    except SessionEnded as ended:
+        renewed(environ, str(ended))
+    finally:
+        lender.close()
 
 
 def _write_text(finding: Finding) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
+from lakelet.cli.warm import warm
 
 _NOTHING_COLLECTED = 5  # pytest's exit code
 _CODES = {0: ExitCode.COMPLETED, 1: ExitCode.FAILED, 2: ExitCode.INVALID, 3: ExitCode.FAILED, 4: ExitCode.INVALID}
@@ -45,10 +46,11 @@ def run_tests(
         *(["--lakelet-update-snapshots"] if update_snapshots else []),
     ]
     interrupts = _Interrupts()
-    code = int(pytest.main(["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning", *wanted], plugins=[interrupts]))
-    if interrupts.seen:
-        raise typer.Exit(int(ExitCode.INTERRUPTED))
-    if code == _NOTHING_COLLECTED:
-        todo = "Tests are functions test_… in test_*.py, and entries of *.unit_tests.yml beside the code."
-        raise LakeletError("USAGE", "no test was found", todo=todo)
-    raise typer.Exit(int(_CODES.get(code, ExitCode.FAILED)))
+    with warm():
+        code = int(pytest.main(["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning", *wanted], plugins=[interrupts]))
+        if interrupts.seen:
+            raise typer.Exit(int(ExitCode.INTERRUPTED))
+        if code == _NOTHING_COLLECTED:
+            todo = "Tests are functions test_… in test_*.py, and entries of *.unit_tests.yml beside the code."
+            raise LakeletError("USAGE", "no test was found", todo=todo)
+        raise typer.Exit(int(_CODES.get(code, ExitCode.FAILED)))

@@ -20,6 +20,7 @@ from lakelet.cli.console import shown_phases, watcher, write_lines
 from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_without_remote, run_remote
 from lakelet.cli.report import write_after_update
 from lakelet.cli.summary import Line, summary
+from lakelet.cli.warm import warm
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.storage.eventlog.states import UpdateState
@@ -56,13 +57,14 @@ def run(
     if remote:
         raise typer.Exit(run_remote(asked, continuous=continuous, pipeline=pipeline, cancel=cancel_on_interrupt))
     refuse_without_remote(pipeline=pipeline, cancel_on_interrupt=cancel_on_interrupt)
-    _run_here(asked, continuous)
+    config = configured(asked, continuous=continuous)
+    with nullcontext() if config.continuous else warm():  # which would not be there for any other command meanwhile
+        _run_here(asked, config)
 
 
-def _run_here(asked: o.Asked, continuous: bool | None) -> None:
+def _run_here(asked: o.Asked, config: PipelineConfig) -> None:
     import psutil
 
-    config = configured(asked, continuous=continuous)
     pipeline, request = _pipeline(config, asked)
     if not asked.as_json:
         size = counted(len(config.files), "source file")
@@ -102,7 +104,7 @@ def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
@@ -122,7 +124,7 @@ def plan(asked: o.Asked) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
         found = pipeline.plan(request)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
@@ -141,7 +143,7 @@ def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html
         raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
         checked = pipeline.check(request)
     found = checked.graph
     write_lines(_notice_lines(checked.unchecked), sys.stderr)

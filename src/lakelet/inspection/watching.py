@@ -10,6 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,12 +79,16 @@ class Watch:
         configure: reads the configuration as it is now.
         report: gets what is found, in order.
         rows: of each preview.
+        turn: while it is open, this process alone uses the session.
+        check: called before each look, every few seconds.
     """
 
     configure: Callable[[], PipelineConfig]
     report: Callable[[Finding], None]
     rows: int
     clock: Callable[[], float] = time.monotonic
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext
+    check: Callable[[], None] = lambda: None
     _config: PipelineConfig = field(init=False)
     _seen: Mapping[str, str] = field(default_factory=dict)
     _pieces: Mapping[str, str] = field(default_factory=dict)
@@ -116,13 +121,15 @@ class Watch:
             folders = watched_folders(self._config)
             self.look()
             for _ in _changes(folders):
+                self.check()
                 self.look()
                 if watched_folders(self._config) != folders:
                     break
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            work()
+            with self.turn():
+                work()
         except DefinitionErrors as problem:
             self.report(Problem(tuple(problem.errors)))
         except LakeletError as problem:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.base.terminals import VOLATILE
 from lakelet.update.idle.doubts import doubts_of
-from lakelet.update.idle.facts import VOLATILE
 from tests.paths import ROOT
 
 

@@ -133,7 +133,6 @@ def start_java(command: Sequence[str], *, local: bool) -> JavaProcess:
 
 def connect(java: JavaProcess) -> JavaGateway:
     """Wait until the Java process is ready and return pyspark's gateway to it. SPARK_START_FAILED when it ends or stays silent."""
-    from pyspark.java_gateway import launch_gateway
     from pyspark.serializers import UTF8Deserializer, read_int
 
     deadline = time.monotonic() + START_TIMEOUT_SECONDS
@@ -147,10 +146,18 @@ def connect(java: JavaProcess) -> JavaGateway:
             port, secret = read_int(stream), UTF8Deserializer().loads(stream)  # type: ignore[no-untyped-call]
     finally:
         shutil.rmtree(java.connection.parent, ignore_errors=True)
+    found = gateway(port, secret)
+    found.proc = java.process
+    return found
+
+
+def gateway(port: int, secret: str) -> JavaGateway:
+    """pyspark's gateway to a Java process that listens at a port of this machine."""
+    from pyspark.java_gateway import launch_gateway
+
     with _environment(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret):
-        gateway = launch_gateway()  # type: ignore[no-untyped-call]
-    gateway.proc = java.process
-    return gateway
+        found: JavaGateway = launch_gateway()  # type: ignore[no-untyped-call]
+    return found
 
 
 def _start_failed(java: JavaProcess) -> LakeletError:

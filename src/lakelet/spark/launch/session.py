@@ -20,6 +20,8 @@ from lakelet.spark.launch import java_process
 from lakelet.spark.launch.environment import Jars, archive_path, ensure_jars, ensure_s3_jars, note_use, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.local_files import use_quick_local_files
+from lakelet.spark.launch.resident.borrowing import borrowed
+from lakelet.spark.launch.resident.lending import started
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -100,8 +102,9 @@ def start_session(
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
         lasts: the process goes on for long, so that what takes time at its start pays for itself (`local_files`).
 
-    A session that is already active is returned as it is, with its own settings, provided that it has Delta. Raises JAVA_MISSING,
-    JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or SESSION_WITHOUT_DELTA.
+    A session that is already active is returned as it is, with its own settings, provided that it has Delta. Inside of `resident.borrowing`
+    a resident session is used where one fits. Raises JAVA_MISSING, JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or
+    SESSION_WITHOUT_DELTA.
     """
     if "pyspark" in sys.modules:
         running = _running_session()
@@ -119,12 +122,18 @@ def start_session(
     # Spark's own temporary files go with this process too, also when it is killed.
     options = [*java_process.tuning_options(java, delta, input_bytes), f"-Djava.io.tmpdir={scratch_folder('java')}"]
     command = java_process.java_command(java, delta, options, settings, more)
+    if local and not worker_python:
+        session = borrowed(command, settings)
+        if session is not None:
+            return session
     process = java_process.start_java(command, local=local)
     note_use(archive_path(java, delta))
     try:
         session = _new_session(process, settings, lasts=lasts)
         if worker_python or not local:
             _equip_workers(session.sparkContext)
+        else:
+            started(session)
         return session
     except BaseException:  # also Ctrl-C: no Java process is left
         process.process.kill()

@@ -16,22 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakelet.base.terminals import VOLATILE
 from lakelet.base.text_enum import TextEnum
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files import signatures
 from lakelet.storage.root import Storage
-
-VOLATILE = frozenset(
-    (
-        *("_", "SHLVL", "OLDPWD", "PWD", "COLORTERM", "COLUMNS", "LINES"),
-        *("TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TERM_SESSION_ID"),
-        *("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LS_COLORS", "WINDOWID", "VTE_VERSION", "TMUX", "TMUX_PANE", "STY"),
-        *("SSH_TTY", "SSH_CLIENT", "SSH_CONNECTION", "SSH_AUTH_SOCK", "GPG_TTY", "DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_SESSION_ID"),
-        *("INVOCATION_ID", "JOURNAL_STREAM", "PYTEST_CURRENT_TEST", "WT_SESSION", "ITERM_SESSION_ID", "KITTY_WINDOW_ID"),
-    )
-)
-"""Environment variables that differ between terminals. A pipeline whose code names one of them always starts Spark (IF-6)."""
-
 
 _STATE_STORES = ("state",)
 """Folders of checkpoints with the state of Spark's operators: they change only together with the offsets."""
@@ -187,4 +176,4 @@ def unchanged(facts: Iterable[Fact], world: World) -> Reason | None:
     return None
 
 
-__all__ = ["UNKNOWN", "VOLATILE", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]
+__all__ = ["UNKNOWN", "Fact", "Here", "Kind", "Reason", "World", "looked_up", "of_process", "unchanged"]

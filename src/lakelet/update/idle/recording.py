@@ -15,6 +15,7 @@ from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
+from lakelet.base.terminals import VOLATILE
 from lakelet.cdc.mirror import INTERNAL
 from lakelet.files import signatures
 from lakelet.files.reads import Access
@@ -31,7 +32,7 @@ from lakelet.storage.eventlog.states import FlowState, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.update.idle import facts
 from lakelet.update.idle.doubts import HARMLESS, SPARK, doubts_of, is_plain, is_standard
-from lakelet.update.idle.facts import VOLATILE, Fact, Kind
+from lakelet.update.idle.facts import Fact, Kind
 from lakelet.update.idle.record import STAND_IN, IdleRecord, doubt_json, names_stand_in, record_file, remove_record, save_record
 from lakelet.update.idle.recording_begun import Recording
 from lakelet.update.initialization import report_notices, report_plan, report_start

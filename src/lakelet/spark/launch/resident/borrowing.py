@@ -1,0 +1,159 @@
+"""The command's side: takes the Java process of a resident session instead of starting one."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lakelet.spark.launch import java_process
+from lakelet.spark.launch.resident.identity import NO_SESSION, PER_SESSION, Machine, of_command
+from lakelet.spark.launch.resident.offers import GIVEN_BACK, Lent, Refused, Request, connected, read_offer, receive, send
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_BY_ITSELF = (java_process.DEBUG, java_process.RECORD_CLASSES)
+"""Variables with which Java writes to the terminal of the process that started it, or is started to be recorded."""
+_INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+_COMMAND = "LAKELET_SESSION_COMMAND"
+"""Variable of Spark's Python processes: those of one command are never used by another one, whose modules may be others."""
+
+
+@dataclass
+class Borrower:
+    """A command that may use a resident session.
+
+    Args:
+        note: gets a sentence where there is a session that cannot be used.
+    """
+
+    note: Callable[[str], None]
+    _connection: socket.socket | None = field(default=None, init=False)
+    _context: Any = field(default=None, init=False)
+
+    def is_lost(self) -> bool:
+        """Whether a session was lent to this command, and its Java process does not answer any more."""
+        if self._context is None:
+            return False
+        from py4j.protocol import Py4JError
+
+        try:
+            self._context._jvm.java.lang.System.nanoTime()
+        except (Py4JError, OSError):
+            return True
+        return False
+
+    def session(self, command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
+        """A session in a lent Java process; None where there is none that fits.
+
+        Args:
+            command: with which Java would be started otherwise.
+            settings: of the session that would be started.
+        """
+        if self._connection is not None:
+            self._leave()  # code has stopped the lent session: from here on this command has its own
+            return None
+        if any(os.environ.get(name) for name in (NO_SESSION, *_BY_ITSELF)):
+            return None
+        offer = read_offer()
+        connection = connected(offer) if offer is not None else None
+        if offer is None or connection is None:
+            return None
+        key = bytes.fromhex(offer.secret)
+        answer = None
+        with suppress(OSError):
+            send(connection, Request(offer.secret, os.getpid(), {**Machine.here(command[0]).facts(key), **of_command(command, key)}))
+            answer = receive(connection)
+        if not isinstance(answer, Lent):
+            connection.close()
+            if isinstance(answer, Refused) and answer.why:
+                self.note(f"The session of lakelet watch is not used: {answer.why}.")
+            return None
+        return self._attached(connection, answer, settings)
+
+    def _leave(self) -> None:
+        """End the use of the lent process, which ends that process, and let pyspark start another one."""
+        from pyspark import SparkContext
+
+        if self._connection is not None:
+            self._connection.close()
+        self._context = SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+
+    def _attached(self, connection: socket.socket, lent: Lent, settings: Mapping[str, str]) -> SparkSession | None:
+        """Make this command's session in the lent process. From here on an end without `_give_back` ends that process."""
+        from py4j.protocol import Py4JError
+
+        own = {name: os.environ[name] for name in _INTERPRETERS}
+        connection.settimeout(None)
+        self._connection = connection
+        try:
+            session = self._session_in(lent, settings)
+        except (Py4JError, OSError):
+            self._leave()
+            os.environ.update(own)
+            self.note("The session of lakelet watch is not used: it does not answer.")
+            return None
+        atexit.register(_give_back, os.getpid(), connection)
+        return session
+
+    def _session_in(self, lent: Lent, settings: Mapping[str, str]) -> SparkSession:
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        os.environ.update(dict.fromkeys(_INTERPRETERS, lent.python))
+        gateway: Any = java_process.gateway(lent.port, lent.secret)
+        java = gateway.jvm.org.apache.spark
+        running = java.api.java.JavaSparkContext.fromSparkContext(java.SparkContext.getOrCreate())
+        context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=gateway, jsc=running)
+        context.environment[_COMMAND] = f"{os.getpid()}-{os.urandom(4).hex()}"
+        # Without a default session pyspark makes one that shares nothing with those that are there: no table, view, function or cache.
+        sessions = getattr(gateway.jvm, "org.apache.spark.sql.classic.SparkSession")
+        sessions.clearDefaultSession()
+        getattr(gateway.jvm, "org.apache.spark.sql.delta.DeltaLog").clearCache()
+        builder = SparkSession.builder
+        for name in PER_SESSION & settings.keys():
+            builder = builder.config(name, settings[name])
+        session = builder.getOrCreate()
+        for name in PER_SESSION - settings.keys():
+            session.conf.unset(name)
+        self._context = context
+        return session
+
+
+def _give_back(process: int, connection: socket.socket) -> None:
+    """Tell the session that this command has ended in order. A process that is killed tells nothing, nor one whose threads go on."""
+    going_on = [t for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]
+    if os.getpid() == process and not going_on:
+        with suppress(OSError):
+            connection.sendall(GIVEN_BACK)
+            connection.close()
+
+
+_borrower: ContextVar[Borrower | None] = ContextVar("lakelet_borrower", default=None)
+
+
+@contextmanager
+def borrowing(note: Callable[[str], None]) -> Iterator[Borrower]:
+    """In the block a session that would be started is taken from a resident one instead, where one fits."""
+    borrower = Borrower(note)
+    token = _borrower.set(borrower)
+    try:
+        yield borrower
+    finally:
+        _borrower.reset(token)
+
+
+def borrowed(command: Sequence[str], settings: Mapping[str, str]) -> SparkSession | None:
+    """`Borrower.session` inside of `borrowing`, else None."""
+    borrower = _borrower.get()
+    return borrower.session(command, settings) if borrower is not None else None
+
+
+__all__ = ["Borrower", "borrowed", "borrowing"]
