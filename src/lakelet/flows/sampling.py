@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -31,6 +31,7 @@ class SampleReader(RunReader):
     `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read.
     """
 
+    reads_batches: ClassVar[bool] = True
     computed: dict[str, None] = field(default_factory=dict)
     files: bool = False
     _inside: list[str] = field(default_factory=list)

@@ -38,6 +38,16 @@ def gold():
 
 
 @dlt.table
+def in_sql():
+    return spark.sql("SELECT s.id, f.id AS of_file FROM STREAM(raw) AS s JOIN raw AS f ON s.id = f.id WHERE s.id > 1")
+
+
+@dlt.table
+def of_files():
+    return spark.sql(f"SELECT id FROM STREAM read_files('{spark.conf.get('landing')}', format => 'json') WHERE id > 1")
+
+
+@dlt.table
 def rates():
     return spark.readStream.format("rate").load()
 
@@ -77,6 +87,8 @@ def test_previews_before_and_after_an_update_and_while_files_are_saved(project: 
     assert [(row["kind"], row["n"]) for row in gold.rows] == [("a", 2), ("b", 1)]
     assert "main.default.raw" in " ".join(gold.notes)
     assert [row["id"] for row in preview(load(source, **given), "doubled", 10).rows] == [2, 4, 6]
+    assert sorted(row["of_file"] for row in preview(load(source, **given), "in_sql", 10).rows) == [2, 3]
+    assert sorted(row["id"] for row in preview(load(source, **given), "of_files", 10).rows) == [2, 3, 4]
     assert "before they are applied" in " ".join(preview(load(source, **given), "latest", 10).notes)
     with pytest.raises(LakeletError) as refused:
         preview(load(source, **given), "rates", 10)

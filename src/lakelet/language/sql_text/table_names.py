@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -129,6 +129,18 @@ def with_short_prefixes(text: str, names: Collection[tuple[str, ...]]) -> str:
         if length:
             edits.append((found[at].start, found[at + 2 * length - 2].stop, short[columns[:length]]))
         at = max(end, at + 1)
+    return edited(text, edits)
+
+
+def without_stream(text: str, names: Set[str]) -> str:
+    """Return SQL text where `STREAM` does not stand before these names: `FROM STREAM t` and `FROM STREAM(t)` read `t` as a batch."""
+    found = plain_tokens(text)
+    edits = []
+    for at, token in enumerate(found):
+        bracket = [one.upper for one in found[at + 1 : at + 2]] == ["("]
+        name = [one.value for one in found[at + 1 + bracket : at + 2 + bracket]]
+        if token.upper == "STREAM" and not names.isdisjoint(name):
+            edits.append((token.start, token.stop, ""))
     return edited(text, edits)
 
 

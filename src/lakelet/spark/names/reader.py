@@ -68,6 +68,8 @@ class TableReader(ABC):
     label: str = ""  # name of the flow
     takes_commands: ClassVar[bool] = False
     """Whether SQL text may write: in functions of sinks only."""
+    reads_batches: ClassVar[bool] = False
+    """Whether what is asked for as a stream is opened as a batch, in SQL text too."""
     _views: int = 0
     _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
 

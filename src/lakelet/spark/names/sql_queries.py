@@ -58,6 +58,8 @@ class SqlText:
                 raise _command_error(text)
             text = file_functions.replaced(self._spark, text, self._view_of_files)
             rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
+            if self._reader.reads_batches:
+                rewritten = table_names.without_stream(rewritten, {*self._opened.values(), *self._files})
             hidden = self._files and may_have(text, _HIDDEN)
             call = self._with_hidden if hidden else self._run
             return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
