@@ -21,6 +21,7 @@ KILLS = 5
 LONGEST = 8.0  # seconds; an update in a new process takes about that long here
 
 
+@pytest.mark.slow
 def test_five_kills_in_a_row_lose_nothing_and_double_nothing(scene, victims):
     chance = random.Random(20260301)
     for number in range(1, KILLS + 1):
