@@ -44,7 +44,7 @@ test-crash: setup
 	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash tests/deploy
 
 test-long: setup
-	@.venv/bin/python -m pytest $(PARALLEL) -m long
+	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow"
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000

@@ -168,6 +168,7 @@ def test_validate_plan_and_preview_use_the_session_and_a_changed_module_is_seen_
     assert sorted(row["text"] for row in json.loads(seen.out)["rows"]) == ["second 1", "second 2"]
 
 
+@pytest.mark.slow
 def test_an_invalid_pipeline_has_the_same_exit_code_and_ctrl_c_leaves_the_session_as_it_was(project):
     project.save("broken.py", PIPELINE.replace('dlt.read("raw")', 'dlt.read("rwa")'))
     broken = project.command("validate", "broken.py")
@@ -181,6 +182,7 @@ def test_an_invalid_pipeline_has_the_same_exit_code_and_ctrl_c_leaves_the_sessio
     assert project.command("validate", "pipeline.py").spark == project.spark
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_ends_the_session_which_starts_again(project):
     before = project.spark
     process = project.started_and_waiting("run", "pipeline.py", "--storage", ".warm")
