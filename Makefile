@@ -44,7 +44,8 @@ test-crash: setup
 	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash tests/deploy
 
 test-long: setup
-	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow"
+	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow" --ignore=tests/spark/cdc
+	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow" tests/spark/cdc  # in new Java processes: the others have filled theirs
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000

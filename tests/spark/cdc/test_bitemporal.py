@@ -295,6 +295,7 @@ def apply(
     writing.apply(flow, table, frame, shape, txn=Txn("random", number), measure=lambda: measured, replayed=False)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "properties"), [(1, {}), (2, {}), (3, MERGED), (6, MERGED)], ids=str)
 def test_random_feeds_give_the_same_table_as_the_algebra(tmp_path, spark, seed, properties):

@@ -345,6 +345,7 @@ dlt.create_streaming_table("copied")
 # -------------------------------------------------------------------------------------------------------- convergence
 
 
+@pytest.mark.slow
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 11))])
 def test_random_feeds_converge_to_the_stated_tables(project, seed):

@@ -44,6 +44,7 @@ def shown(p: Any, name: str, *columns: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row[c] for c in columns) for row in rows), key=repr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", ["at once", "later"])
 def test_change_tables_take_odd_names_with_column_mapping(project, declared):
     key = "user id" if declared == "at once" else "id"

@@ -181,6 +181,7 @@ def test_C68_C69_rows_of_a_history_that_were_deleted_or_changed_by_hand_stay_so(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_C70_a_restored_table_gets_its_rows_back_with_the_next_update_and_changes_after_it_are_kept(project):
     t = Tables(project, "latest", "nulls", "history").update((1, 10, "a"), (2, 10, "b"))

@@ -100,6 +100,7 @@ def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is
     assert not (folder / ".lakelet").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
     done = run(folder, "--json")

@@ -103,6 +103,7 @@ def test_what_was_set_by_hand_stays_until_it_is_declared(project):
         assert described(p, name)[:2] == (None, {"team": "b", "delta.checkpointInterval": "20"})
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_clustering_is_declared_changed_and_taken_back_without_new_rows(project):
     def clustering():

@@ -200,6 +200,7 @@ def changes(p: Any, events: list[tuple[Any, ...]]) -> None:
         p.arrive(f"{seen}.json", {"id": id, "seq": seq, "seen": seen, "name": name, "op": "u" if name else "d"})
 
 
+@pytest.mark.slow
 def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintenance(project, tmp_path, monkeypatch):
     monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
     p = project(CHANGES)
@@ -234,6 +235,7 @@ def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintena
     assert p.rows("feed_of_changes", *columns, "_change_type") == plain.rows("feed_of_changes", *columns, "_change_type")
 
 
+@pytest.mark.slow
 def test_a_change_table_that_others_wrote_to_waits_for_the_next_update(project):
     p = project(CHANGES)
     changes(p, EVENTS)

@@ -73,6 +73,7 @@ def system_a(tmp_path: Path, spark: Any) -> Callable[[], SystemA]:
     return lambda: SystemA(tmp_path, spark)
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_three_drops_give_the_tables_and_counts_of_the_oracle_and_a_run_in_between_touches_nothing(system_a):
     a = system_a()

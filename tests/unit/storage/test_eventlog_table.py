@@ -189,6 +189,7 @@ def idle_update(number: int) -> list[Event]:
     return [Event("flow_progress", "idle", origin, {"flow_progress": body}, sequence=n) for n in range(20)]
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_500th_idle_update_costs_what_the_5th_does(events):
     """Appending and compacting; a look at one update reads few files however many updates there were."""
