@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from figures import quartiles
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "audit"
 LAKELET = [sys.executable, "-m", "lakelet.cli.main"]
@@ -136,15 +137,8 @@ def spent(action: Callable[[], object]) -> Spent:
     return Spent(time.perf_counter() - started, used() - before)
 
 
-def quartiles(values: list[float], unit: str = "s") -> str:
-    if len(values) < 2:
-        return f"{values[0]:.3g} {unit}"
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.3g} {unit} ({low:.3g}–{high:.3g})"
-
-
 def show(name: str, rounds: list[Spent]) -> None:
-    print(f"  {name}: {quartiles([r.wall for r in rounds])} wall, {quartiles([r.processor for r in rounds])} processor", flush=True)
+    print(f"  {name}: {quartiles([r.wall for r in rounds])} s wall, {quartiles([r.processor for r in rounds])} s processor", flush=True)
 
 
 # --------------------------------------------------------------------------------------------------------------- queries
@@ -290,7 +284,7 @@ def compare(what: str, found: dict[str, list[Spent]], flows: dict[str, dict[str,
         show(name, rounds)
     for unit in ("wall", "processor"):
         ratios = [getattr(m, unit) / getattr(f, unit) for f, m in zip(found["few"], found["many"], strict=True)]
-        print(f"  many / few, {unit}: {quartiles(ratios, '×')} (bar 1.15)")
+        print(f"  many / few, {unit}: {quartiles(ratios)} × (bar 1.15)")
     for flow, seconds in flows["few"].items():
         print(f"    {flow}: {statistics.median(seconds):.2f} s, {statistics.median(flows['many'].get(flow, [0.0])):.2f} s")
     sys.stdout.flush()

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
+from figures import quartiles
 from processes import Measured, measured
 
 SPEC = """\
@@ -108,11 +109,6 @@ def gold(tool: str, folder: Path, domains: int) -> list[list[str]]:
             table = pq.read_table(folder / "spark-warehouse" / name)
         tables.append(sorted(str(row) for row in table.to_pylist()))
     return tables
-
-
-def quartiles(values: list[float]) -> str:
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
-    return f"{low:.2f} / {middle:.2f} / {high:.2f}"
 
 
 def main() -> None:

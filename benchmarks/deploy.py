@@ -21,6 +21,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from figures import quartiles
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.workspace_double import Workspace
@@ -91,11 +93,6 @@ def run(timed: Timed, folder: Path, workspace: Workspace, expected: int) -> None
     timed.wall.append(time.monotonic() - begun)
     timed.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     timed.requests = len(workspace.requests) - asked
-
-
-def quartiles(values: list[float]) -> str:
-    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:

@@ -21,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from figures import quartiles
+
 PIPELINE = """
 import dlt
 
@@ -80,13 +82,6 @@ def bare_appends(spark: Any, bronze: str, kinds: list[str], file: str, folder: P
     return time.monotonic() - started
 
 
-def quartiles(values: list[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.3f}"
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.3f} ({low:.3f}–{high:.3f})"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--types", type=int, default=300)
@@ -134,13 +129,13 @@ def measure(choice: argparse.Namespace, work: Path) -> None:
         flows.append(seconds / choice.busy)
         bare.append(appended / choice.busy)
     flows, bare = flows[1:] or flows, bare[1:] or bare  # the first round makes the plain tables and warms up
-    print(f"per flow with new rows: {quartiles(flows)} s; bare batch append: {quartiles(bare)} s")
+    print(f"per flow with new rows: {quartiles(flows, 3)} s; bare batch append: {quartiles(bare, 3)} s")
     print(f"ratio {statistics.median(flows) / statistics.median(bare):.2f} (bar 1.5)")
     update(one)
     idle = [(update(many), update(one)) for _ in range(choice.rounds)]
     whole = [(m[0] - o[0]) / (choice.types - 1) * 1000 for m, o in idle]
     after = [(m[1] - o[1]) / (choice.types - 1) * 1000 for m, o in idle]
-    print(f"per idle flow: {quartiles(after)} ms after analysis, {quartiles(whole)} ms with analysis (bar 10)")
+    print(f"per idle flow: {quartiles(after, 3)} ms after analysis, {quartiles(whole, 3)} ms with analysis (bar 10)")
 
 
 if __name__ == "__main__":

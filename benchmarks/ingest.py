@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import psutil
+from figures import quartiles
 
 FILES = 20
 Row = dict[str, Any]
@@ -219,13 +220,6 @@ def _report(ours: list[Cost], theirs: list[Cost]) -> Iterator[str]:
         mine, other = ([cost[at] for cost in costs] for costs in (ours, theirs))
         ratio = statistics.median(mine) / statistics.median(other)
         yield f"  {name}: ours {quartiles(mine)} s, Spark {quartiles(other)} s, ratio {ratio:.2f}"
-
-
-def quartiles(seconds: list[float]) -> str:
-    """The lower quartile, the median and the upper quartile."""
-    if len(seconds) < 2:
-        return f"{seconds[0]:.2f}"
-    return " / ".join(f"{value:.2f}" for value in statistics.quantiles(seconds, n=4, method="inclusive"))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from figures import quartiles
 
 ORDERS = "id BIGINT, customer BIGINT, amount DOUBLE, day STRING, kind STRING"
 CUSTOMERS = "customer BIGINT, name STRING, country STRING, op STRING, n BIGINT"
@@ -148,13 +149,6 @@ def spent(java: psutil.Process, action: Callable[[], object]) -> Spent:
     before = (time.monotonic(), sum(me.cpu_times()[:2]), sum(java.cpu_times()[:2]))
     action()
     return Spent(*(b - a for a, b in zip(before, (time.monotonic(), sum(me.cpu_times()[:2]), sum(java.cpu_times()[:2])), strict=True)))
-
-
-def quartiles(values: list[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:.2f}"
-    low, middle, high = statistics.quantiles(values, n=4)
-    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
 def told(name: str, rounds: list[Spent]) -> None:

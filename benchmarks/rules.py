@@ -18,12 +18,12 @@ import platform
 import shutil
 import statistics
 import tempfile
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
+from figures import quartiles
 
 COLUMNS = 20
 RATIOS = (
@@ -111,13 +111,6 @@ def timed(spark: Any, folder: Path, code: str, place: Path, source: str, rows: i
 def processor_seconds() -> float:
     me = psutil.Process()
     return sum(sum(p.cpu_times()[:2]) for p in [me, *me.children(recursive=True)])
-
-
-def quartiles(values: Sequence[float]) -> str:
-    if len(values) < 2:
-        return f"{values[0]:6.2f}"
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{middle:6.2f} ({low:.2f} to {high:.2f})"
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ingest import quartiles
+from figures import quartiles
 
 PIPELINE = """
 import dlt
