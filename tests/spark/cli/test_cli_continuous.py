@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
-LAKELET = Path(sys.executable).with_name("lakelet")
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.skipif(not LAKELET.exists(), reason=f"{LAKELET} is not installed")]
+from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow, NEEDS_LAKELET]
 
 BUNDLE = """
     bundle: {name: shop}

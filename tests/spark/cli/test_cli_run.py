@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-LAKELET = Path(sys.executable).with_name("lakelet")
-pytestmark = [pytest.mark.spark, pytest.mark.skipif(not LAKELET.exists(), reason=f"{LAKELET} is not installed")]
+from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
+
+pytestmark = [pytest.mark.spark, NEEDS_LAKELET]
 
 PIPELINE = """\
 import time

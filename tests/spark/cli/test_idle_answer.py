@@ -6,17 +6,17 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LAKELET = Path(sys.executable).with_name("lakelet")
+from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.skipif(not LAKELET.exists(), reason=f"{LAKELET} is not installed"),
+    NEEDS_LAKELET,
 ]
 
 PIPELINE = """\

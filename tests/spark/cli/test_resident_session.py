@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-LAKELET = Path(sys.executable).with_name("lakelet")
+from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.skipif(not LAKELET.exists(), reason=f"{LAKELET} is not installed"),
+    NEEDS_LAKELET,
 ]
 
 PIPELINE = """\
