@@ -382,6 +382,15 @@ def kind_of(code: str) -> type[LakeletError]:
     return info.kind or _BY_EXIT_CODE[info.exit_code]
 
 
+def newer_format(what: object, found: int, known: int) -> LakeletError:
+    """Return the FORMAT_NEWER error for something stored in format `found`, where this version reads formats up to `known`."""
+    return LakeletError(
+        "FORMAT_NEWER",
+        f"{what} has format {found}; this Lakelet knows formats up to {known}",
+        todo="Use the Lakelet version that wrote this storage, or a newer one.",
+    )
+
+
 def nearest_names(name: str, known: Iterable[str], limit: int = 2, cutoff: float = 0.6) -> tuple[str, ...]:
     """Known names that look like `name`, best first. Compares without case, and on the last part of dotted names too."""
     candidates: dict[str, str] = {}

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import newer_format
 from lakelet.base.failpoints import reached
 from lakelet.files.durable import sync_folder, write_atomically
 from lakelet.files.paths import AnyPath, moved, names_in, remove_tree
@@ -84,9 +84,5 @@ def _read(file: AnyPath) -> _Note | None:
     except FileNotFoundError:
         return None
     if facts["format"] > FORMAT:
-        raise LakeletError(
-            "FORMAT_NEWER",
-            f"{file} has format {facts['format']}; this Lakelet knows formats up to {FORMAT}",
-            todo="Use the Lakelet version that wrote this storage, or a newer one.",
-        )
+        raise newer_format(file, facts["format"], FORMAT)
     return _Note(facts["id"], facts["batch"], facts["staging"], tuple(facts["files"]), facts["rows"])

@@ -26,7 +26,7 @@ from urllib.parse import quote
 
 import psutil
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, newer_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
@@ -145,11 +145,7 @@ class Registry:
         """
         data = _parsed(text, source)
         if data["format"] > FORMAT:
-            raise LakeletError(
-                "FORMAT_NEWER",
-                f"{source} has format {data['format']}; this Lakelet knows formats up to {FORMAT}",
-                todo="Use the Lakelet version that wrote this storage, or a newer one.",
-            )
+            raise newer_format(source, data["format"], FORMAT)
         last = data.get("last_update")
         return cls(
             pipeline_id=data["pipeline_id"],
