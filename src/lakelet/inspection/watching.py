@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -237,7 +237,12 @@ def _places(loaded: LoadedPipeline) -> dict[str, list[Place]]:
 
 
 def _texts(loaded: LoadedPipeline) -> dict[str, str]:
-    return {str(file): file.read_text(encoding="utf-8", errors="replace") for file in map(Path.absolute, loaded.config.files)}
+    """The text of each source file, by path; one that was deleted meanwhile has none, and the next look finds that."""
+    texts = {}
+    for file in map(Path.absolute, loaded.config.files):
+        with suppress(FileNotFoundError):
+            texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
+    return texts
 
 
 __all__ = ["Finding", "Previewed", "Problem", "Saved", "Valid", "Watch", "changed", "pieces", "watched_files", "watched_folders"]
