@@ -123,6 +123,16 @@ def patched_with(patches: Sequence[Patch], context: Any = None) -> Iterator[None
                 one.take_off()
 
 
+def clear(owner: Any, *names: str) -> None:
+    """Set attributes that hold what their package has started to None, as they are before it starts anything.
+
+    Raises AttributeError for an attribute that is not there.
+    """
+    for name in names:
+        getattr(owner, name)
+        setattr(owner, name, None)
+
+
 def _before(owner: Any, patch: Patch) -> Any:
     """Return what the owner has now, as it is stored; remember it if no set has replaced it yet."""
     stored = vars(owner).get(patch.name, _ABSENT)
@@ -157,4 +167,4 @@ def _rebuild(patch: Patch) -> None:
         setattr(owner, patch.name, _replacement(_before(owner, other), other, one.context))
 
 
-__all__ = ["Make", "Patch", "PatchSet", "patched_with", "put_on", "without_context"]
+__all__ = ["Make", "Patch", "PatchSet", "clear", "patched_with", "put_on", "without_context"]

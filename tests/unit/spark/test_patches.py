@@ -208,7 +208,6 @@ def test_another_thread_is_refused_and_a_nested_block_only_where_it_says_so() ->
 FOREIGN = ("pyspark", "delta", "py4j", "builtins")
 
 
-@pytest.mark.long
 def test_nothing_but_the_mechanism_assigns_to_attributes_of_pyspark() -> None:
     found = {
         f"{file.relative_to(SOURCES)}: {line}"

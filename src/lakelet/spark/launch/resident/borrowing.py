@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.patching import clear
 from lakelet.spark.launch import java_process
 from lakelet.spark.launch.resident.identity import NO_SESSION, PER_SESSION, Machine, of_command
 from lakelet.spark.launch.resident.offers import GIVEN_BACK, Lent, Refused, Request, connected, read_offer, receive, send
@@ -84,7 +85,8 @@ class Borrower:
 
         if self._connection is not None:
             self._connection.close()
-        self._context = SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        self._context = None
+        clear(SparkContext, "_active_spark_context", "_gateway", "_jvm")
 
     def _attached(self, connection: socket.socket, lent: Lent, settings: Mapping[str, str]) -> SparkSession | None:
         """Make this command's session in the lent process. From here on an end without `_give_back` ends that process."""
