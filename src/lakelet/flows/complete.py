@@ -20,6 +20,7 @@ from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.flows.partitions import affected_partitions
 from lakelet.flows.quarantine import is_behind, quarantine_of
+from lakelet.flows.view_settings import set_by_size
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -77,6 +78,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         state = replace(state, fingerprint=environment.analyses.fingerprint(run.dataset.name.key) or state.fingerprint)
     totals = Totals()
     with flow_session(environment.spark, run.conf) as spark:
+        set_by_size(run, inputs, spark)
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
         try:
             with counted_query(run, spark) as (reader, frame):

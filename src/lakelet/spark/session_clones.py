@@ -30,6 +30,7 @@ class UpdateSession(SparkSession):
     def __init__(self, base: SparkSession) -> None:
         super().__init__(base._sc, base._jsparkSession.cloneSession())
         self.remarks: tuple[str, ...] = ()  # on parameters that are not settings of this session
+        self.given: frozenset[str] = frozenset()  # names of the pipeline's parameters
         self._before: Mapping[str, str] = {}
         self._seen: tuple[str, Mapping[str, str]] = ("", {})
 
@@ -73,7 +74,7 @@ class UpdateSession(SparkSession):
 def user_session(base: SparkSession, conf: Mapping[str, str]) -> Iterator[UpdateSession]:
     """The session of one update: a clone with the pipeline's parameters as settings."""
     session = UpdateSession(base)
-    session.remarks = apply(session.conf, conf)
+    session.remarks, session.given = apply(session.conf, conf), frozenset(conf)
     session.loads_code()
     with _active(session, session._own):
         yield session

@@ -14,7 +14,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
 from lakelet.spark.hadoop_defaults import forget_servers
-from lakelet.storage.delta.later_checkpoints import LATER
+from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.storage.eventlog.writer import EventWriter
 from lakelet.update.continuous import Rounds, pace
@@ -118,7 +118,7 @@ class Update:
 
         def run(flows: Sequence[str]) -> None:
             if rounds is not None and not runner.has_work([chosen[key] for key in flows]):
-                LATER.write_one(self._opened.environment.spark)
+                LATER.do_one(self._opened.environment.spark)
                 return
             execute(
                 flows,

@@ -17,7 +17,7 @@ from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
-from lakelet.storage.delta.later_checkpoints import LATER
+from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
 from lakelet.storage.delta.whole_content import whole_content
 
@@ -248,17 +248,23 @@ class Transaction:
     def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
         changes = [*actions]
-        if LATER.leaves_out(self.path):
-            self._leave_out_checkpoint()
+        if LATER.is_on:
+            self._leave_for_later(len(changes))
         if txn is not None:
             changes.append(self._delta("actions.SetTransaction")(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
         return int(self._txn.commit(self._seq(changes), self._operation(json.dumps(user_metadata), replace)))
 
-    def _leave_out_checkpoint(self) -> None:
-        hooks, checkpoint = self._txn.postCommitHooks(), self._delta("hooks.CheckpointHook$")
-        at = hooks.indexOf(getattr(checkpoint, "MODULE$"))
-        if at >= 0:
-            hooks.remove(at)
+    def _leave_for_later(self, files: int) -> None:
+        """Take off what Delta would do after the commit and a pause of the update can do. `files`: how many the commit names."""
+        hooks = self._txn.postCommitHooks()
+        checkpoint, compaction = (hooks.indexOf(self._hook(name)) for name in ("CheckpointHook", "AutoCompact"))
+        if compaction >= 0 and LATER.leaves_out_compaction(self.path, files):
+            hooks.remove(compaction)  # it was put on when files were written, after the checkpoint's
+        if checkpoint >= 0 and LATER.leaves_out_checkpoint(self.path):
+            hooks.remove(checkpoint)
+
+    def _hook(self, name: str) -> Any:
+        return getattr(self._delta(f"hooks.{name}$"), "MODULE$")
 
     def _class(self, name: str) -> Any:
         return _java_class(self._jvm, name)

@@ -1,0 +1,52 @@
+"""How Spark computes a materialized view, by the size of what the view reads (docs/decisions/0052-views-by-size.md)."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from lakelet.flows.context import FlowRun
+from lakelet.spark.launch.session import cores
+
+ONE_TASK_BYTES = 256 * 1024
+"""Up to this much one task is quicker than several with an exchange between them."""
+COMPILED_BYTES = 256 * 1024
+"""From this much on compiled code pays for itself where it is kept for the next round."""
+
+_SHUFFLE, _SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"
+_WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
+
+
+def set_by_size(run: FlowRun, inputs: tuple[str, ...], spark: SparkSession) -> None:
+    """Set in the view's own session what fits the size of its inputs; what the pipeline, or its user, has set stays.
+
+    `inputs`: keys of the stored datasets it reads. Nothing is set where it reads something else, or where a size is not known.
+    """
+    size = _bytes(run, inputs)
+    if size is None or not (spark.sparkContext.master or "").startswith("local"):
+        return
+    wanted = {_SHUFFLE: "1", _SCAN: "1"} if size <= ONE_TASK_BYTES else {}
+    if size > COMPILED_BYTES and run.environment.memory.queries.on:
+        wanted |= {_WHOLE_STAGE: "true", _FACTORY: "FALLBACK"}
+    ours = {_SHUFFLE: str(cores()), _SCAN: None, _WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
+    chosen = {*run.conf, *run.environment.spark.given, *run.environment.spark.settings_of_code()}
+    for name, value in wanted.items():
+        if name not in chosen and spark.conf.get(name, None) == ours[name]:
+            spark.conf.set(name, value)
+
+
+def _bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
+    """The size of all that the view reads; None where that is not known."""
+    environment = run.environment
+    if not inputs or run.flow.always or run.flow.outside:
+        return None
+    total = 0
+    for key in inputs:
+        path = environment.storage.table_path(environment.catalog.datasets[key].name)
+        size = environment.memory.files(path).bytes(environment.memory.log(path).version())
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+__all__ = ["set_by_size"]

@@ -1,0 +1,110 @@
+"""Checkpoints of Delta logs, and the compaction that a table declares, done when nothing waits for them.
+
+Delta writes a checkpoint within every tenth commit, and puts small files together within the commit that brings the fiftieth. The tables of
+a continuous update get a commit per round, so all of them would have theirs in the same round, and who waits for its rows waits for that
+too. Inside `LATER.on()` commits leave both out, and pauses make up for it. A table without them is whole; reading it takes longer.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from lakelet.files.paths import AnyPath
+
+EVERY = 10
+"""Commits between two checkpoints, as Delta's own default is. What a table declares counts again after the update."""
+MOST = 50
+"""After so many commits without a pause, and so many new files, Delta does it within a commit."""
+FILES = 25
+"""New files of a table with automatic compaction before they are put together; Delta waits for 50."""
+
+
+@dataclass
+class _Owed:
+    """What a table lacks: commits since its last checkpoint, and files since its last compaction."""
+
+    commits: int = 0
+    files: int = 0
+
+
+class LaterUpkeep:
+    """What commits left out, by table. There is one of this in the process, as there is one update."""
+
+    def __init__(self) -> None:
+        self.is_on = False
+        self._owed: dict[str, _Owed] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Leave checkpoints and compaction out inside the block."""
+        self.is_on, self._owed = True, {}
+        try:
+            yield
+        finally:
+            self.is_on = False
+
+    def leaves_out_checkpoint(self, path: AnyPath) -> bool:
+        """Whether a commit that is about to be made is to have no checkpoint; counts it."""
+        with self._lock:
+            if self.is_on:
+                owed = self._owed.setdefault(str(path), _Owed())
+                owed.commits += 1
+                return owed.commits < MOST
+        return False
+
+    def leaves_out_compaction(self, path: AnyPath, files: int) -> bool:
+        """Whether a commit to a table that is to be compacted is to leave that out; counts its `files`."""
+        with self._lock:
+            if self.is_on:
+                owed = self._owed.setdefault(str(path), _Owed())
+                owed.files += files
+                return owed.files < MOST
+        return False
+
+    def do_one(self, spark: SparkSession) -> None:
+        """Write one checkpoint, or compact one table, that is due. Neither is needed: as with Delta's own, a failure does no harm."""
+        due = self._due()
+        if due is not None:
+            path, action = due
+            log = _java(spark, "DeltaLog").forTable(spark._jsparkSession, path)
+            with suppress(Py4JError):
+                action(spark, log)
+
+    def _due(self) -> tuple[str, Callable[[SparkSession, Any], None]] | None:
+        """A table and what is to be done there, which counts as done."""
+        with self._lock:
+            for path, owed in self._owed.items() if self.is_on else ():
+                if owed.files >= FILES:
+                    owed.files = 0
+                    return path, _compact
+                if owed.commits >= EVERY:
+                    owed.commits = 0
+                    return path, _checkpoint
+        return None
+
+
+def _checkpoint(spark: SparkSession, log: Any) -> None:
+    log.checkpoint()
+
+
+def _compact(spark: SparkSession, log: Any) -> None:
+    hook = getattr(_java(spark, "hooks.AutoCompact$"), "MODULE$")
+    given = [getattr(hook, f"compact$default${number}")() for number in (4, 5, 6)]
+    hook.compact(spark._jsparkSession, log, getattr(spark._jvm, "scala.Option").empty(), *given)
+
+
+def _java(spark: SparkSession, name: str) -> Any:
+    return getattr(spark._jvm, f"org.apache.spark.sql.delta.{name}")
+
+
+LATER = LaterUpkeep()
+
+__all__ = ["LATER", "LaterUpkeep"]
