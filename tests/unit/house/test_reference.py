@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 import typer
 
@@ -11,6 +12,7 @@ from lakelet.base.errors import CODES, ExitCode
 from lakelet.cli.main import app
 from lakelet.transforms.errors import CODES as OF_TRANSFORMS
 from tests.paths import ROOT
+from tests.unit.house.error_remedies import remedies
 
 DOCS = ROOT / "docs"
 
@@ -23,8 +25,9 @@ INTRODUCTION = """\
 # Error codes
 
 Every error carries one of these codes in square brackets, then what happened, where (file and line), why, the nearest name, and what to
-do. The exit code of the process follows from it; when several errors are reported together, the highest counts. This page is made from
-`lakelet.base.errors.CODES` (`LAKELET_UPDATE_GOLDEN=1 pytest tests/unit/house/test_reference.py`).
+do. The exit code of the process follows from it; when several errors are reported together, the highest counts. The last column has what
+the error itself says, `…` where it fills in names; it is empty where that depends on the case. This page is made from
+`lakelet.base.errors.CODES` and the code that raises them (`LAKELET_UPDATE_GOLDEN=1 pytest tests/unit/house/test_reference.py`).
 """
 
 LIBRARY = """\
@@ -34,18 +37,34 @@ Raised as `TransformError`, a ValueError, where a transform is made or applied; 
 """
 
 
+def table(meanings: Mapping[str, str]) -> list[str]:
+    """The rows of a table of codes."""
+    todo = remedies()
+    says = {
+        code: "<br>".join(" ".join(text.split()).replace("|", "\\|").replace("<", "&lt;") for text in todo.get(code, ()))
+        for code in meanings
+    }
+    return [
+        "| code | raised when | what to do |",
+        "|---|---|---|",
+        *(f"| `{code}` | {text} | {says[code]} |" for code, text in meanings.items()),
+        "",
+    ]
+
+
 def error_codes_page() -> str:
     parts = [INTRODUCTION]
     for exit_code, heading in HEADINGS.items():
-        rows = [f"| `{code}` | {info.meaning} |" for code, info in CODES.items() if info.exit_code is exit_code]
-        parts.append(
-            "\n".join(
-                [f"## Exit code {int(exit_code)}: {heading[0].lower()}{heading[1:]}", "", "| code | raised when |", "|---|---|", *rows, ""]
-            )
-        )
-    rows = [f"| `{code}` | {meaning} |" for code, meaning in OF_TRANSFORMS.items()]
-    parts.append("\n".join([LIBRARY, "| code | raised when |", "|---|---|", *rows, ""]))
+        meanings = {code: info.meaning for code, info in CODES.items() if info.exit_code is exit_code}
+        parts.append("\n".join([f"## Exit code {int(exit_code)}: {heading[0].lower()}{heading[1:]}", "", *table(meanings)]))
+    parts.append("\n".join([LIBRARY, *table(OF_TRANSFORMS)]))
     return "\n".join(parts)
+
+
+def test_most_codes_say_on_the_page_what_to_do():
+    todo = remedies()
+    assert todo["TABLE_PLACE_MISSING"] == ("Put its files there, or name another path: …",)
+    assert sum(bool(todo.get(code)) for code in CODES) > len(CODES) / 2
 
 
 def test_error_codes_page_lists_exactly_the_codes():
