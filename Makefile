@@ -62,7 +62,11 @@ pictures: setup
 	@LAKELET_UPDATE_GOLDEN=1 .venv/bin/python -m pytest -m "" tests/docs/test_readme.py tests/browser/test_pictures.py
 
 coverage: setup
-	@.venv/bin/python -m pytest $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" --cov --cov-report=term tests/unit
+	@.venv/bin/python -m coverage erase
+	@.venv/bin/python -m coverage run --parallel-mode -m pytest $(PARALLEL) \
+		-m "not spark and not crash and not slow and not long and not cloud and not conformance and not browser" tests/unit
+	@.venv/bin/python -m coverage combine --quiet
+	@.venv/bin/python -m coverage report
 
 # Other people's pipelines, run as they are: fetched once (tests/conformance/README.md), what could not be fetched is skipped.
 corpus: setup
