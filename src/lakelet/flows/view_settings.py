@@ -7,9 +7,9 @@ from pyspark.sql import SparkSession
 from lakelet.flows.context import FlowRun
 from lakelet.spark.launch.session import cores
 
-ONE_TASK_BYTES = 256 * 1024
+ONE_TASK_BYTES = 128 * 1024
 """Up to this much one task is quicker than several with an exchange between them."""
-COMPILED_BYTES = 256 * 1024
+COMPILED_BYTES = 128 * 1024
 """From this much on compiled code pays for itself where it is kept for the next round."""
 
 _SHUFFLE, _SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"
