@@ -47,7 +47,7 @@ from lakelet.flows.stream_progress import emit_stream_progress
 from lakelet.language.model import ChangeSpec, Expectation
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
-from lakelet.spark.callbacks import release
+from lakelet.spark.callbacks import end_listening, release
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -401,6 +401,7 @@ def _let_go(spark: SparkSession, batches: Running) -> None:
     if batches.rounds is not None:
         batches.rounds.close()
     release(spark, batches)
+    end_listening(batches.query)
 
 
 def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:

@@ -15,7 +15,7 @@ from lakelet.analysis.analyzed import AnalyzedFlow
 from lakelet.autoloader.rounds import QueryRounds
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.language.model import Dataset
-from lakelet.spark.callbacks import release
+from lakelet.spark.callbacks import end_listening, release
 
 MOST_QUERIES = 16
 """Each one has a Python process, some 20 MB: further flows start a query for each of their rounds."""
@@ -64,6 +64,7 @@ class KeptQueries:
         with suppress(Exception):
             kept.query.stop()
         release(spark, kept)
+        end_listening(kept.query)
 
     def close(self, spark: SparkSession) -> None:
         """End all of them. Their micro-batches have ended before."""
