@@ -41,8 +41,7 @@ def _bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
         return None
     total = 0
     for key in inputs:
-        path = environment.storage.table_path(environment.catalog.datasets[key].name)
-        size = environment.memory.files(path).bytes(environment.memory.log(path).version())
+        size = environment.memory.log(environment.storage.table_path(environment.catalog.datasets[key].name)).bytes()
         if size is None:
             return None
         total += size

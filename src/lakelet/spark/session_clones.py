@@ -58,12 +58,14 @@ class UpdateSession(SparkSession):
     def settings_of_code(self) -> Mapping[str, str]:
         """The settings that user code has made in the session of the current thread, whatever the way (spark.conf.set, SQL SET)."""
         text = str(self._jsparkSession.sessionState().conf().settings().toString())
-        if text != self._seen[0]:
+        seen, known = self._seen  # read once: flows in other threads ask too
+        if text != seen:
             found = _settings(self._jsparkSession, without=_SET_BY_DELTA)
             changed = {key: value for key, value in found.items() if self._before.get(key) != value}
             removed = dict.fromkeys(self._before.keys() - found.keys() - _SET_BY_DELTA, "")
-            self._seen = text, {**changed, **removed}
-        return self._seen[1]
+            known = {**changed, **removed}
+            self._seen = text, known
+        return known
 
     def cloned(self) -> Any:
         """A new JVM session with this one's settings, functions, views and data sources."""

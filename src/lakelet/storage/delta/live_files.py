@@ -33,23 +33,14 @@ class LiveFiles:
         It does not where commits were cleaned up, or where rows were marked as deleted in files that stay.
         """
         with self._lock:
-            if not self._is_known(version):
+            if version < self._version:  # another table in the same folder
+                self._version, self._files, self._lost = -1, {}, False
+            if self._lost or version - self._version > MOST_COMMITS or not self._followed(version):
                 return None
             sizes = [size for size, _ in self._files.values()]
             if not sizes or len(sizes) > MOST_FILES or sum(sizes) > MOST_BYTES:
                 return None
             return [line for _, line in self._files.values()]
-
-    def bytes(self, version: int) -> int | None:
-        """The size of all files of a version; None for a table whose log does not tell."""
-        with self._lock:
-            return sum(size for size, _ in self._files.values()) if self._is_known(version) else None
-
-    def _is_known(self, version: int) -> bool:
-        """Whether the files of a version are known now."""
-        if version < self._version:  # another table in the same folder
-            self._version, self._files, self._lost = -1, {}, False
-        return not self._lost and version - self._version <= MOST_COMMITS and self._followed(version)
 
     def _followed(self, version: int) -> bool:
         """Apply the commits up to a version; False where that is not possible."""

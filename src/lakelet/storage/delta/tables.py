@@ -91,6 +91,14 @@ class TableLog:
         text = (self.path / "_delta_log" / f"{version:020d}.json").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
+    def bytes(self) -> int | None:
+        """The size of all files of the newest version, from the checksum that Delta writes beside each commit; None where there is none."""
+        try:
+            text = (self.path / "_delta_log" / f"{self.version():020d}.crc").read_text()
+            return int(json.loads(text)["tableSizeBytes"])
+        except (FileNotFoundError, ValueError, KeyError):
+            return None
+
     def data_version(self, known: int) -> int:
         """`known` if no commit after it added or removed data, else the newest version that did."""
         latest = self.version()
