@@ -34,7 +34,7 @@ def end_listening(query: Any) -> None:
     """
     if query is None:
         return
-    with suppress(Py4JError):
+    with suppress(Py4JError, OSError):  # also where the Java process has ended
         session = query._jsq.sparkSession()
         manager, events = session.sessionState().streamingQueryManager(), session.sparkContext().listenerBus()
         if len(manager.listListeners()):

@@ -297,11 +297,7 @@ def apply(
 
 @pytest.mark.slow
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("seed", "properties"),
-    [(1, {}), pytest.param(2, {}, marks=pytest.mark.slow), (3, MERGED), pytest.param(6, MERGED, marks=pytest.mark.slow)],
-    ids=str,
-)
+@pytest.mark.parametrize(("seed", "properties"), [(1, {}), (2, {}), (3, MERGED), (6, MERGED)], ids=str)
 def test_random_feeds_give_the_same_table_as_the_algebra(tmp_path, spark, seed, properties):
     """BT-8, as the table is written again and as it is merged."""
     chance = random.Random(seed)

@@ -74,9 +74,8 @@ class LaterUpkeep:
         due = self._due()
         if due is not None:
             path, action = due
-            log = _java(spark, "DeltaLog").forTable(spark._jsparkSession, path)
             with suppress(Py4JError):
-                action(spark, log)
+                action(spark, _java(spark, "DeltaLog").forTable(spark._jsparkSession, path))
 
     def _due(self) -> tuple[str, Callable[[SparkSession, Any], None]] | None:
         """A table and what is to be done there, which counts as done."""
