@@ -25,9 +25,9 @@ def rows():
     return reader.schema("n BIGINT, kind STRING").load(spark.conf.get("landing"))
 
 @dlt.table(table_properties=KEPT)
-@dlt.expect_or_drop("few", "total < 100")
+@dlt.expect_or_drop("some", "total BETWEEN 2 AND 3")
 def sums():
-    return spark.read.table("rows").groupBy("kind").agg({"n": "sum"}).withColumnRenamed("sum(n)", "total")
+    return spark.read.table("rows").groupBy("n").agg({"n": "sum"}).withColumnRenamed("sum(n)", "total")
 """
 POINTS = [
     "quarantine.written",
@@ -82,8 +82,10 @@ def test_each_row_is_in_one_of_both_tables_after_an_update_that_was_killed_there
     project.run()
     assert kept(project) == [1, 3, 4]
     assert held(project, "rows", "n") == [11, 30, 40, None]
+    assert (project.rows("sums", "total"), held(project, "sums", "total")) == ([3], [1, 4])
     assert measured(project)["small"] == (3, 4)
     assert measured(project)["known"] == (6, 1)
+    assert measured(project)["some"] == (1, 1 + 2)
     assert quarantined(project) == 4
     check_log(project)
     versions = project.versions()
