@@ -101,11 +101,12 @@ def test_details_as_text_and_times_with_nanoseconds_are_read() -> None:
     assert event.timestamp == datetime(2026, 8, 1, 0, 0, 0, 123456, timezone.utc)
 
 
-def test_a_type_that_only_databricks_has_is_told_where_it_warns() -> None:
-    assert event_of(row("maintenance_progress", {"state": "RUNNING"})) is None
-    warned = event_of(row("maintenance_progress", {"state": "FAILED"}, level="ERROR", message="maintenance failed"))
+@pytest.mark.parametrize("kind", ["autoscale", "maintenance_progress"])
+def test_a_type_that_no_update_here_has_is_told_where_it_warns(kind: str) -> None:
+    assert event_of(row(kind, {"state": "RUNNING"})) is None
+    warned = event_of(row(kind, {"state": "FAILED"}, level="ERROR", message="it failed"))
     assert warned is not None
-    assert (warned.event_type, warned.level, warned.message) == (EventType.NOTICE, Level.WARN, "maintenance failed")
+    assert (warned.event_type, warned.level, warned.message) == (EventType.NOTICE, Level.WARN, "it failed")
 
 
 def test_unknown_states_and_missing_bodies_break_nothing() -> None:

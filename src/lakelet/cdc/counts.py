@@ -32,7 +32,9 @@ def of_merge(info: Mapping[str, Any]) -> RowChanges | None:
     number = {name: int(found.get(f"num{name}", 0)) for name in _METRICS}
     hidden = to_state.get(BURY, 0) + to_state.get(TRUNCATE, 0)
     upserted = number["TargetRowsInserted"] + number["TargetRowsUpdated"] - hidden
-    return RowChanges(upserted, number["TargetRowsDeleted"] - to_state.get(CLEAR, 0), number["OutputRows"])
+    written = found.get("numTargetBytesAdded")
+    deleted = number["TargetRowsDeleted"] - to_state.get(CLEAR, 0)
+    return RowChanges(upserted, deleted, number["OutputRows"], None if written is None else int(written))
 
 
 _METRICS = ("TargetRowsInserted", "TargetRowsUpdated", "TargetRowsDeleted", "OutputRows")

@@ -337,7 +337,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
     files = transaction.write(guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
-    done = RowChanges(visible, 0, visible)
+    done = RowChanges(visible, 0, visible, sum(int(f.size()) for f in files))
     transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn, replace=truncate)
     return done
 
@@ -357,7 +357,8 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = reported(now.events.sparkSession, observed) or {}
-    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), int(sum(f.numLogicalRecords().get() for f in files)))
+    rewritten, size = int(sum(f.numLogicalRecords().get() for f in files)), sum(int(f.size()) for f in files)
+    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size)
     transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn)
     return done
 

@@ -105,7 +105,7 @@ class Tally:
             vars(self).update(vars(Tally()))
         self.began = self.began or event.timestamp
         self.now = event.timestamp
-        self.update_id = self.update_id or event.origin.update_id
+        self.update_id = self.update_id or event.origin.update_id or ""
         self.pipeline = self.pipeline or event.origin.pipeline_name
         handler = _HANDLERS.get(event.event_type)
         if handler is not None:

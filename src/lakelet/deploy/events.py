@@ -24,11 +24,11 @@ _ALARMS = (Level.WARN, Level.ERROR)
 def event_of(row: Row) -> Event | None:
     """Return the event for the listeners of an update, None for one that says nothing to them.
 
-    A warning or an error of a type that only Databricks has becomes a `notice` with its text.
+    A warning or an error of a type that no update here has becomes a `notice` with its text.
     """
     level, message = _level(row), str(row.get("message") or "")
     kind, body = str(row.get("event_type")), body_of(row)
-    if kind not in EventType.__members__.values():
+    if kind not in EventType.__members__.values() or kind == EventType.MAINTENANCE_PROGRESS:  # which belongs to no update
         if level not in _ALARMS:
             return None
         kind, level, body = EventType.NOTICE, Level.WARN, {"text": message}

@@ -45,6 +45,7 @@ def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
         changed = found.changed.upserted + found.changed.deleted
         metrics = {"num_upserted_rows": found.changed.upserted, "num_deleted_rows": found.changed.deleted}
         metrics["rewritten_rows_per_changed_row"] = round(found.changed.rewritten / changed, 3) if changed else 0.0
+    metrics |= {} if found.bytes is None else {"num_output_bytes": found.bytes}
     body: dict[str, Any] = {"status": FlowState.RUNNING, "metrics": metrics}
     if found.expectations:
         quality: dict[str, Any] = {"dropped_records": found.dropped}

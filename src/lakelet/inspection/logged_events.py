@@ -33,12 +33,17 @@ def _events(storage: AnyPath, update: str | None, every: bool, event_type: str |
         conditions.append(f"origin['update_id'] = {_literal(_update_id(table, update))}")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     rows = [row for batch in query(table, f"SELECT * FROM t{where}") for row in batch.to_pylist()]
-    began: dict[str | None, int] = {}
+    began: dict[str, int] = {}
     for row in rows:
-        update_id, moment = row["origin"]["update_id"], row["sequence"]["control_plane_seq_no"]
+        update_id, moment = _group(row), row["sequence"]["control_plane_seq_no"]
         began[update_id] = min(moment, began.get(update_id, moment))
-    rows.sort(key=lambda row: (began[row["origin"]["update_id"]], row["origin"]["update_id"], _number(row)))
+    rows.sort(key=lambda row: (began[_group(row)], _group(row), _number(row)))
     return [_event_json(row) for row in rows]
+
+
+def _group(row: Mapping[str, Any]) -> str:
+    """The update that an event belongs to, or the maintenance."""
+    return str(row["origin"]["update_id"] or row["origin"].get("maintenance_id"))
 
 
 def _number(row: Mapping[str, Any]) -> int:

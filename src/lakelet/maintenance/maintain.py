@@ -8,7 +8,6 @@ from __future__ import annotations
 import fnmatch
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3, scheme_of
+from lakelet.maintenance import reported
 from lakelet.maintenance.results import Maintained
 from lakelet.maintenance.settings import LEAST_SECONDS
 from lakelet.storage.root import MAINTENANCE, Registry, Storage, StoredDataset
@@ -52,8 +52,15 @@ def maintain(
     if not asked:
         return []
     store.refuse_if_busy()
-    with nullcontext() if dry_run else store.lease(f"{MAINTENANCE}{uuid.uuid4()}"):
-        return _maintained(store, [d.name for d in asked], dry_run, spark, note, least)
+    id, wanted = str(uuid.uuid4()), [d.name for d in asked]
+    if dry_run:
+        return _maintained(store, wanted, dry_run, spark, note, least)
+    with store.lease(f"{MAINTENANCE}{id}"):
+        found = _maintained(store, wanted, dry_run, spark, note, least)
+        untold = reported.report(store, found, id)
+    if untold is not None:
+        note(f"The event log does not tell of it: {untold.what}")
+    return found
 
 
 def chosen(registry: Registry, names: Sequence[str]) -> list[StoredDataset]:

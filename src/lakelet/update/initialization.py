@@ -27,6 +27,9 @@ from lakelet.update.recovery import Repaired, repair
 from lakelet.update.resets import with_resets
 from lakelet.update.tasks import FlowTask
 
+_PUBLISHING_MODE = "DEFAULT_PUBLISHING_MODE"
+"""Databricks' word for pipelines whose code may name any catalog and schema, as it may here."""
+
 
 def begin(opened: OpenedPipeline, progress: UpdateProgress, everything: Sequence[FlowTask], *, attempt: int) -> None:
     """Leave the storage ready for the flows, and report all that is known before they run. `attempt`: see `Update`."""
@@ -131,6 +134,7 @@ def _settings(opened: OpenedPipeline, cause: str) -> dict[str, Any]:
 
     return {
         "cause": cause,
+        "effective_publishing_mode": _PUBLISHING_MODE,
         "runtime_version": {"dbr_version": f"lakelet-{VERSION}"},
         "catalog": opened.config.namespace.catalog,
         "schema": opened.config.namespace.schema,

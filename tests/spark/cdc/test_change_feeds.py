@@ -79,3 +79,5 @@ def test_the_commit_of_a_merge_tells_what_it_did_for_an_update_that_died_before_
     told = [e.body["metrics"] for e in p.events if e.event_type == "flow_progress" and "num_upserted_rows" in e.body.get("metrics", {})]
     facts = TableLog(p.path("people")).commit(p.version("people")).user_metadata["lakelet"]
     assert (facts["upserted"], facts["deleted"]) == (3, 1) == (told[0]["num_upserted_rows"], told[0]["num_deleted_rows"])
+    written = [action["add"]["size"] for action in TableLog(p.path("people")).actions(p.version("people")) if "add" in action]
+    assert facts["bytes"] == told[0]["num_output_bytes"] >= sum(written) > 0

@@ -1,4 +1,4 @@
-"""`lakelet maintain` between updates: fewer files, the same answers, nothing that a stream or a reader needs is gone (MT-1 to MT-12)."""
+"""`lakelet maintain` between updates: fewer files, the same answers, nothing that a stream or a reader needs is gone (MT-1 to MT-13)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.base.errors import LakeletError
+from lakelet.inspection.inspector import read_events
 from lakelet.maintenance.layout import How
 from lakelet.maintenance.maintain import maintain
 from lakelet.storage.delta.tables import TableLog
@@ -87,6 +88,7 @@ def test_small_files_become_one_and_every_answer_stays(project):
     found = maintained(p)
     assert (found["raw"].before.files, found["raw"].after.files, found["raw"].job.how) == (10, 1, How.COMPACT)
     assert found["raw_quarantine"].after.files == 1
+    check_events(p, found)
     assert {n: (t.job, t.why, t.after.files) for n, t in planned.items()} == {n: (t.job, t.why, t.after.files) for n, t in found.items()}
     assert found["totals"].left_alone
     assert "none to put together" in found["totals"].why or "would save" in found["totals"].why
@@ -97,7 +99,23 @@ def test_small_files_become_one_and_every_answer_stays(project):
     p.run()
     assert p.rows("copy") == p.rows("skipping") == p.rows("raw") == sorted([*before["raw"], *added(p, before["raw"])], key=repr)
     assert sum(p.rows("totals", "count")) == 11
+    events = p.logged()
     assert all(table.left_alone for table in maintained(p).values())
+    assert p.logged() == events
+
+
+def check_events(p: Any, found: dict[str, Any]) -> None:
+    """The log tells of each table that was changed, once, under the id of the maintenance; the update before is what it was."""
+    told = p.logged(event_type="maintenance_progress")
+    assert sorted(row["origin"]["dataset_name"] for row in told) == sorted(t.name for t in found.values() if not t.left_alone)
+    assert len({row["origin"]["maintenance_id"] for row in told}) == 1
+    assert {(row["origin"]["update_id"], row["level"], row["maturity_level"]) for row in told} == {(None, "INFO", "STABLE")}
+    update, mine = p.logged(event_type="create_update")[0]["origin"], told[0]["origin"]
+    assert (mine["pipeline_id"], mine["pipeline_name"]) == (update["pipeline_id"], update["pipeline_name"])
+    raw = next(row["details"]["maintenance_progress"] for row in told if row["origin"]["dataset_name"].endswith(".raw"))
+    assert (raw["state"], raw["optimize"], raw["before"]["files"], raw["after"]["files"]) == ("COMPLETED", "compact", 10, 1)
+    assert {event["origin"]["update_id"] for event in read_events(p.storage.root)} == {p.result.update_id}
+    assert len(read_events(p.storage.root, every=True)) == len(p.logged())
 
 
 def added(p: Any, before: list[Any]) -> list[Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 from lakelet.base.names import TableName
+from lakelet.cdc.mirror import INTERNAL
 from lakelet.dashboard.page import Page
 from lakelet.inspection import inspector
+from lakelet.storage.delta.tables import TableLog
 
 PYTHON = """
     import dlt
@@ -74,6 +76,12 @@ def test_definitions_name_their_source_and_columns_their_inputs(project):
     assert {e.maturity for e in p.events if e.event_type == "column_lineage"} == {"EVOLVING"}
 
 
+def written_bytes(path):
+    """The size of the files that all commits of a table have added."""
+    log = TableLog(path)
+    return sum(action["add"]["size"] for version in range(log.version() + 1) for action in log.actions(version) if "add" in action)
+
+
 def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(project):
     p = project(PYTHON)
     p.write(SQL, "sql/totals.sql")
@@ -96,6 +104,12 @@ def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(pro
     ]
     (created,) = [e.body for e in p.events if e.event_type == "create_update"]
     assert (created["refresh_selection"], created["full_refresh_selection"]) == ([], [])
+    assert created["effective_publishing_mode"] == "DEFAULT_PUBLISHING_MODE"
+    paths = {name: p.path(name) for name in ("orders", "clean", "totals")} | {"newest": p.path("newest") / INTERNAL}
+    told = {
+        name: [size for e in of("flow_progress", name) if (size := e.body.get("metrics", {}).get("num_output_bytes"))] for name in paths
+    }
+    assert told == {name: [written_bytes(path)] for name, path in paths.items()}
 
     p.run(select=("Totals",))
     (created,) = [e.body for e in p.events if e.event_type == "create_update"]

@@ -28,7 +28,9 @@ STORED = {
     "once": BATCH + "}",
     "quarantine": BATCH + ', "quarantined": 4}',
     "replay": BATCH.replace(": 3", ": null") + ', "released": 7}',
+    "sized": BATCH + ', "anything": true, "bytes": 812}',
     "changes": BATCH + ', "anything": true, "upserted": 7, "deleted": 2, "rewritten": 40}',
+    "sized changes": BATCH + ', "anything": true, "upserted": 7, "deleted": 2, "rewritten": 40, "bytes": 812}',
     "snapshot": BATCH + ', "generation": "0", "snapshot": {"type": "int", "value": 5}, "upserted": 7, "deleted": 0, "rewritten": 7}',
 }
 """What the commits of each kind of flow have held since there are storages, key by key."""
@@ -55,6 +57,8 @@ def test_the_commit_of_a_merge_tells_its_rows_once_delta_has_counted_them() -> N
     assert json.loads(complete(info)["userMetadata"])["lakelet"] == json.loads(STORED["changes"])
     found = BatchMetrics.from_json(completed(kept, [{"add": {}}, {"commitInfo": info}]))
     assert (found.rows, found.changed) == (7, RowChanges(7, 2, 40))
+    sized = {**info, "operationMetrics": {**counted, "numTargetBytesAdded": "812"}}
+    assert json.loads(complete(sized)["userMetadata"])["lakelet"] == json.loads(STORED["sized changes"])
 
 
 METRICS = BatchMetrics("e", "u", "main.shop.t", "f", 3, rows=0)
@@ -98,7 +102,7 @@ def test_records_of_one_source_add_up_and_name_the_first_file_with_one_that_did_
 def test_the_event_of_a_batch_has_the_shape_that_is_documented(tmp_path: Path) -> None:
     events: list[Event] = []
     reporter = Reporter("p", "shop", "u", Storage(tmp_path), frozenset(), events.append)
-    for kind in ("stream", "changes"):
+    for kind in ("stream", "changes", "sized", "sized changes"):
         emit_batch(reporter, BatchMetrics.from_json(json.loads(STORED[kind])))
     quality = {"dropped_records": 1, "expectations": json.loads(STORED["stream"])["expectations"]}
     metrics = {"num_output_rows": 7, "num_rows_dropped_by_watermark": 2}
@@ -106,6 +110,8 @@ def test_the_event_of_a_batch_has_the_shape_that_is_documented(tmp_path: Path) -
     assert [json.loads(event.details_json())["flow_progress"] for event in events] == [
         {"status": "RUNNING", "metrics": metrics, "data_quality": quality},
         {"status": "RUNNING", "metrics": changed},
+        {"status": "RUNNING", "metrics": {"num_output_rows": 7, "num_output_bytes": 812}},
+        {"status": "RUNNING", "metrics": {**changed, "num_output_bytes": 812}},
     ]
     assert {(e.message, e.id, e.origin.batch_id, e.origin.dataset_name, e.origin.flow_name) for e in events} == {
         ("Flow 'f' is RUNNING: 7 row(s) written.", "e", 3, "main.shop.t", "f")

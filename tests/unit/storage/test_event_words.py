@@ -19,12 +19,12 @@ STORED = {
     UpdateState: "QUEUED CREATED WAITING_FOR_RESOURCES INITIALIZING RESETTING SETTING_UP_TABLES RUNNING STOPPING COMPLETED FAILED CANCELED",
     FlowState: "QUEUED STARTING PLANNING RUNNING COMPLETED FAILED SKIPPED STOPPED IDLE EXCLUDED",
     HookState: "FAILED STOPPED DISABLED",
-    OperationState: "COMPLETED",
+    OperationState: "COMPLETED FAILED",
     FlowType: "APPEND UPDATE COMPLETE MATERIALIZED_VIEW CHANGE SNAPSHOT_CHANGE",
     Level: "INFO WARN ERROR METRICS",
     EventType: "user_action create_update runtime_details update_progress dataset_definition sink_definition flow_definition "
-    "flow_progress operation_progress stream_progress planning_information hook_progress notice schema_change source_records "
-    "late_records clean_source column_lineage table_check",
+    "flow_progress operation_progress stream_progress planning_information hook_progress maintenance_progress notice schema_change "
+    "source_records late_records clean_source column_lineage table_check",
 }
 
 

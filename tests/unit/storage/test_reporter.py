@@ -74,7 +74,7 @@ def test_nobody_changes_where_a_reporter_reports_to(reporter: Reporter) -> None:
 
 
 def test_events_get_their_origin_in_one_place() -> None:
-    """None goes out without its origin. Events of a workspace and of a record come with theirs."""
+    """None goes out without its origin. Events of a workspace, of a record and of maintenance come with theirs."""
     sources = ROOT / "src" / "lakelet"
     makers = {
         str(path.relative_to(sources))
@@ -82,4 +82,4 @@ def test_events_get_their_origin_in_one_place() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Origin"
     }
-    assert makers == {"deploy/events.py", "storage/eventlog/reporter.py", "update/idle/record.py"}
+    assert makers == {"deploy/events.py", "maintenance/reported.py", "storage/eventlog/reporter.py", "update/idle/record.py"}

@@ -4,6 +4,7 @@
     expectations: RuleCounts per rule     passed and failed records; of the target's rules, then of those of the views that were read
     sources: SourceRecords per source     records of files, rescued and corrupt ones, the first file and line of these
     quarantined                           rows of those dropped that the quarantine keeps; None without one
+    bytes                                 of the files that the batch adds to the table; None where they are not known
     changed: RowChanges                   of a change table: rows upserted, deleted, written again
     view: ComputedFrom                    of a materialized view: what its content was computed from
     batch: SnapshotBatch                  of a change flow that reads batches: its generation, and the version of its snapshot
@@ -14,7 +15,7 @@ update (`Totals`) and becomes an event. The next update reads it from the commit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -58,15 +59,17 @@ class SourceRecords:
 
 @dataclass(frozen=True)
 class RowChanges:
-    """What a batch of changes did: rows of the target inserted or updated, and deleted; rows written for it, moved ones included."""
+    """What a batch of changes did: rows of the target inserted or updated, and deleted; rows and bytes written, moved rows included."""
 
     upserted: int
     deleted: int
     rewritten: int
+    bytes: int | None = None
 
     def as_json(self) -> dict[str, int]:
         """The counts under the names that commits give them."""
-        return {"rows": self.upserted, **asdict(self)}
+        counts = {"rows": self.upserted, "upserted": self.upserted, "deleted": self.deleted, "rewritten": self.rewritten}
+        return counts if self.bytes is None else {**counts, "bytes": self.bytes}
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ class BatchMetrics:
     changed: RowChanges | None = None
     quarantined: int | None = None
     released: int | None = None
+    bytes: int | None = None
 
     @property
     def worth_a_commit(self) -> bool:
@@ -124,7 +128,11 @@ class BatchMetrics:
 
     def with_changes(self, changed: RowChanges) -> BatchMetrics:
         """With what a batch of changes did; `rows` are those that it inserted or updated."""
-        return replace(self, rows=changed.upserted, changed=changed)
+        return replace(self, rows=changed.upserted, changed=changed, bytes=changed.bytes)
+
+    def with_files(self, files: Sequence[Any]) -> BatchMetrics:
+        """With the bytes of the files, Delta's actions, that the batch adds."""
+        return replace(self, bytes=sum(int(file.size()) for file in files))
 
     def as_json(self) -> dict[str, Any]:
         """As kept in the commit; a part that the batch does not have has no key."""
@@ -145,6 +153,7 @@ class BatchMetrics:
             **({} if self.changed is None else self.changed.as_json()),
             **({} if self.quarantined is None else {"quarantined": self.quarantined}),
             **({} if self.released is None else {"released": self.released}),
+            **({} if self.bytes is None else {"bytes": self.bytes}),
         }
 
     def user_metadata(self) -> dict[str, Any]:
@@ -167,10 +176,16 @@ class BatchMetrics:
             anything=kept.get("anything"),
             view=ComputedFrom(**_known(ComputedFrom, kept["view"])) if kept.get("view") else None,
             batch=SnapshotBatch(kept["generation"], kept.get("snapshot")) if "generation" in kept else None,
-            changed=RowChanges(kept["upserted"], kept["deleted"], kept["rewritten"]) if "upserted" in kept else None,
+            changed=_changes(kept),
             quarantined=kept.get("quarantined"),
             released=kept.get("released"),
+            bytes=kept.get("bytes"),
         )
+
+
+def _changes(kept: Mapping[str, Any]) -> RowChanges | None:
+    """What a commit keeps about changes of rows; of an older Lakelet without the bytes."""
+    return RowChanges(kept["upserted"], kept["deleted"], kept["rewritten"], kept.get("bytes")) if "upserted" in kept else None
 
 
 def _known(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def overwrite_partitions(
         removed = transaction.removals(of)
         files = transaction.write(schemas.aligned(rows(), spec.schema))
         reached("view.files_written")
-        metrics = measure()
+        metrics = measure().with_files(files)
         version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
         reached("view.committed")
         return Written(version, metrics)

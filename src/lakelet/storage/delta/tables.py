@@ -429,7 +429,7 @@ def _append(
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     with _files(transaction, rows, spec, quarantine) as (files, held):
         reached("batch.files_written")
-        metrics = measure()
+        metrics = measure().with_files(files)
         if quarantine is not None:
             leaving = held if metrics.quarantined else None
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
@@ -482,13 +482,13 @@ def overwrite(
             if quarantine is not None:
                 leaving = held if metrics.quarantined else None
                 quarantine.keep(leaving, spec, metrics, transaction, files, txn=None, replayed=False, whole=True)
-        kept = metrics.user_metadata()
         added = growth.lacks(transaction, files) if keeps else None
+        metrics = metrics.with_files(files if added is None else added)
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
-            version = transaction.commit([*removed, *files], user_metadata=kept, replace=True)
+            version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
         else:
-            version = transaction.commit(added, user_metadata=kept) if added or not same else transaction.read_version
+            version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
             transaction.discard(files)
         reached("view.committed")
         return Written(version, metrics, mapped)

@@ -20,16 +20,17 @@ from lakelet.storage.eventlog.states import EventType, Level, Maturity
 
 @dataclass(frozen=True)
 class Origin:
-    """Which pipeline, update, dataset, flow and micro-batch an event is about."""
+    """Which pipeline, update, dataset, flow and micro-batch an event is about. Maintenance belongs to no update; it has its own id."""
 
     pipeline_id: str
     pipeline_name: str
-    update_id: str
+    update_id: str | None
     dataset_name: str | None = None
     flow_name: str | None = None
     flow_id: str | None = None
     batch_id: int | None = None
     sink_name: str | None = None
+    maintenance_id: str | None = None
 
     @property
     def target_name(self) -> str | None:

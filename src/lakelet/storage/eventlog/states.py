@@ -82,9 +82,10 @@ class HookState(TextEnum):
 
 
 class OperationState(TextEnum):
-    """The state of a part of a flow's work, as `operation_progress` reports it."""
+    """The state of a part of a flow's work, as `operation_progress` reports it, and of a table's maintenance."""
 
     COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
 
 
 class FlowType(TextEnum):
@@ -113,6 +114,7 @@ class EventType(TextEnum):
     STREAM_PROGRESS = "stream_progress"
     PLANNING_INFORMATION = "planning_information"
     HOOK_PROGRESS = "hook_progress"
+    MAINTENANCE_PROGRESS = "maintenance_progress"
     NOTICE = "notice"
     SCHEMA_CHANGE = "schema_change"
     SOURCE_RECORDS = "source_records"

@@ -215,7 +215,7 @@ def event_row(event: Event) -> Mapping[str, Any]:
         "id": event.id,
         "sequence": {
             "control_plane_seq_no": int(event.timestamp.timestamp() * 1_000_000),
-            "data_plane_id": {"instance": event.origin.update_id, "seq_no": event.sequence},
+            "data_plane_id": {"instance": event.origin.update_id or event.origin.maintenance_id, "seq_no": event.sequence},
         },
         "origin": {"pipeline_type": "WORKSPACE", **origin},
         "timestamp": event.timestamp,
