@@ -24,10 +24,17 @@ def post_low_pass_rates(event):
         counts.clear()
         for (dataset, rule), (passed, failed) in sorted(ended.items()):
             if failed and passed / (passed + failed) < LIMIT:
-                low.append(f"• `{dataset}` {rule}: {passed / (passed + failed):.1%} of {passed + failed:,} rows")
+                low.append(f"• `{escaped(dataset)}` {escaped(rule)}: {passed / (passed + failed):.1%} of {passed + failed:,} rows")
         if low:
-            head = f"*{event['origin']['pipeline_name']}*: pass rate below {LIMIT:.0%} in update {event['origin']['update_id'][:6]}"
+            head = (
+                f"*{escaped(event['origin']['pipeline_name'])}*: pass rate below {LIMIT:.0%} in update {event['origin']['update_id'][:6]}"
+            )
             post({"text": "\n".join([head, *low])})
+
+
+def escaped(text):
+    """As Slack wants it (https://docs.slack.dev/messaging/formatting-message-text): a rule called <!channel> notifies nobody."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def post(message):

@@ -59,6 +59,24 @@ def test_everything_is_made_and_the_sources_are_byte_identical(scene):
     assert f"{IN_TREE}/state/deploy.lock" not in w.files
 
 
+KEPT = {
+    "pipelines/orders.py": b'import dlt\n\n\n@dlt.table(table_properties={"lakelet.quarantine": "true"})\n'
+    b'@dlt.expect_or_drop("known", "id IS NOT NULL")\ndef orders():\n    return spark.range(3)\n',
+    "pipelines/sums.sql": b"CREATE MATERIALIZED VIEW sums (CONSTRAINT some EXPECT (n > 0) ON VIOLATION DROP ROW)\n"
+    b"TBLPROPERTIES ('lakelet.quarantine' = 'true') AS SELECT count(*) AS n FROM orders\n",
+}
+
+
+def test_code_with_a_quarantine_is_deployed_as_it_is(scene):
+    """QU-1: Databricks gets the property with the code, and nothing else of a quarantine."""
+    scene.files |= KEPT
+    scene.deploy()
+    assert {path: scene.uploaded[path] for path in KEPT} == KEPT
+    (pipeline,) = scene.workspace.pipelines.values()
+    assert "quarantine" not in json.dumps(pipeline.spec)
+    assert scene.plan() == []
+
+
 def test_a_second_deployment_writes_nothing_not_even_the_lock(deployed):
     before = len(deployed.workspace.writes)
     prepared = deployed.deploy()
