@@ -39,6 +39,7 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
     project = new_project(tmp_path / "demo").folder
     monkeypatch.chdir(project)
     assert main(["run"]) == 0
+    assert not (project / ".lakelet" / "report").exists()
     assert rows(capsys, "SELECT country, sum(orders), sum(revenue) FROM revenue_by_country GROUP BY 1 ORDER BY 1") == [
         ["DE", 6, "209.06"],
         ["FR", 9, "597.92"],
@@ -85,7 +86,11 @@ def test_init_makes_a_running_pipeline_of_data_files(
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["init"]) == 0
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text(settings.read_text().replace("[tool.lakelet]\n", "[tool.lakelet]\nreport = true\n"))
     assert main(["run"]) == 0
+    assert f"Report: {tmp_path}/.lakelet/report/index.html\n" in capsys.readouterr().err
+    assert "customers" in (tmp_path / ".lakelet" / "report" / "data" / "overview.js").read_text()
     query = " UNION ALL ".join(f"SELECT '{name}', count(*) FROM {name}" for name in ("clicks", "customers", "old", "orders", "report"))
     assert rows(capsys, f"{query} ORDER BY 1") == [["clicks", 2], ["customers", 2], ["old", 1], ["orders", 3], ["report", 2]]
     assert rows(capsys, "SELECT sum(amount) FROM orders") == [[9]]
