@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 from lakelet.config.rule_files import RuleError, all_checks, all_rules, read_rule_file, rules
@@ -44,6 +49,31 @@ def test_the_loader_needs_nothing_but_the_standard_library_and_yaml():
     text = (ROOT / "expectations" / "__init__.py").read_text(encoding="utf-8")
     imported = {line.split()[1].split(".")[0] for line in text.splitlines() if line.startswith(("import ", "from "))}
     assert imported == {"__future__", "collections", "difflib", "functools", "pathlib", "re", "typing", "yaml"}
+
+
+def test_the_loader_gives_the_same_rules_where_lakelet_cannot_be_imported(tmp_path):
+    folder = tmp_path / "expectations"
+    shutil.copytree(ROOT / "expectations", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "orders.yml").write_text(ORDERS)
+    program = """
+import json, sys
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("lakelet", "pyspark"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Refused())
+from expectations import all_rules, rules
+datasets = sorted({r.subject for r in all_rules() if r.section == "datasets"})
+actions = ("warn", "drop", "fail")
+print(json.dumps([{d: {a: rules(d, action=a) for a in actions} for d in datasets}, rules("orders", tag="keys"), sorted(sys.modules)]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    found, tagged, modules = json.loads(done.stdout)
+    assert found == {d: {a: rules(d, action=a, folder=folder) for a in ("warn", "drop", "fail")} for d in found}
+    assert found["orders"] == {"warn": {"known": "a > 0"}, "drop": {"has_id": "id IS NOT NULL", "paid": "amount >= 0"}, "fail": {}}
+    assert len(found) > 3  # those of this repository's pipelines too
+    assert tagged == {"has_id": "id IS NOT NULL"}
+    assert [name for name in modules if name.partition(".")[0] in ("lakelet", "pyspark")] == []
 
 
 def test_a_rule_is_text_or_a_mapping_with_more_about_it(rule_file):
