@@ -34,11 +34,48 @@ def predicate_of(type: str, kwargs: Kwargs) -> str | None:
     known = _PREDICATES.get(type)
     if known is None or not set(kwargs) <= known[0] | _CARRIED:
         return None
-    condition = kwargs.get("row_condition")
-    text = known[1](kwargs)
-    if condition is None or text is None:
+    given, text = kwargs.get("row_condition"), known[1](kwargs)
+    if given is None or text is None:
         return text
-    return f"NOT coalesce(({condition}), false) OR ({text})" if isinstance(condition, str) else None
+    condition = _row_condition(given, kwargs.get("condition_parser"))
+    return f"NOT coalesce(({condition}), false) OR ({text})" if condition else None
+
+
+_OPERATORS = {"==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "IN": "IN", "NOT_IN": "NOT IN"}
+_OF_A_COLUMN = re.compile(
+    r"""col\("([^"]+)"\)(?:\.notnull\(\)|\s*(>=|<=|==|!=|<|>)\s*(?:([+-]?\d+(?:\.\d*)?)|"([^"']+)"|'([^"']+)'))""", re.IGNORECASE
+)
+
+
+def _row_condition(given: Any, parser: Any) -> str | None:
+    """The SQL of a row condition: SQL text, `col("n") > 0`, or the object that Great Expectations writes since 1.9.
+
+    None for what has no SQL here, such as text for pandas.
+    """
+    if isinstance(given, Mapping):
+        return _row_condition(given.get("pass_through_filter"), parser) if given.get("type") == "pass_through" else _condition_object(given)
+    if not isinstance(given, str) or parser in (None, "spark"):
+        return given if isinstance(given, str) else None
+    found = _OF_A_COLUMN.fullmatch(given.strip()) if str(parser).startswith("great_expectations") else None
+    if found is None:
+        return None
+    column, operator, number, *texts = found.groups()
+    value = number or literal(texts[0] or texts[1]) if operator else None
+    return f"{_column(column)} {_OPERATORS[operator]} {value}" if operator else f"{_column(column)} IS NOT NULL"
+
+
+def _condition_object(given: Mapping[str, Any]) -> str | None:
+    match given:
+        case {"type": "nullity", "column": {"name": str(name)}, "is_null": bool(is_null)}:
+            return f"{_column(name)} IS NULL" if is_null else f"{_column(name)} IS NOT NULL"
+        case {"type": "comparison", "column": {"name": str(name)}, "operator": "IN" | "NOT_IN" as operator, "parameter": [_, *_] as values}:
+            return f"{_column(name)} {_OPERATORS[operator]} ({', '.join(map(literal, values))})"
+        case {"type": "comparison", "column": {"name": str(name)}, "operator": operator, "parameter": str() | int() | float() as value}:
+            return f"{_column(name)} {_OPERATORS[operator]} {literal(value)}" if operator in _OPERATORS else None
+        case {"type": "and" | "or" as word, "conditions": [_, *_] as several}:
+            parts = [_condition_object(one) if isinstance(one, Mapping) else None for one in several]
+            return None if None in parts else f" {word.upper()} ".join(f"({part})" for part in parts)
+    return None
 
 
 def _column(name: str) -> str:

@@ -14,6 +14,15 @@ from lakelet.rules.predicates import expectation_kwargs, predicate_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
+
+def _condition():
+    """A row condition in the form that Great Expectations writes it since 1.9."""
+    compared = {"column": {"name": "odd name"}, "operator": ">=", "parameter": 0, "type": "comparison"}
+    within = {"column": {"name": "s"}, "operator": "IN", "parameter": ["x", "it's"], "type": "comparison"}
+    known = {"column": {"name": "b"}, "is_null": False, "type": "nullity"}
+    return {"conditions": [within, {"conditions": [compared, known], "type": "and"}], "type": "or"}
+
+
 EXPECTATIONS = [
     ("expect_column_values_to_not_be_null", {"column": "a"}),
     ("expect_column_values_to_be_null", {"column": "a"}),
@@ -28,6 +37,7 @@ EXPECTATIONS = [
     ("expect_column_pair_values_a_to_be_greater_than_b", {"column_A": "a", "column_B": "b"}),
     ("expect_column_pair_values_a_to_be_greater_than_b", {"column_A": "a", "column_B": "b", "or_equal": True}),
     ("expect_column_pair_values_to_be_equal", {"column_A": "a", "column_B": "b"}),
+    ("expect_column_values_to_not_be_null", {"column": "a", "row_condition": _condition()}),
 ]
 PREDICATES = [
     "a BETWEEN 2 AND 7",

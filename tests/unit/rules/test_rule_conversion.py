@@ -125,6 +125,53 @@ def test_a_suite_of_somebody_else_becomes_rules_and_checks_and_the_rest_is_named
     assert found.text.startswith("# orders.column_values_to_match_regex_note: mostly")
 
 
+def _compared(name, operator, parameter):
+    return {"column": {"name": name}, "operator": operator, "parameter": parameter, "type": "comparison"}
+
+
+KNOWN = {"column": {"name": "n"}, "is_null": False, "type": "nullity"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "parser", "text"),
+    [
+        ("n > 0", "spark", "n > 0"),
+        ({"pass_through_filter": "n > 0", "type": "pass_through"}, "spark", "n > 0"),
+        (KNOWN, None, "n IS NOT NULL"),
+        ({**KNOWN, "is_null": True}, None, "n IS NULL"),
+        (_compared("odd name", "==", "it's"), None, r"`odd name` = 'it\'s'"),
+        (_compared("n", "<=", 2.5), "great_expectations", "n <= 2.5"),
+        (_compared("n", "NOT_IN", [1, 2]), None, "n NOT IN (1, 2)"),
+        ({"conditions": [KNOWN, _compared("s", "IN", ["x"])], "type": "and"}, None, "(n IS NOT NULL) AND (s IN ('x'))"),
+        (
+            {"conditions": [_compared("n", "!=", 1), {"conditions": [KNOWN, _compared("n", ">", 0)], "type": "and"}], "type": "or"},
+            None,
+            "(n != 1) OR ((n IS NOT NULL) AND (n > 0))",
+        ),
+        ('col("n") >= -1', "great_expectations", "n >= -1"),
+        ('col("s") == "x"', "great_expectations__experimental__", "s = 'x'"),
+        ('col("n").notNull()', "great_expectations", "n IS NOT NULL"),
+        ('col("d") > date("2024-01-01")', "great_expectations", None),
+        ("n > 0", "pandas", None),
+        ({"pass_through_filter": "n > 0", "type": "pass_through"}, "pandas", None),
+        (_compared("n", "IN", []), None, None),
+        (_compared("n", "LIKE", "x"), None, None),
+        ({"conditions": [KNOWN, _compared("n", "==", None)], "type": "or"}, None, None),
+        ({"type": "unheard of"}, None, None),
+    ],
+)
+def test_a_row_condition_is_converted_in_each_of_its_forms_or_named(condition, parser, text, written):
+    kwargs = {"column": "k", "row_condition": condition} | ({"condition_parser": parser} if parser else {})
+    expectation = {"type": "expect_column_values_to_not_be_null", "kwargs": kwargs}
+    found = convert(written(json.dumps({"name": "orders", "expectations": [expectation]}), "suite.json"), "yaml")
+    if text is None:
+        (note,) = found.notes
+        assert note.startswith("orders.column_values_to_not_be_null_k: expect_column_values_to_not_be_null has no counterpart: ")
+    else:
+        rule = yaml.safe_load(found.text)["datasets"]["orders"]["warn"]["column_values_to_not_be_null_k"]
+        assert (rule, found.notes) == (f"NOT coalesce(({text}), false) OR (k IS NOT NULL)", ())
+
+
 def test_a_suite_in_yaml_and_one_of_before_version_1_are_read(written):
     old = {
         "expectation_suite_name": "orders",
