@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
 
 import pytest
 
+from lakelet.base.errors import LakeletError
 from lakelet.inspection import inspector
 from lakelet.storage.eventlog.views import NAMES
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Registry, Storage, StoredDataset
-from tests.event_samples import at, two_updates
+from tests.event_samples import Log, at, first_update, second_update, two_updates
 from tests.paths import ROOT
+from tests.spark.inspection.test_two_engines import assert_same
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +98,70 @@ def test_the_reference_page_has_the_columns_of_every_view(spark, storage):
     for name in NAMES:
         if name != "latest_update":
             assert list(inspector.run_sql(storage, f"SELECT * FROM {name} LIMIT 0", spark=spark).columns) == told[name], name
+
+
+@pytest.mark.long
+def test_duckdb_gives_the_rows_that_spark_gives_for_every_view(spark, tmp_path):
+    log = Log()
+    first_update(log)
+    second_update(log)
+    for seed in range(4):
+        random_update(log, random.Random(seed))
+    append(Storage(tmp_path).events, log.events)
+    for name in NAMES:
+        assert_same(spark, tmp_path, f"SELECT * FROM event_log.{name}")
+        assert inspector.duck_table(tmp_path, f"SELECT * FROM event_log.{name}").num_rows >= (1 if name == "latest_update" else 3)
+    query = "SELECT f.flow_name, h.last_status, count(*) AS n FROM flow_metrics f JOIN dataset_health h ON h.dataset = f.dataset"
+    assert_same(spark, tmp_path, query + " WHERE f.output_rows IS NOT NULL OR f.started_at >= '2026-03-01' GROUP BY 1, 2")
+
+
+def random_update(log, draw):
+    """An update with events in any order and parts that are missing, NULL, empty or of another type than usual."""
+    update, flows = f"r{draw.random()}", ["orders", "customers", "größen", "o'hara"]
+    if draw.random() < 0.8:
+        log.add(
+            update, "create_update", {"cause": draw.choice([None, "USER_ACTION"]), "refresh_selection": draw.choice([None, [], ["a", "b"]])}
+        )
+
+    def count():
+        return draw.choice([None, 0, 1, 7, 2**40])
+
+    for _ in range(60):
+        flow = draw.choice(flows)
+        dataset = f"main.shop.{flow}"
+        rule = {"name": draw.choice(["id_ok", "never"]), "dataset": draw.choice([dataset, "main.shop.orders"])}
+        judged = draw.choice([None, [], [{**rule, "passed_records": count(), "failed_records": count()}, {**rule, "failed_records": 3}]])
+        match draw.choice(["progress"] * 6 + ["dataset", "flow", "columns", "schema", "check", "update", "view"]):
+            case "progress":
+                status = draw.choice(
+                    [None, "QUEUED", "STARTING", "RUNNING", "COMPLETED", "IDLE", "FAILED", "SKIPPED", "STOPPED", "EXCLUDED"]
+                )
+                names = ("num_output_rows", "num_upserted_rows", "num_deleted_rows", "backlog_files", "backlog_bytes", "backlog_records")
+                metrics = draw.choice([None, {}, {name: count() for name in draw.sample(names, 3)}])
+                quality = draw.choice([None, {"dropped_records": count(), "quarantined_records": count(), "expectations": judged}])
+                error = draw.choice([None, LakeletError("FLOW_FAILED", 'it says "no"\n\tand stops')]) if status == "FAILED" else None
+                sink = draw.choice([None, None, dataset])
+                log.flow(update, flow, status, metrics=metrics, data_quality=quality, error=error, sink=sink)
+            case "dataset":
+                declared = draw.choice([None, [], [{**rule, "constraint": "id = 'ä'", "action": draw.choice([None, "DROP"])}]])
+                body = {"dataset_type": draw.choice([None, "STREAMING_TABLE"]), "expectations": declared}
+                log.add(update, "dataset_definition", body, dataset=dataset)
+            case "flow":
+                body = {"output_dataset": draw.choice([None, dataset]), "input_datasets": draw.choice([None, [], ["a", None]])}
+                log.add(update, "flow_definition", {**body, "output_sink": "s", "view_expectations": judged}, dataset=dataset, flow=flow)
+            case "columns":
+                made = [{"name": "k", "inputs": draw.choice([None, [], [{"dataset": "a", "column": None}]])}]
+                log.add(update, "column_lineage", {"output_dataset": dataset, "columns": draw.choice([None, made])}, flow=flow)
+            case "schema":
+                added = draw.choice([None, [], [{"name": "a b", "type": "struct<x:int>"}, {"name": None}]])
+                log.add(update, "schema_change", {"flow_name": flow, "added": added, "widened": draw.choice([None, [{"to": "long"}]])})
+            case "check":
+                body = {"dataset": dataset, "table_version": count(), "success": draw.choice([None, True, False])}
+                log.add(update, "table_check", {**body, "observed": draw.choice([None, 3, "3 of 5", True]), "message": ""}, dataset=dataset)
+            case "update":
+                log.add(update, "update_progress", {"state": draw.choice(["RUNNING", "COMPLETED", "FAILED", "CANCELED"])})
+            case "view":
+                log.add(update, "flow_progress", {"status": "RUNNING"}, flow="pipelines.flowTimeMetrics.missingFlowName")
 
 
 def test_a_table_of_the_storage_goes_before_a_view_of_its_name(spark, storage, tmp_path):

@@ -49,6 +49,8 @@ def answered(storage, query):
         ("SELECT note FROM main.shop.orders ORDER BY note", [(None,), ("a",), ("b",)]),
         ("SELECT n FROM gold.`odd[1]`", [(7,)]),
         ("SELECT origin.update_id, message FROM event_log", [("u-1", "made")]),
+        ("SELECT update_id, cause, rows_written, ended_at FROM updates WHERE failed_flows = 0", [("u-1", None, 0, None)]),
+        ("SELECT count(*) FROM event_log.dataset_health h JOIN latest_update l ON l.id = h.last_update_id", [(0,)]),
         ("SELECT sum(id) AS s, 7 DIV 2 AS d FROM shop.orders WHERE note IS NOT NULL", [(4, 3)]),
     ],
 )
@@ -89,7 +91,7 @@ def test_the_command_line_starts_without_duckdb():
         ("SELECT explode(note) FROM shop.orders", "the function explode"),
         ("SELECT id FROM shop.orders WHERE note RLIKE 'a'", "in an expression"),
         ("SELECT id + 1 AS a, a FROM shop.orders", "a is not a column of the query's tables"),
-        ("SELECT * FROM updates", "updates is a view of the event log"),
+        ("SELECT details:create_update FROM event_log", "not a plain identifier"),
         ("SELECT 1 / 0 AS x", "it fails in DuckDB"),
         ("SELECT 'it''s' AS x", "concat in an expression"),
         ("SELECT id FROM shop.orders; SELECT 1", "the text is not one query"),

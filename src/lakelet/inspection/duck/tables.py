@@ -8,6 +8,7 @@ from lakelet.base.names import Namespace, TableName
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.duck.delta_sources import DeltaSource, delta_source
+from lakelet.inspection.duck.event_views import event_view_query
 from lakelet.inspection.duck.queries import Queries, Query, Stored
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.duck.syntax import parsed
@@ -61,12 +62,11 @@ class Tables:
             raise unknown_table(shown, self._registry)
         return self._of_events(of_events)
 
-    def _of_events(self, name: str) -> Stored:
-        """The event log. Raises NotSame for its views, whose texts are Spark's."""
-        if name != event_views.SOURCE:
-            raise NotSame(f"{name} is a view of the event log")
+    def _of_events(self, name: str) -> Stored | Query:
+        """The event log, or a view of it, in whose query names mean the event log's own views whatever the storage holds."""
         open_log(self._storage.events)  # says so if it is damaged
-        return self._source(self._storage.events, "the event log")
+        log = self._source(self._storage.events, "the event log")
+        return log if name == event_views.SOURCE else event_view_query(name, log)
 
     def _translated(self, text: str, find: Callable[[tuple[str, ...]], Stored | Query]) -> Query:
         return Queries(find).query(parsed(text))
