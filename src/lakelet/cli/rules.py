@@ -126,7 +126,7 @@ def suggest(
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Suggest rules that fit the stored rows of a table, as YAML; nothing is written."""
+    """Suggest rules that all or nearly all stored rows of a table meet, as YAML; nothing is written."""
     from lakelet.quality.files import folder_above
     from lakelet.rules import suggestions
 
@@ -140,7 +140,9 @@ def suggest(
         _note(f"Nothing to suggest for {table}: it has no rows, or its rules say all that its rows do.")
         return
     _print(suggestions.suggested_yaml(found))
-    _note(f"{counted(len(found), 'suggestion')}. Ranges and sets are those of today's rows: keep what is true of tomorrow's too.")
+    dropping = sum(one.dropped > 0 for one in found)
+    few = f", {dropping:,} of which would have dropped rows" if dropping else ""
+    _note(f"{counted(len(found), 'suggestion')}{few}. Ranges and sets are those of today's rows: keep what is true of tomorrow's too.")
 
 
 def convert(

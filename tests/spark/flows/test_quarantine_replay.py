@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import lakelet
 from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from tests.spark.conftest import Project
@@ -80,6 +81,27 @@ def test_a_row_that_the_table_cannot_take_is_not_released(project):
     assert len(held(p, "people")) == 4
     p.run()
     assert p.rows("people", "id") == [1]
+
+
+def test_the_command_prints_how_many_rows_it_released_and_which_rules_hold_the_others(project, capsys, monkeypatch):
+    p = project(WORKED)
+    p.arrive("a.json", *records())
+    monkeypatch.chdir(p.folder)
+    assert lakelet.load("pipeline.py", storage="storage", parameters=p.parameters, spark=p.spark).run().state == "COMPLETED"
+    p.write(WORKED.replace("age >= 0", "age >= 0 OR age IS NULL"))
+    asked = ["pipeline.py", "--storage", "storage", "--param", f"landing={p.landing}"]
+    assert main(["quarantine", "replay", "people", *asked]) == 0
+    out, err = capsys.readouterr()
+    first = err.splitlines().index("people: 4 held rows judged, 1 released, 3 still held")
+    header, *broken = [line.split() for line in err.splitlines()[first + 1 :]]
+    assert (out, header[0], sorted(broken)) == ("", "rule", [["age_known", "1"], ["age_ok", "2"], ["id_ok", "2"]])
+
+    assert main(["quarantine", "replay", "people", *asked, "--json"]) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert (said["dataset"], said["judged"], said["released"], said["held"]) == ("people", 3, 0, 3)
+    assert {rule["name"]: rule["failed_records"] for rule in said["rules"]} == {"age_known": 0, "age_ok": 2, "id_ok": 2}
+    assert main(["quarantine", "replay", "peopel", *asked]) == 2
+    assert 'Did you mean "main.default.people"?' in capsys.readouterr().err
 
 
 def test_what_cannot_be_replayed_is_said_with_what_to_do(project):

@@ -17,6 +17,12 @@ PROFILE = [
     ColumnProfile("share", "double", 100, 90, "0.0", "NaN"),
     ColumnProfile("items", "array<int>", 100, 0),
 ]
+NEARLY = [
+    ColumnProfile("a", "int", 995, 400, "-3", "70", negative=10),
+    ColumnProfile("b", "double", 989, 400, "-3.5", "70.5", negative=11),
+    ColumnProfile("kind", "string", 1000, 3, values=("purchase", "purchse", "refund"), common=("purchase", "refund"), others=4),
+    ColumnProfile("country", "string", 990, 31, common=("DE", "FR"), others=9),
+]
 
 
 def test_nulls_ranges_sets_and_unique_columns_are_suggested():
@@ -35,6 +41,23 @@ def test_nulls_ranges_sets_and_unique_columns_are_suggested():
     }
     coverage = {s.rule: s.coverage for s in suggestions("orders", 100, PROFILE)}
     assert (coverage["id_unique"], coverage["amount_in_range"]) == (1, 0.8)
+
+
+def test_rules_that_nearly_all_rows_meet_are_suggested_with_the_rows_that_break_them():
+    found = {(s.action, s.rule): (s.constraint, s.dropped) for s in suggestions("orders", 1000, NEARLY) if s.dropped}
+    assert found == {  # `b` has one NULL and one negative number too many
+        ("drop", "has_a"): ("a IS NOT NULL", 5),
+        ("warn", "a_not_negative"): ("a IS NULL OR (a >= 0)", 10),
+        ("warn", "kind_common"): ("kind IN ('purchase', 'refund')", 4),
+        ("drop", "has_country"): ("country IS NOT NULL", 10),
+        ("warn", "country_common"): ("country IS NULL OR (country IN ('DE', 'FR'))", 9),
+    }
+    text = suggested_yaml(list(suggestions("orders", 1000, NEARLY)))
+    assert "      has_a: a IS NOT NULL  # today 5 of 1,000 rows dropped" in text.splitlines()
+    assert (
+        "      a_not_negative: a IS NULL OR (a >= 0)  # today 10 of 1,000 rows dropped; 99.5% of the rows have a value" in text.splitlines()
+    )
+    assert "      kind_known: kind IN ('purchase', 'purchse', 'refund')  # today 0 of 1,000 rows dropped" in text.splitlines()
 
 
 def test_an_empty_table_suggests_nothing():
