@@ -135,6 +135,13 @@ class LoggedUpdate:
             verb = "was" if status in ("SKIPPED", "STOPPED") else "has" if status in ("COMPLETED", "FAILED") else "is"
             progress(status, end if end is not None else 1, f"Flow '{name}' {verb} {status} because {why}." if start is None else "")
 
+    def check(self, dataset: str, name: str, success: bool | None, *, severity: str = "warning") -> None:
+        """A result of a table check; `success` None: it was not run."""
+        observed = {True: "0 duplicates", False: "17 duplicates", None: ""}[success]
+        message = "not run: a package is missing" if success is None else f"{observed}, expected 0 duplicates"
+        body = {"dataset": dataset, "table_version": 3, "name": name, "severity": severity, "success": success}
+        self.emit("table_check", {**body, "observed": observed, "expected": "0 duplicates", "message": message}, at=60, dataset=dataset)
+
 
 SHOP: dict[str, tuple[list[str], str, dict[str, tuple[str, str]], int, float]] = {
     # name: reads, kind, rules, rows of an update, seconds
@@ -286,8 +293,11 @@ def shop_tables() -> dict[str, TableFacts]:
     }
 
 
-def many(datasets: int, updates: int, *, seed: int = 3) -> Log:
-    """A large log: layers of datasets that read two of the layer before, a rule in three of four; one flow in eight has something to do."""
+def many(datasets: int, updates: int, *, seed: int = 3, busy: float = 0.125, whole: int | None = None) -> Log:
+    """A large log: layers of datasets that read two of the layer before, a rule in three of four.
+
+    `busy`: share of the flows that have something to do; only the newest `whole` updates name the others too.
+    """
     log, chance = Log("many", every=timedelta(minutes=30)), random.Random(seed)
     layers = ["bronze", "silver", "silver", "gold"]
     names = [f"main.{layers[min(3, i * 4 // datasets)]}.table_{i:03d}" for i in range(datasets)]
@@ -302,8 +312,9 @@ def many(datasets: int, updates: int, *, seed: int = 3) -> Log:
                 rules = {f"rule_{k}": (f"c{k} IS NOT NULL", "drop" if k else "warn") for k in range(i % 4)}
                 update.define(name, reads=reads[i], rules=rules, columns=[(f"c{k}", "STRING") for k in range(12)])
         for i, name in enumerate(names):
-            if chance.random() > 0.125:
-                update.flow(name, None, 2, status="IDLE", why="no file is new")
+            if chance.random() > busy:
+                if whole is None or number >= updates - whole:
+                    update.flow(name, None, 2, status="IDLE", why="no file is new")
                 continue
             start, broken = 1 + 60 * i / datasets + chance.random(), chance.choice([0, 0, 0, 3, 40])
             counts = {f"rule_{k}": (1000 - broken, broken) for k in range(i % 4)}

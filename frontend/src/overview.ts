@@ -24,7 +24,7 @@ export function overviewView(overview: Overview): HTMLElement {
 function headline(overview: Overview, latest: Summary): HTMLElement {
   const all = overview.datasets, rules = all.reduce((n, d) => n + d.rules, 0);
   const broken = all.reduce((n, d) => n + d.broken, 0), held = all.reduce((n, d) => n + (d.held ?? 0), 0);
-  const failing = all.reduce((n, d) => n + d.checks[0], 0), checks = all.reduce((n, d) => n + d.checks[1], 0);
+  const [failing, left, checks] = [0, 1, 2].map((i) => all.reduce((n, d) => n + d.checks[i], 0));
   // A failed dataset shows what was measured before: its newest rows may have broken a rule.
   const clean = all.filter((d) => d.rules && d.rate === 1 && d.state !== "FAILED").length, measured = all.filter((d) => d.rules && d.rate !== null).length;
   const done = all.filter((d) => d.state === "COMPLETED" || d.state === "IDLE").length, stored = all.filter((d) => d.state).length;
@@ -34,7 +34,7 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
     tile("Rows written", compact(latest.rows), "by this update"),
     tile("Every rule met", measured ? `${clean} of ${measured}` : "–", broken ? `${compact(broken)} rows broke one of ${rules}` : counted(rules, "rule"), broken ? "warn" : ""),
     tile("Dropped", compact(latest.dropped), held ? `${compact(held)} held in quarantine` : "by this update", latest.dropped ? "warn" : ""),
-    checks ? tile("Table checks", failing ? `${failing} failed` : "all pass", counted(checks, "check"), failing ? "bad" : "") : null,
+    checks ? tile("Table checks", checksText(failing, left, checks), counted(checks, "check") + (left && left < checks ? `, ${left} not run` : ""), failing ? "bad" : left ? "warn" : "") : null,
   ];
   return h("header.headline", {},
     h("div", {},
@@ -44,6 +44,11 @@ function headline(overview: Overview, latest: Summary): HTMLElement {
         latest.first_error ? h("span.error", {}, latest.first_error) : ""),
       strip(overview)),
     h("dl.tiles", {}, tiles));
+}
+
+function checksText(failing: number, left: number, all: number): string {
+  if (failing) return `${failing} failed`;
+  return left === all ? "not run" : left ? `${all - left} pass` : "all pass";
 }
 
 function tile(label: string, value: string, more: string, mood = ""): HTMLElement {

@@ -14,7 +14,8 @@ export interface Dataset {
   name: string; short: string; kind: string; pipeline: string; layer: string; in: number[]; state: string; reason: string;
   update: number | null; rows: number | null; wrote: number; dropped: number; held: number | null; broken: number;
   rate: number | null; rows_at: Moment; done_at: Moment; seconds: number | null; rules: number;
-  checks: [number, number]; wrote_series: number[];
+  /** Table checks: [failed, not run, all] */
+  checks: [number, number, number]; wrote_series: number[];
 }
 
 export interface Overview {

@@ -97,7 +97,7 @@ class Site:
             "done_at": view.completed_at,
             "seconds": last.seconds if last else None,
             "rules": len(view.rules),
-            "checks": [sum(c.success is False for c in checks), len(checks)],
+            "checks": [sum(c.success is False for c in checks), sum(c.success is None for c in checks), len(checks)],
             "wrote_series": [run.total("rows") for run in view.runs[-24:]],
         }
 

@@ -104,6 +104,22 @@ def test_numbers_of_the_overview_are_those_of_the_events() -> None:
     assert (item["rows"], item["held"], item["layer"]) == (574_800, 3120, "silver")
 
 
+def test_a_check_that_was_not_run_neither_passed_nor_failed() -> None:
+    log = Log()
+    update = log.update()
+    update.define("a")
+    for name, success in (("unique", None), ("fresh", False), ("full", True), ("known", None)):
+        update.check("a", name, success)
+    shown = site(log)
+    (item,) = shown.overview()["datasets"]
+    assert item["checks"] == [1, 2, 4]
+    assert {check["name"]: check["success"] for check in shown.quality()["checks"]} == {
+        "unique": None, "fresh": False, "full": True, "known": None,
+    }  # fmt: skip
+    assert shown.overview()["recent"][-1]["checks_failed"] == 1
+    assert said(log) == ["warning a fresh check failed: 17 duplicates, expected 0 duplicates"]
+
+
 def test_each_flow_of_an_update_names_what_it_waited_for() -> None:
     runs = site(shop(3)).update(1)["runs"]
     names = [site(shop(3)).views[number].name for number in runs["d"]]
