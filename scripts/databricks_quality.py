@@ -2,8 +2,9 @@
 
     .venv/bin/python scripts/databricks_quality.py
 
-The dashboard is put together from the values below; its queries read the views of `lakelet.storage.eventlog.views`, and run in
-`lakelet sql` as they are. A test compares the files in `resources/` with what this writes.
+The dashboard is put together from the values below; its queries have the views of `lakelet.storage.eventlog.views` in front of them, so
+that it needs nothing but the published event log. They run in `lakelet sql` with that one name replaced. A test compares the files in
+`resources/` with what this writes.
 """
 
 from __future__ import annotations
@@ -14,20 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lakelet.storage.eventlog.views import databricks_script
+from lakelet.storage.eventlog.views import databricks_script, with_views
 
 RESOURCES = Path(__file__).parents[1] / "resources"
-VIEWS_FILE = RESOURCES / "quality_views.sql"
+VIEWS_FILE = RESOURCES / "sql" / "quality_views.sql"
 DASHBOARD_FILE = RESOURCES / "quality.dashboard.lvdash.json"
-TABLE = "main.comms.bronze_router_logs"
-"""A table of the pipeline whose event log is shown: the one name to change in the file of views."""
+EVENT_LOG = "system_a_event_log"
+"""Name under which the pipeline publishes its event log (`event_log:` in its YAML), in the schema of its tables."""
 COLUMNS = 6
 
-HEAD = f"""\
+HEAD = """\
 -- Views of a pipeline's event log: the same names and columns as in `lakelet sql`.
--- Run it once in the schema that is to hold them (USE CATALOG …; USE SCHEMA …), by a principal that may read the event log.
--- The one name to change is {TABLE}: any table of the pipeline. A pipeline that publishes its event log
--- (event_log: in its YAML) has a table to select from instead of event_log(TABLE(…)).
+-- The job quality_views runs it in the catalog and schema of the deployment target, where the pipeline publishes its event log.
 -- Written by scripts/databricks_quality.py; changes belong into src/lakelet/storage/eventlog/views/.
 
 """
@@ -55,7 +54,8 @@ FROM dataset_health h""",
 SELECT changed_at, dataset, change, column_name, data_type, file
 FROM schema_changes""",
     "checks": """\
-SELECT checked_at, dataset, check_name, severity, CASE WHEN success THEN 'passed' ELSE 'failed' END AS result, observed, expected, message
+SELECT checked_at, dataset, check_name, severity,
+  CASE WHEN success IS NULL THEN 'not run' WHEN success THEN 'passed' ELSE 'failed' END AS result, observed, expected, message
 FROM table_checks""",
 }
 
@@ -256,7 +256,8 @@ def filter_of(name: str, title: str, kind: str, field: str) -> dict[str, Any]:
 
 def dashboard() -> dict[str, Any]:
     """The file's content."""
-    datasets = [{"name": name, "displayName": name, "queryLines": query.splitlines(keepends=True)} for name, query in DATASETS.items()]
+    queries = {name: with_views(query, EVENT_LOG) for name, query in DATASETS.items()}
+    datasets = [{"name": name, "displayName": name, "queryLines": query.splitlines(keepends=True)} for name, query in queries.items()]
     pages = [
         {"name": name, "displayName": title, "pageType": "PAGE_TYPE_CANVAS", "layout": placed(widgets)}
         for name, (title, widgets) in PAGES.items()
@@ -272,7 +273,7 @@ def dashboard() -> dict[str, Any]:
 
 def files() -> dict[Path, str]:
     """What belongs into `resources/`."""
-    return {VIEWS_FILE: HEAD + databricks_script(TABLE), DASHBOARD_FILE: json.dumps(dashboard(), indent=2) + "\n"}
+    return {VIEWS_FILE: HEAD + databricks_script(EVENT_LOG), DASHBOARD_FILE: json.dumps(dashboard(), indent=2) + "\n"}
 
 
 def main() -> None:

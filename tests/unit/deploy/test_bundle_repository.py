@@ -29,3 +29,21 @@ def test_a_development_deployment_carries_its_users_name() -> None:
     assert pipeline.settings["name"] == "[dev ada_l] system_a"
     assert pipeline.settings["root_path"] == desired.workspace.file_path
     assert desired.workspace.file_path == "/Workspace/Users/ada.l@example.com/.bundle/lakelet/dev/files"
+
+
+def test_dashboard_and_views_of_a_target_read_the_event_log_of_its_own_pipeline() -> None:
+    published = {}
+    for target in ("dev", "staging", "prod"):
+        desired = state(target)
+        found = {str(resource.key): resource.settings for resource in desired.resources}
+        log = found["pipelines.system_a"]["event_log"]
+        (task,) = found["jobs.quality_views"]["tasks"]
+        assert log["name"] == "system_a_event_log"
+        assert task["sql_task"]["parameters"] == {"catalog": log["catalog"], "schema": log["schema"]}
+        assert task["sql_task"]["file"]["path"] == f"{desired.workspace.file_path}/resources/sql/quality_views.sql"
+        assert "resources/sql/quality_views.sql" in {file.path for file in desired.files}
+        dashboard = found["dashboards.quality"]
+        assert (dashboard["dataset_catalog"], dashboard["dataset_schema"]) == (log["catalog"], log["schema"])
+        assert (found["pipelines.system_a"]["catalog"], found["pipelines.system_a"]["schema"]) == (log["catalog"], log["schema"])
+        published[target] = (log["catalog"], log["schema"])
+    assert published == {"dev": ("main", "dev_ada_l_comms"), "staging": ("main", "staging_comms"), "prod": ("prod", "comms")}

@@ -106,7 +106,16 @@ def test_a_view_uses_functions_that_both_sides_have(name: str) -> None:
 
 
 def test_the_file_of_views_makes_each_view_behind_those_that_it_reads() -> None:
-    text = (ROOT / "resources" / "quality_views.sql").read_text(encoding="utf-8")
+    text = (ROOT / "resources" / "sql" / "quality_views.sql").read_text(encoding="utf-8")
     assert re.findall(r"^CREATE OR REPLACE VIEW (\w+)$", text, re.MULTILINE) == ["event_log_raw", *NAMES]
-    assert text.count("event_log(TABLE(main.comms.bronze_router_logs))") == 1
-    assert not re.search(r"lakelet\.|CREATE TABLE", text.split("\n\n", 1)[1])
+    first, second, *others = re.findall(r"^(?!--)\S.*;$", text, re.MULTILINE)[:3]
+    assert (first, second) == ("USE CATALOG IDENTIFIER(:catalog);", "USE SCHEMA IDENTIFIER(:schema);")
+    assert others == ["AS SELECT * FROM system_a_event_log;"]
+    assert not re.search(r"lakelet\.|CREATE TABLE|\bmain\b|\bcomms\b", text.split("\n\n", 1)[1])
+
+
+@pytest.mark.parametrize("dataset", DASHBOARD["datasets"], ids=lambda dataset: dataset["name"])
+def test_a_query_of_the_dashboard_reads_nothing_but_the_published_event_log(dataset: dict[str, Any]) -> None:
+    query = "".join(dataset["queryLines"])
+    tables = set(re.findall(r"\b(?:FROM|JOIN) ([\w.]+)", query)) - set(re.findall(r"(\w+) AS \(", query))
+    assert tables == {"system_a_event_log"}

@@ -5,6 +5,7 @@ The text of each view is the file of its name beside this one. It reads `event_l
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -24,6 +25,7 @@ NAMES = (
     "table_checks",
 )
 """The views; each reads only those before it."""
+_READ = re.compile(r"\b(?:FROM|JOIN) (\w+)")
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,29 @@ def relation_of(parts: tuple[str, ...]) -> str | None:
     return words[0] if len(words) == 1 and words[0] in NAMES else None
 
 
-def databricks_script(table: str) -> str:
-    """SQL that creates the views on Databricks, in the current schema. `table`: a table of the pipeline whose event log they show."""
-    statements = [f"CREATE OR REPLACE VIEW {SOURCE}\nCOMMENT 'The event log.'\nAS SELECT * FROM event_log(TABLE({table}));"]
+def views_read_by(query: str) -> tuple[str, ...]:
+    """The views that a query reads, those that they read before them; SOURCE is not among them."""
+    read, wanted = set[str](), [query]
+    while wanted:
+        found = set(_READ.findall(wanted.pop())).intersection(NAMES) - read
+        read |= found
+        wanted += [event_view(name).query for name in found]
+    return tuple(name for name in NAMES if name in read)
+
+
+def with_views(query: str, event_log: str) -> str:
+    """The query with the views that it reads in front of it, for a place that has none of them. `event_log`: name of the published log."""
+    texts = {SOURCE: f"SELECT * FROM {event_log}", **{name: event_view(name).query for name in views_read_by(query)}}
+    return "WITH " + ",\n".join(f"{name} AS (\n{text}\n)" for name, text in texts.items()) + f"\n{query}"
+
+
+def databricks_script(event_log: str) -> str:
+    """SQL that creates the views on Databricks. Its parameters: catalog and schema, where the log is published as `event_log`."""
+    statements = [
+        "USE CATALOG IDENTIFIER(:catalog);",
+        "USE SCHEMA IDENTIFIER(:schema);",
+        f"CREATE OR REPLACE VIEW {SOURCE}\nCOMMENT 'The event log.'\nAS SELECT * FROM {event_log};",
+    ]
     for name in NAMES:
         view = event_view(name)
         comment = view.description.replace("'", "''")

@@ -1,12 +1,14 @@
 -- Views of a pipeline's event log: the same names and columns as in `lakelet sql`.
--- Run it once in the schema that is to hold them (USE CATALOG …; USE SCHEMA …), by a principal that may read the event log.
--- The one name to change is main.comms.bronze_router_logs: any table of the pipeline. A pipeline that publishes its event log
--- (event_log: in its YAML) has a table to select from instead of event_log(TABLE(…)).
+-- The job quality_views runs it in the catalog and schema of the deployment target, where the pipeline publishes its event log.
 -- Written by scripts/databricks_quality.py; changes belong into src/lakelet/storage/eventlog/views/.
+
+USE CATALOG IDENTIFIER(:catalog);
+
+USE SCHEMA IDENTIFIER(:schema);
 
 CREATE OR REPLACE VIEW event_log_raw
 COMMENT 'The event log.'
-AS SELECT * FROM event_log(TABLE(main.comms.bronze_router_logs));
+AS SELECT * FROM system_a_event_log;
 
 CREATE OR REPLACE VIEW latest_update
 COMMENT 'The update that was created last, as the public documentation''s queries call it.'
