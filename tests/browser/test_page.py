@@ -33,6 +33,31 @@ def test_the_first_view_says_how_the_newest_update_went_and_what_it_changed(shop
     assert tiles["Table checks"] == "1 failed"
 
 
+@pytest.mark.parametrize(
+    ("results", "tile"),
+    [
+        ((None, None), ["not run", "2 checks"]),
+        ((True, None), ["1 pass", "2 checks, 1 not run"]),
+        ((False, None), ["1 failed", "2 checks, 1 not run"]),
+        ((True, True), ["all pass", "2 checks"]),
+    ],
+)
+def test_checks_that_were_not_run_are_neither_passed_nor_failed(opened, written, results, tile) -> None:
+    log = Log()
+    update = log.update()
+    update.define("main.s.orders")
+    update.flow("main.s.orders", 1, 2, rows=3)
+    for number, success in enumerate(results):
+        update.check("main.s.orders", f"check_{number}", success)
+    page = opened(written(site(log)))
+    assert page.locator(".tile", has_text="Table checks").inner_text().split("\n")[1:] == tile
+    page.evaluate("location.hash = '#/quality'")
+    page.wait_for_selector("[aria-label='Table checks'] tbody tr")
+    words = {None: "not run", True: "passes", False: "failed"}
+    shown = texts(page, "[aria-label='Table checks'] tbody td:nth-child(2)")
+    assert sorted(text.split(" warning")[0].lstrip("✓✕ ") for text in shown) == sorted(words[result] for result in results)
+
+
 def test_the_graph_shows_layers_and_a_click_leads_to_the_dataset_and_back(shop_page) -> None:
     page = shop_page()
     assert page.locator("text.band").all_text_contents() == ["bronze", "silver", "gold"]
@@ -148,28 +173,45 @@ def test_the_theme_follows_the_system_and_the_switch_is_remembered(shop_page) ->
 AXE = {"preload": False}
 """Style sheets are read as the browser has them: a page from disk may not fetch its own."""
 PARTS = ["", "quality", "updates", "update/13", f"dataset/{ORDERS}"]
+PHONE = {"width": 390, "height": 844, "has_touch": True, "is_mobile": True}
+
+
+def violations(page) -> list[str]:
+    """What axe finds on a page. It belongs to the development packages: where there is a Chromium, a missing axe is an error."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options=AXE).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['html'][:160]} {v['nodes'][0]['failureSummary'][:200]}" for v in found]
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_nothing_is_wider_than_a_phone(shop_page, part) -> None:
-    page = shop_page(part, width=390, height=844, has_touch=True, is_mobile=True)
+def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(shop_page, part) -> None:
+    page = shop_page(part, **PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_timeout(200)
+    assert violations(page) == []
+
+
+def test_on_a_phone_a_tap_on_a_node_opens_its_dataset(shop_page) -> None:
+    page = shop_page(**PHONE)
+    assert page.locator(".node").count() == 0
+    page.locator("[data-shape=graph]").tap()
+    page.locator(".node", has_text="bronze.orders_raw").tap()
+    page.wait_for_selector("h1:has-text('bronze.orders_raw')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("part", PARTS)
 def test_axe_finds_nothing(shop_page, part, theme) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = shop_page(part, theme=theme)
     page.wait_for_timeout(200)
-    found = axe.run(page, options=AXE).response["violations"]
-    assert [f"{v['id']}: {v['nodes'][0]['html'][:160]} {v['nodes'][0]['failureSummary'][:200]}" for v in found] == []
+    assert violations(page) == []
 
 
 def test_axe_finds_nothing_in_the_list_the_search_and_an_empty_page(shop_page, opened, tmp_path) -> None:
     from lakelet.dashboard.site_files import write_folder
 
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     page = shop_page(bypass_csp=True)
     page.click("[data-shape=list]")
     page.keyboard.press("/")
@@ -179,7 +221,7 @@ def test_axe_finds_nothing_in_the_list_the_search_and_an_empty_page(shop_page, o
     empty = opened((tmp_path / "empty" / "index.html").as_uri())
     assert "lakelet run" in empty.inner_text("main")
     for shown in (page, empty):
-        assert [v["id"] for v in axe.run(shown, options=AXE).response["violations"]] == []
+        assert violations(shown) == []
 
 
 def hostile_log() -> Log:
@@ -247,3 +289,39 @@ def test_five_hundred_datasets_are_drawn_and_used_without_lag(opened, written) -
     assert page.locator("table.rules tbody tr").count() < 200
     page.keyboard.press("End")
     page.wait_for_selector("table.rules tbody tr:nth-child(100)", state="attached")
+
+
+@pytest.mark.long
+def test_of_a_thousand_updates_only_what_is_looked_at_is_loaded_and_drawn(opened, written, tmp_path) -> None:
+    page = opened(written(site(many(500, 1000, busy=1 / 60, whole=2))))
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url.rpartition("/report/")[2].partition("#")[0]))
+    data = lambda: [name for name in loaded if name.startswith("data/")]  # noqa: E731
+    size = lambda: sum((tmp_path / "report" / name).stat().st_size for name in loaded)  # noqa: E731
+    elements = lambda: page.evaluate("document.querySelectorAll('*').length")  # noqa: E731
+    page.reload()
+    page.wait_for_selector(".node")
+    assert data() == ["data/overview.js"]
+    assert size() < 1_000_000
+    assert elements() < 12_000
+    loaded.clear()
+    page.keyboard.press("/")
+    page.keyboard.type("table_4")
+    page.wait_for_selector(".hits li b")
+    assert sorted(data()) == ["data/quality.js", "data/search.js"]
+    assert size() < 2_000_000
+    assert page.locator(".hits li").count() == 12
+    loaded.clear()
+    page.keyboard.press("Escape")
+    page.evaluate("location.hash = '#/updates'")
+    page.wait_for_selector("main tbody tr")
+    assert data() == ["data/updates-9.js"]
+    assert size() < 100_000
+    assert page.locator("main tbody tr").count() == 100
+    assert elements() < 3_000
+    page.locator("nav.pager a", has_text="older").first.click()
+    page.wait_for_selector("nav.pager:has-text('page 2 of 10')")
+    assert data() == ["data/updates-9.js", "data/updates-8.js"]
+    page.locator("main tbody th a").first.click()
+    page.wait_for_selector(".timeline")
+    assert data()[2:] == ["data/update-899.js"]
