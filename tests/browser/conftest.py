@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from lakelet.dashboard.page import Page as PageOfStorage
+from lakelet.dashboard.server import Dashboard
 from lakelet.dashboard.site_files import write_folder
 
 if TYPE_CHECKING:
@@ -30,8 +34,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def chromium() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("there is no Chromium on this machine (Debian: apt-get install chromium)")
-    sync_api = pytest.importorskip("playwright.sync_api")
-    with sync_api.sync_playwright() as playwright:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-background-networking"])
         yield browser
         browser.close()
@@ -70,3 +75,17 @@ def written(tmp_path: Path) -> Callable[[Site], str]:
         return (tmp_path / "report" / "index.html").as_uri()
 
     return write
+
+
+@contextmanager
+def served(storage: Path) -> Iterator[Dashboard]:
+    """A dashboard of a storage on a free port of this machine."""
+    dashboard = Dashboard(PageOfStorage(storage, storage, live=True), port=0)
+    thread = threading.Thread(target=dashboard.serve)
+    thread.start()
+    try:
+        yield dashboard
+    finally:
+        dashboard.close()
+        thread.join(10)
+    assert not thread.is_alive()

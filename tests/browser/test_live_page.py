@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 import http.client
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from lakelet.dashboard.page import Page
-from lakelet.dashboard.server import Dashboard
+from tests.browser.conftest import served
 from tests.event_logs import Log, store, store_table
-
-
-@contextmanager
-def served(storage: Path) -> Iterator[Dashboard]:
-    dashboard = Dashboard(Page(storage, storage, live=True), port=0)
-    thread = threading.Thread(target=dashboard.serve)
-    thread.start()
-    try:
-        yield dashboard
-    finally:
-        dashboard.close()
-        thread.join(10)
-    assert not thread.is_alive()
 
 
 def orders(log: Log, **flow: object) -> None:
