@@ -69,23 +69,23 @@ def properties(random: random.Random, kind: str) -> dict[str, object]:
     }
 
 
-def delivery(number: int, seed: int = 7) -> dict[str, list[Row]]:
-    """Rows by file name."""
+def delivery(number: int, seed: int = 7, count: int = ROWS) -> dict[str, list[Row]]:
+    """Rows by file name, `count` in each new file."""
     rng = random.Random(seed)
-    batches = [[event(rng, n * ROWS + i, day=n // 2) for i in range(ROWS)] for n in range(BATCHES * 2)]
+    batches = [[event(rng, n * count + i, day=n // 2) for i in range(count)] for n in range(BATCHES * 2)]
     first = {f"events-{n:03}.csv": batches[n] for n in range(BATCHES)}
     if number == 1:
         return first
-    late = [event(rng, 900_000 + i, day=rng.randrange(3)) for i in range(ROWS)]
+    late = [event(rng, 900_000 + i, day=rng.randrange(3)) for i in range(count)]
     seen = rng.sample([row for rows in first.values() for row in rows], 40)
     second = {f"events-{n:03}.csv": [*batches[n], *seen[n::BATCHES]] for n in range(BATCHES, BATCHES * 2)}
     return {**second, "late-001.csv": late, "events-002-again.csv": first["events-002.csv"]}
 
 
-def write(number: int, folder: Path, seed: int = 7) -> int:
+def write(number: int, folder: Path, seed: int = 7, count: int = ROWS) -> int:
     """Write a delivery; how many rows it has."""
     folder.mkdir(parents=True, exist_ok=True)
-    files = delivery(number, seed)
+    files = delivery(number, seed, count)
     for name, rows in files.items():
         with (folder / name).open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, COLUMNS)
@@ -99,5 +99,6 @@ if __name__ == "__main__":
     parser.add_argument("delivery", type=int, choices=[1, 2])
     parser.add_argument("--out", type=Path, default=Path("landing"))
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows of each file")
     given = parser.parse_args()
-    print(f"{write(given.delivery, given.out, given.seed)} rows in {given.out}")
+    print(f"{write(given.delivery, given.out, given.seed, given.rows)} rows in {given.out}")

@@ -41,6 +41,8 @@ def add_current_timestamp(name: str = "_processed_at") -> OneToOne:
 def add_source_file(*, name: str | None = "_file_name", path: str | None = "_file_path") -> OneToOne:
     """Add the name and the whole path of the file that a row was read from, from `_metadata`; None leaves one out.
 
+    Both are spelled as in an address there: a space is `%20`.
+
     It must be applied to what a reader of files gives, before joins and aggregations.
 
     Raises:
