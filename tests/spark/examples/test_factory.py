@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import shlex
+import signal
 import sys
+import threading
+import time
 from collections import Counter
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake.exceptions import TableNotFoundError
 
 from lakelet.cli.main import main
 from tests.factory_example import FactoryExample
+from tests.paths import ROOT
 
 SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DALE = """
 csv: {sep: "\\t"}
 columns: {when: moved_at, where: station, which: box_id, what: direction, belt: line}
@@ -50,6 +58,28 @@ def test_the_readme_of_the_factory_example_gives_the_tables_of_the_oracle(
             updates += 1
     assert updates == 2
     check_dale(example, capsys)
+    follow_changes_only(example)
+
+
+def follow_changes_only(example: FactoryExample) -> None:
+    """The variant of docs/factory.md for much history, in place of `movements`, gives the same tables, also after one more delivery."""
+    (block,) = PYTHON.findall((ROOT / "docs" / "factory.md").read_text(encoding="utf-8"))
+    file = example.folder / "pipelines" / "movements.py"
+    before, mark, _ = file.read_text(encoding="utf-8").partition('@dlt.table(comment="Each movement once')
+    assert mark
+    file.write_text(before + block, encoding="utf-8")
+    for number, command in ((16, ["run", "--full-refresh", "movements"]), (17, ["run"])):
+        drop(example, number)
+        assert main(command) == 0
+        example.check()
+
+
+def drop(example: FactoryExample, start: int, count: int = 1) -> None:
+    """Files of some drops more land."""
+    made = runpy.run_path(str(example.folder / "generate.py"))
+    for number in range(start, start + count):
+        for path, text in made["files_of_drop"](1, 12, number):
+            made["write"](example.landing / path, text)
 
 
 def add_dale(example: FactoryExample) -> None:
@@ -77,3 +107,44 @@ def check_dale(example: FactoryExample, capsys: pytest.CaptureFixture[str]) -> N
     assert (broken["said"], broken["moved_at"], broken["box_id"]) == ("soon", None, "d2")
     assert Path(broken["_file"]).name == "0600.csv"
     assert Counter(row["is_quarantined"] for row in example.rows("movements_raw") if row["factory"] == "dale") == {False: 3, True: 1}
+
+
+@pytest.mark.long
+def test_the_factory_example_run_continuously_follows_drops_until_it_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
+) -> None:
+    example = FactoryExample(tmp_path / "factory")
+    monkeypatch.chdir(example.folder)
+    drop(example, 0, 6)
+    ended, seen = threading.Event(), list[int]()
+
+    def watch() -> None:
+        for _ in range(2):
+            wanted = example.expected()
+            give_up = time.monotonic() + 60
+            while not caught_up(example, wanted) and time.monotonic() < give_up:
+                if ended.wait(0.2):
+                    return
+            seen.append(len(wanted["movements"]))
+            if len(seen) == 1:
+                drop(example, 6, 2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        assert main(["run", "--continuous"]) == 130
+    finally:
+        ended.set()
+        watcher.join()
+    example.check()
+    assert 0 < seen[0] < seen[1] == len(example.expected()["movements"])
+
+
+def caught_up(example: FactoryExample, wanted: Mapping[str, Any]) -> bool:
+    """Whether all tables are what the files say."""
+    try:
+        example.check_tables(wanted)
+    except (AssertionError, TableNotFoundError):
+        return False
+    return True
