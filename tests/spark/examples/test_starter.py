@@ -71,6 +71,23 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["audit", "factory", "web"])
+def test_a_project_from_an_example_passes_its_own_tests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
+    """pytest within pytest, in this process: the plugin's fixture `spark` finds the session that runs."""
+    project = new_project(tmp_path / name, name).folder
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    before = {*sys.modules}
+    options = ["-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:timeout", f"--basetemp={tmp_path / 'its own'}"]
+    try:
+        assert pytest.main(options) == pytest.ExitCode.OK
+    finally:
+        for module in {*sys.modules} - before:
+            if str(getattr(sys.modules[module], "__file__", None)).startswith(str(project)):
+                del sys.modules[module]
+
+
+@pytest.mark.long
 def test_init_makes_a_running_pipeline_of_data_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
 ) -> None:
