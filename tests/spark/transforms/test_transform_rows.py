@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
+from datetime import datetime, timezone
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlparse
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -16,6 +20,7 @@ from pyspark.sql import functions as F
 
 from lakelet.transforms import (
     TransformError,
+    add_current_timestamp,
     add_partition_columns,
     add_source_file,
     add_watermark,
@@ -321,6 +326,61 @@ def test_parts_of_dates_are_added_and_dropped(spark: Any) -> None:
     added = frame.transform(add_partition_columns("e.at", parts, prefix="p_"))
     assert [[str(v) for v in row[1:]] for row in added.collect()] == [["2026-12-31", "2026", "4", "12", "31", "23"], ["None"] * 6]
     assert added.transform(drop_partition_columns(parts, prefix="P_")).columns == ["e"]
+
+
+MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(lambda at: at.replace(microsecond=0))
+PARTS = {
+    "date": datetime.date,
+    "year": lambda at: at.year,
+    "quarter": lambda at: (at.month + 2) // 3,
+    "month": lambda at: at.month,
+    "day": lambda at: at.day,
+    "hour": lambda at: at.hour,
+}
+
+
+@FEW
+@given(
+    times=st.lists(st.one_of(st.none(), MOMENTS), min_size=100, max_size=150),
+    parts=st.lists(st.sampled_from([*PARTS]), min_size=1, unique=True),
+)
+def test_parts_of_generated_times_are_those_of_the_calendar(spark: Any, times: list[Any], parts: list[str]) -> None:
+    frame = spark.createDataFrame([(n, at) for n, at in enumerate(times)], "n INT, at TIMESTAMP_NTZ")
+    added = frame.transform(add_partition_columns("AT", parts, prefix="p ")).transform(add_watermark("at", "1 hour"))
+    assert added.columns == ["n", "at", *(f"p {part}" for part in parts)]
+    assert rows(added) == ordered((n, at, *(None if at is None else PARTS[part](at) for part in parts)) for n, at in enumerate(times))
+    assert rows(added.transform(drop_partition_columns(parts, prefix="P "))) == ordered(enumerate(times))
+
+
+@FEW
+@given(
+    names=st.lists(
+        st.text("aB.`é =;", min_size=1, max_size=6), min_size=1, max_size=5, unique_by=lambda name: re.sub("[.;= ]", "_", name).lower()
+    ),
+    contents=st.lists(st.lists(st.text("xyé ", max_size=5), max_size=20), min_size=1, max_size=4),
+)
+def test_generated_names_are_mended_and_lines_know_their_file_and_time(
+    spark: Any, tmp_path_factory: pytest.TempPathFactory, names: list[str], contents: list[list[str]]
+) -> None:
+    mended = (
+        spark.range(1)
+        .select(*(F.lit(n).alias(name) for n, name in enumerate(names)))
+        .transform(replace_in_names({".": "_", "=": "_", ";": "_", " ": "_"}))
+    )
+    assert mended.columns == [re.sub("[.;= ]", "_", name) for name in names]
+    assert mended.first() == tuple(range(len(names)))
+
+    folder = tmp_path_factory.mktemp("lines")
+    for n, lines in enumerate(contents):
+        (folder / f"part {n} é.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    before = datetime.now(timezone.utc)
+    found = spark.read.text(str(folder)).transform(add_source_file()).transform(add_current_timestamp("seen")).collect()
+    assert ordered((row.value, unquote(row._file_name)) for row in found) == ordered(
+        (line, f"part {n} é.txt") for n, lines in enumerate(contents) for line in lines
+    )
+    assert {Path(unquote(urlparse(row._file_path).path)) for row in found} == {folder / unquote(row._file_name) for row in found}
+    assert len({row.seen for row in found}) <= 1
+    assert all(before <= row.seen.astimezone(timezone.utc) <= datetime.now(timezone.utc) for row in found)
 
 
 def test_an_empty_frame_goes_through(spark: Any) -> None:

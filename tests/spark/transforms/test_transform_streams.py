@@ -135,6 +135,23 @@ def test_what_a_stream_cannot_do_is_refused_with_what_to_do(spark: Any, files: P
     assert batch.transform(join(stream, "id", how="right")).isStreaming
 
 
+def test_duplicates_within_each_micro_batch_go_and_those_across_stay(spark: Any, tmp_path: Path) -> None:
+    landing = tmp_path / "landing"
+    landing.mkdir()
+    for part, records in enumerate(([(1, 10), (1, 20), (2, 5)], [(1, 15), (2, 7), (2, 6), (2, 7)])):
+        (landing / f"{part}.json").write_text("".join(json.dumps({"id": id, "seq": seq}) + "\n" for id, seq in records))
+    kept: list[list[tuple[int, int]]] = []
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        kept.append(sorted(tuple(row) for row in batch.transform(deduplicate_micro_batch("id", F.desc("seq"))).collect()))
+
+    stream = spark.readStream.schema("id INT, seq INT").option("maxFilesPerTrigger", 1).json(str(landing))
+    stream.writeStream.foreachBatch(write).trigger(availableNow=True).option(
+        "checkpointLocation", str(tmp_path / "c")
+    ).start().awaitTermination()
+    assert sorted(kept) == [[(1, 15), (2, 7)], [(1, 20), (2, 5)]]
+
+
 PIPELINE = """
     import dlt
     from pyspark.sql import functions as F

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from lakelet.base.errors import Location
 from lakelet.base.names import TableName
@@ -57,6 +58,18 @@ def test_plan_as_text(golden):
 def test_plan_over_several_schemas_keeps_the_schema(golden):
     steps = (*PLAN.steps[:2], step("daily", Kind.MATERIALIZED_VIEW, Strategy.FULL, "it has not been computed yet", schema="gold"))
     golden("plan_schemas.txt", plan_text(Plan(steps)))
+
+
+def test_plan_names_the_transforms_of_each_flow_without_their_arguments():
+    masked, plain = PLAN.steps[:2]
+    steps = (replace(masked, transforms=("flatten(separator='_')", "mask_email(columns='mail', keep_domain=True)")), plain)
+    lines = plan_text(Plan(steps)).splitlines()
+    at = lines.index("")
+    assert [line.split(None, 3) for line in lines[at + 1 : at + 3]] == [
+        ["dataset", "transforms"],
+        ["orders_raw", "(flow", "backfill)", "flatten → mask_email"],
+    ]
+    assert lines[at + 3 :] == ["", "2 steps: 2 stream"]
 
 
 def test_an_empty_plan_says_so():
