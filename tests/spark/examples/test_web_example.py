@@ -17,7 +17,7 @@ from tests.paths import ROOT
 from tests.web_example import KEY, check, copied, rows
 
 SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHOWN = re.compile(r"^```sh\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^```sh\n([^`]*)^```\n\n```text\n([^`]*)^```$", re.MULTILINE)
 
 
 @pytest.mark.long
