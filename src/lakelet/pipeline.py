@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from lakelet.flows.replays import Replayed
     from lakelet.language.loader import Loaded
+    from lakelet.quality.definitions import TableCheck
     from lakelet.spark.names.catalog import Catalog
     from lakelet.storage.eventlog.reporter import Write
     from lakelet.storage.eventlog.writer import Listener
@@ -251,8 +252,6 @@ class Pipeline:
         """Yield the loaded pipeline, and the function that ends the watch for `recording`."""
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
-        from lakelet.quality.definitions import table_checks
-        from lakelet.quality.files import FOLDER
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
@@ -260,7 +259,7 @@ class Pipeline:
         from lakelet.update.opened import LoadedPipeline
 
         config, storage = self.config, Storage(self.config.storage)
-        checks = table_checks(config.root / FOLDER, config.namespace)
+        checks, invalid = _table_checks(config)
         registry = storage.registry()
         owner = _owner(config, registry)
         base = self._spark or _session(config, registry.last_update.started if registry.last_update else None, lasts=self._lasts)
@@ -286,7 +285,11 @@ class Pipeline:
         ):
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
-            found = replace(found, notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)))
+            found = replace(
+                found,
+                errors=(*found.errors, *invalid),
+                notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)),
+            )
             _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)
             catalog = Catalog.of(found.definitions, config.namespace, HeldTables(storage))
@@ -311,6 +314,17 @@ def _refuse_owned(registry: StoredRegistry, owner: Owner, found: Loaded) -> None
     errors = refused(registry, owner, found.definitions.datasets)
     if errors:
         raise DefinitionErrors(errors)
+
+
+def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck, ...]], Sequence[LakeletError]]:
+    """The checks of each dataset, by its key, and the errors in the rule files, which are reported with those of the sources."""
+    from lakelet.quality.definitions import table_checks
+    from lakelet.quality.files import FOLDER
+
+    try:
+        return table_checks(config.root / FOLDER, config.namespace), ()
+    except DefinitionErrors as invalid:
+        return {}, invalid.errors
 
 
 def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:

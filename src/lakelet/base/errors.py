@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+_INDENT = "  "
+
+
 class ExitCode(IntEnum):
     """Process exit codes of the command line (docs/reference/cli.md)."""
 
@@ -45,14 +48,17 @@ class Location:
         file = self.file if self.cell is None else f"{self.file}, cell {self.cell}"
         return file + (f", line {self.line}" if self.line else "") + (f", column {self.column}" if self.column else "")
 
-    def excerpt(self) -> list[str]:
-        """The line of the source and a caret under the column, where they are known. Long lines are cut around the column."""
+    def excerpt(self, width: int | None = None) -> list[str]:
+        """The line of the source and a caret under the column, where they are known. Long lines are cut around the column.
+
+        `width`: the longest line; None leaves 120 characters for the source.
+        """
         if not self.source:
             return []
-        column = self.column or 0
-        first = column - 81 if column > 120 else 0
-        shown = redacted(self.source[first : first + 120].replace("\t", " ").rstrip())
-        gutter = f"{self.line} | "
+        column, gutter = self.column or 0, f"{self.line} | "
+        room = 120 if width is None else max(20, min(120, width - len(gutter)))
+        first = column - 1 - room * 2 // 3 if column > room else 0
+        shown = redacted(self.source[first : first + room].replace("\t", " ").rstrip())
         return [gutter + shown, *([" " * (len(gutter) + column - 1 - first) + "^"] if column else [])]
 
 
@@ -103,20 +109,23 @@ class LakeletError(Exception):
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
-    def lines(self) -> list[str]:
-        """The error as plain text lines: headline, then indented where / why / suggestion / remedy."""
+    def lines(self, width: int | None = None) -> list[str]:
+        """The error as plain text lines: headline, then indented where / why / suggestion / remedy.
+
+        `width`: columns of the terminal, which the line of the source fits; None where there is none.
+        """
         head = f"[{self.code}] " + (f"{self.dataset}: " if self.dataset else "") + self.what
         body = []
         if self.where:
             body.append(str(self.where))
-            body.extend(self.where.excerpt())
+            body.extend(self.where.excerpt(None if width is None else width - len(_INDENT)))
         if self.why:
             body.extend(self.why.strip().splitlines())
         if self.nearest:
             body.append("Did you mean " + " or ".join(f'"{n}"' for n in self.nearest) + "?")
         if self.todo:
             body.extend(self.todo.splitlines())
-        return [head, *("  " + line for line in body)]
+        return [head, *(_INDENT + line for line in body)]
 
 
 def _rebuild(
@@ -152,8 +161,8 @@ class DefinitionErrors(DefinitionError):
     def __reduce__(self) -> tuple[object, ...]:
         return (DefinitionErrors, (self.errors,))
 
-    def lines(self) -> list[str]:
-        return [line for error in self.errors for line in error.lines()]
+    def lines(self, width: int | None = None) -> list[str]:
+        return [line for error in self.errors for line in error.lines(width)]
 
 
 class SourceError(LakeletError):

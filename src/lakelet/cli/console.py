@@ -10,7 +10,7 @@ from typing import IO, Protocol
 
 from lakelet.base.errors import DefinitionErrors, LakeletError
 from lakelet.base.text import counted, printable
-from lakelet.cli.lines import Line, line_of, write_lines
+from lakelet.cli.lines import Line, columns_of, line_of, write_lines
 from lakelet.cli.live import WAITING, LiveTable, shown_phases
 from lakelet.cli.summary import summary
 from lakelet.cli.tally import Tally
@@ -83,12 +83,13 @@ class _Counting:
         pass
 
 
-def error_lines(error: LakeletError) -> list[Line]:
-    """Return the lines of an error; several errors are separated by blank lines, with their number at the end."""
+def error_lines(error: LakeletError, stream: IO[str]) -> list[Line]:
+    """Return the lines of an error for a stream; several errors are separated by blank lines, with their number at the end."""
+    width = columns_of(stream)
     several = error.errors if isinstance(error, DefinitionErrors) else [error]
     lines: list[Line] = []
     for one in several:
-        lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines())]
+        lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines(width))]
     if len(several) > 1:
         lines += [Line(""), Line(counted(len(several), "error"), "bad")]
     return lines[1:]

@@ -35,7 +35,7 @@ def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[],
     except LakeletError as error:
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
-        write_lines(error_lines(error), sys.stderr)
+        write_lines(error_lines(error, sys.stderr), sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         interrupted()
@@ -48,7 +48,7 @@ def guarded(action: Callable[[], int], *, debug: bool, interrupted: Callable[[],
         if debug:
             sys.stderr.write(redacted(traceback.format_exc()))
         refused = storage_failure(error)
-        write_lines(error_lines(refused) if refused else _internal(error, debug), sys.stderr)
+        write_lines(error_lines(refused, sys.stderr) if refused else _internal(error, debug), sys.stderr)
         return int(refused.exit_code if refused else ExitCode.FAILED)
 
 

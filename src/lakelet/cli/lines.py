@@ -65,6 +65,14 @@ def coloured(stream: IO[str]) -> bool:
     return forced not in ("", "0") or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
+def columns_of(stream: IO[str]) -> int | None:
+    """Return the width of the terminal that a stream writes to; None where it is no terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except (OSError, ValueError):
+        return None
+
+
 def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
     """Write lines of text, coloured where `coloured` says so."""
     colour = coloured(stream)
@@ -75,4 +83,4 @@ def write_lines(lines: Sequence[Line], stream: IO[str]) -> None:
     stream.flush()
 
 
-__all__ = ["Line", "coloured", "line_of", "write_lines"]
+__all__ = ["Line", "coloured", "columns_of", "line_of", "write_lines"]

@@ -49,7 +49,8 @@ class LiveTable:
     def __call__(self, event: Event) -> None:
         with self._lock:
             self.tally.feed(event)
-            line = line_of(self.tally, event, shortener(self.tally.datasets))
+            short, room = shortener(self.tally.datasets), self._room()
+            line = line_of(self.tally, event, lambda name: cut(short(name), room))
         if line is not None and line.style != "heading":
             from rich.text import Text
 
@@ -72,7 +73,7 @@ class LiveTable:
                 return _phase_line(self._phase, (now - self._opened).total_seconds())
             short = shortener(self.tally.datasets)
             working = [d for d in self.tally.datasets.values() if d.state.is_at_work]
-            room = max(12, self._console.width - _FACTS)
+            room = self._room()
             rows = [_working(dataset, cut(short(dataset.name), room), now) for dataset in working[: max(3, self._console.height - 6)]]
             left = len(working) - len(rows)
             footer = self._footer(now)
@@ -83,6 +84,10 @@ class LiveTable:
             table.add_row(*row)
         more = [Text(f"and {left:,} more", style="dim")] if left else []
         return Group(table, *more, footer) if rows else footer
+
+    def _room(self) -> int:
+        """Return the longest name of a dataset that leaves room for what is shown beside it."""
+        return max(12, self._console.width - _FACTS)
 
     def _on_phase(self, phase: Phase) -> None:
         with self._lock:

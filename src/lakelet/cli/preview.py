@@ -89,7 +89,7 @@ def _write_text(finding: Finding) -> None:
         what = finding.dataset or f"the pipeline with {counted(finding.datasets, 'dataset')}"
         write_lines([Line(f"  {printable(what)} is valid  ({finding.seconds:.2f} s)", "good")], sys.stderr)
     elif isinstance(finding, Problem):
-        write_lines([line for error in finding.errors for line in error_lines(error)], sys.stderr)
+        write_lines([line for error in finding.errors for line in error_lines(error, sys.stderr)], sys.stderr)
     elif isinstance(finding, Previewed):
         show(finding.preview)
         write_lines([Line(f"  ({finding.seconds:.2f} s)", "quiet")], sys.stderr)

@@ -36,7 +36,7 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
             try:
                 show_rows(run_statement(root, statement, note=_note), form, limit)
             except LakeletError as problem:
-                write_lines(error_lines(problem), sys.stderr)
+                write_lines(error_lines(problem, sys.stderr), sys.stderr)
             except KeyboardInterrupt:
                 _note("Interrupted.")
 
