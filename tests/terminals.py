@@ -6,9 +6,11 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,6 +38,46 @@ def on_terminal(
     process.wait()
     os.close(ours)
     return found.decode()
+
+
+class Typist:
+    """A program on a terminal, and somebody who reads and types. `command`: arguments and environment."""
+
+    def __init__(self, command: tuple[Sequence[str], Mapping[str, str]], *, columns: int = 80) -> None:
+        self._ours, its = pty.openpty()
+        fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self._process = subprocess.Popen(command[0], env=command[1], stdin=its, stdout=its, stderr=its, close_fds=True)
+        os.close(its)
+        self._unread = b""
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def read_to(self, text: str, *, seconds: float = 60) -> str:
+        """Everything that is shown up to the text, with it. Fails if it is not shown in time."""
+        ends = time.monotonic() + seconds
+        while text.encode() not in self._unread:
+            left = ends - time.monotonic()
+            piece = b""
+            if left > 0 and select.select([self._ours], [], [], left)[0]:
+                try:
+                    piece = os.read(self._ours, 65536)
+                except OSError:  # the program has ended
+                    piece = b""
+            if not piece:
+                self._process.kill()
+                raise AssertionError(f"{text!r} is not shown, but {self._unread.decode(errors='replace')!r}")
+            self._unread += piece
+        found, sign, self._unread = self._unread.partition(text.encode())
+        return (found + sign).decode()
+
+    def end(self, *, seconds: float = 60) -> int:
+        """The exit code of the program, which must end by itself."""
+        try:
+            return self._process.wait(seconds)
+        finally:
+            self._process.kill()
+            os.close(self._ours)
 
 
 def screen(text: str) -> list[str]:

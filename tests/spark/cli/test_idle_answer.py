@@ -6,11 +6,16 @@ import json
 import os
 import re
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
+from lakelet.spark.launch.environment import find_java
 from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
 
 pytestmark = [
@@ -20,10 +25,15 @@ pytestmark = [
 ]
 
 PIPELINE = """\
+import os
+
 import dlt
 from pyspark.sql import functions as F
 
 from helper import twice
+
+with open("settings/limit.txt") as settings:
+    LIMIT = int(settings.read()) + int(os.environ["SHOP_LIMIT"])
 
 dlt.create_streaming_table("latest")
 dlt.apply_changes("latest", "raw", keys=["id"], sequence_by="at")
@@ -43,7 +53,7 @@ def doubled():
 
 @dlt.table(partition_cols=["kind"])
 def silver():
-    return dlt.read_stream("doubled")
+    return dlt.read_stream("doubled").where(F.col("id") < LIMIT)
 
 
 @dlt.table
@@ -57,23 +67,82 @@ def once_more():
 """
 
 
+JAVA = """\
+#!/bin/sh
+echo started >> "{folder}/starts"
+[ -e "{folder}/forbidden" ] && exit 1
+exec "{java}" "$@"
+"""
+"""Notes that Java was started, and fails where a file says so."""
+
+DECISION = """\
+import json, os, sys
+sys.path[0] = {bin!r}
+import lakelet.pipeline
+from lakelet.cli.main import main
+from lakelet.storage.root import Storage
+from lakelet.update.idle.facts import Here, unchanged
+from lakelet.update.idle.record import load_record
+
+
+def decision(config, listeners):
+    record = load_record(Storage(config.storage))
+    here = Here(config, record.key, dict(os.environ))
+    changed = [[fact.kind.name, fact.name] for fact in record.facts if unchanged([fact], here)]
+    print(json.dumps([str(unchanged(record.facts, here)), changed]), file=sys.__stdout__, flush=True)
+    os._exit(0)
+
+
+lakelet.pipeline.idle_answer = decision
+main(sys.argv[1:])
+"""
+"""`lakelet run` up to its decision whether the update needs Java: prints the reason, and each thing that was recorded and has changed."""
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "pipeline.py").write_text(PIPELINE)
-    (tmp_path / "helper.py").write_text("def twice(x):\n    return x * 2\n")
-    (tmp_path / "landing").mkdir()
-    (tmp_path / "landing" / "a.json").write_text('{"id": 1, "kind": "a", "at": 1}\n{"id": 2, "kind": "b", "at": 2}\n')
-    (tmp_path / "kinds.csv").write_text("kind,name\na,first\nb,second\n")
-    return tmp_path
+    """The project's folder. Java lies beside it: a new name in a folder that Python imports from is a change."""
+    shop = tmp_path / "shop"
+    shop.mkdir()
+    (shop / "pipeline.py").write_text(PIPELINE)
+    (shop / "helper.py").write_text("def twice(x):\n    return x * 2\n")
+    (shop / "settings").mkdir()
+    (shop / "settings" / "limit.txt").write_text("90")
+    (shop / "landing").mkdir()
+    (shop / "landing" / "a.json").write_text('{"id": 1, "kind": "a", "at": 1}\n{"id": 2, "kind": "b", "at": 2}\n')
+    write_deltalake(str(shop / "kinds"), pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(JAVA.format(folder=tmp_path / "java", java=find_java().executable.resolve()))
+    java.chmod(0o755)
+    return shop
+
+
+def command(folder: Path, *program: str, landing: str = "landing", **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run `lakelet run`, or another program with its arguments, in a process of its own."""
+    arguments = ["run", "pipeline.py", "--param", f"landing={folder / landing}", "--table", "kinds=kinds", "--json"]
+    environment = {**os.environ, "JAVA_HOME": str(folder.parent / "java"), "SHOP_LIMIT": "10", **environ}
+    asked = [*(program or [str(LAKELET)]), *arguments]
+    return subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=300, env=environment, check=False)
 
 
 def run(folder: Path, **environ: str) -> tuple[list[dict[str, Any]], str]:
     """The events of one update, and what it says on stderr."""
-    command = [str(LAKELET), "run", "pipeline.py", "--param", f"landing={folder / 'landing'}", "--table", "kinds=kinds.csv", "--json"]
-    environment = {**os.environ, **environ}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    done = command(folder, **environ)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def java_starts(folder: Path) -> int:
+    return (folder.parent / "java" / "starts").read_text().count("started")
+
+
+def changed(folder: Path, *, landing: str = "landing", **environ: str) -> tuple[str, set[tuple[str, str]]]:
+    """Why the next update starts Java ("None": it does not), and all things of the record that are not as they were."""
+    done = command(folder, sys.executable, "-c", DECISION.format(bin=str(LAKELET.parent)), landing=landing, **environ)
+    assert done.returncode == 0, done.stderr
+    reason, found = json.loads(done.stdout)
+    return reason, {(kind, name) for kind, name in found}
 
 
 def plain(events: list[dict[str, Any]]) -> list[Any]:
@@ -89,37 +158,63 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
-def recorded(folder: Path) -> dict[str, Any]:
+def recorded(folder: Path) -> None:
     """Run updates until one has left a record: the first may have made tables with other columns than it was analysed with."""
     for _ in range(2):
         run(folder)
         if "doubt" not in record(folder):
             break
     assert "doubt" not in record(folder), record(folder)
-    return record(folder)
-
-
-def was_quick(folder: Path, before: dict[str, Any]) -> bool:
-    """Whether the update left the record alone; one that starts Spark writes another, with a key of its own."""
-    return record(folder) == before
 
 
 def test_an_idle_update_is_answered_without_java_until_something_changes(folder: Path) -> None:
-    first = recorded(folder)
+    recorded(folder)
+    first, starts = record(folder), java_starts(folder)
+    assert starts
 
+    forbidden = folder.parent / "java" / "forbidden"
+    forbidden.touch()
     quick, said = run(folder)
-    assert was_quick(folder, first)
-    assert "5 datasets: 5 idle; 0 rows written" in said
-    assert "Nothing new" in said
+    assert re.sub(r"\b[0-9a-f]{6}\b|[\d.]+(?= s\b)|/\S*/(?=lakelet )", "…", said).splitlines() == [
+        "Update … of pipeline COMPLETED in … s, … s with start-up",
+        "  5 datasets: 5 idle; 0 rows written",
+        "  Nothing new: no table was touched.",
+        "Next: …lakelet show  ·  …lakelet events",
+    ]
+    assert (record(folder), java_starts(folder)) == (first, starts)
     logged = subprocess.run([str(LAKELET), "events", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout
     assert [json.loads(line)["id"] for line in logged.splitlines()] == [event["id"] for event in quick]
 
+    forbidden.unlink()
     slow, _ = run(folder, LAKELET_IDLE_ANSWER="off")
+    assert java_starts(folder) > starts
     assert plain(quick) == plain(slow)
 
-    (folder / "landing" / "b.json").write_text('{"id": 3, "kind": "b", "at": 3}\n')
-    changed, _ = run(folder)
-    assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in changed}
-    after = record(folder) if "doubt" not in record(folder) else recorded(folder)
-    run(folder)
-    assert was_quick(folder, after)
+    assert changed(folder) == ("None", set())
+    assert changed(folder, SHOP_LIMIT="11") == ("the environment variable SHOP_LIMIT changed", {("VARIABLE", "SHOP_LIMIT")})
+    assert changed(folder, landing="elsewhere") == ("the configuration changed", {("CONFIGURATION", "")})
+    assert changed(folder) == ("None", set())
+
+    inputs: list[tuple[str, str, Callable[[], object]]] = [
+        ("TREE", "landing", lambda: (folder / "landing" / "b.json").write_text('{"id": 3, "kind": "b", "at": 3}\n')),
+        ("TREE", "kinds", lambda: write_deltalake(str(folder / "kinds"), pa.table({"kind": ["c"], "name": ["third"]}), mode="append")),
+        ("FILE", "settings/limit.txt", lambda: (folder / "settings" / "limit.txt").write_text("91")),
+        ("FILE", "helper.py", lambda: (folder / "helper.py").write_text("def twice(x):\n    return x + x\n")),
+        ("FILE", "pipeline.py", lambda: (folder / "pipeline.py").write_text(PIPELINE.replace("As it came", "As it comes"))),
+    ]
+    before: set[tuple[str, str]] = set()
+    for kind, name, change in inputs:
+        change()
+        reason, found = changed(folder)
+        noticed = found - before
+        assert (reason != "None", (kind, str(folder / name)) in noticed) == (True, True), noticed
+        assert all(path.startswith(str(folder / name)) for _, path in noticed), "nothing else has changed"
+        before = found
+
+    forbidden.touch()
+    starts = java_starts(folder)
+    assert command(folder).returncode == 3
+    assert java_starts(folder) > starts
+    forbidden.unlink()
+    events, _ = run(folder)
+    assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in events}

@@ -57,6 +57,20 @@ def made():
 """
 
 
+TESTS = """\
+from pathlib import Path
+
+
+def test_session(spark):
+    assert spark.range(3).count() == 3
+    Path("used").write_text(spark.sparkContext.applicationId)
+
+
+def test_that_fails(spark):
+    assert spark.range(3).count() == 4
+"""
+
+
 @dataclass(frozen=True)
 class Done:
     """A command that has ended: which Spark it used, the value of the helper module that it saw, and what it said besides."""
@@ -166,6 +180,17 @@ def test_validate_plan_and_preview_use_the_session_and_a_changed_module_is_seen_
     seen = project.command("preview", "made", "pipeline.py", "--storage", ".warm", "--json")
     assert (seen.code, seen.spark, seen.value) == (0, project.spark, "second")
     assert sorted(row["text"] for row in json.loads(seen.out)["rows"]) == ["second 1", "second 2"]
+
+
+def test_the_tests_of_the_project_run_on_the_session(project):
+    (project.folder / "test_raw.py").write_text(TESTS)
+    passed = project.start("test", "-k", "session").communicate(timeout=120)
+    assert "1 passed" in passed[0], passed
+    assert (project.folder / "used").read_text() == project.spark
+    failing = project.start("test")
+    out, _ = failing.communicate(timeout=120)
+    assert (failing.returncode, "1 failed, 1 passed" in out) == (1, True), out
+    assert project.command("validate", "pipeline.py").spark == project.spark
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+import re
+import time
 
 import pyarrow as pa
 import pytest
@@ -80,6 +82,33 @@ def assert_same(spark, storage, query):
 @pytest.mark.parametrize("query", ANSWERED)
 def test_duckdb_answers_and_gives_what_spark_gives(spark, storage, query):
     assert_same(spark, storage, query)
+
+
+@pytest.mark.parametrize("query", [query for query in ANSWERED if re.search(r"\bt\b|TIMESTAMP|DATE|day", query)])
+def test_the_time_zone_of_the_machine_changes_nothing(storage, query, monkeypatch):
+    in_utc = shown(inspector.duck_table(storage, query))
+    monkeypatch.setenv("TZ", "America/St_Johns")
+    time.tzset()
+    try:
+        found = shown(inspector.duck_table(storage, query))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert (found[:2], sorted(found[2])) == (in_utc[:2], sorted(in_utc[2]))
+
+
+def test_a_session_in_another_time_zone_gives_the_same_instants_and_reads_clocks_in_its_own_zone(spark, storage):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/St_Johns")
+    try:
+        assert_same(spark, storage, "SELECT id, t, n, day, st FROM facts ORDER BY id")
+        assert_same(spark, storage, "SELECT k, max(t) AS latest FROM facts GROUP BY k")
+        hours = inspector.run_sql(storage, "SELECT hour(t) AS h, hour(n) AS written FROM facts WHERE id = 1", spark=spark)
+        assert list(hours.rows) == [{"h": 4, "written": 8}]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    hours = inspector.run_sql(storage, "SELECT hour(t) AS h, hour(n) AS written FROM facts WHERE id = 1")
+    assert list(hours.rows) == [{"h": 8, "written": 8}]
 
 
 @pytest.mark.parametrize("query", LEFT_TO_SPARK)

@@ -131,6 +131,20 @@ tests:
         expect: {rows: [{id: 2, name: b}]}
       - given: [{table: bronze.changes, rows: [{id: 1, seq: 2, op: u, name: late}]}]
         expect: {rows: [{id: 2, name: c}]}
+  - name: rows behind the watermark
+    model: orders.py
+    callable: silver_orders
+    updates:
+      - given: [{table: bronze.orders, rows: [{id: 1, amount: 2, at: 2024-01-01T12:00:00}]}]
+        expect: {rows: [{id: 1, amount: 4}], late: 0}
+      - given:
+          - {table: bronze.orders, rows: [{id: 2, amount: 3, at: 2024-01-01T11:00:00}, {id: 3, amount: 3, at: 2024-01-01T12:30:00}]}
+        expect: {rows: [{id: 1, amount: 4}, {id: 3, amount: 6}], late: 1}
+  - name: a wrong number of late rows
+    model: orders.py
+    callable: silver_orders
+    given: [{table: bronze.orders, rows: [{id: 1, amount: 2, at: 2024-01-01T12:00:00}]}]
+    expect: {late: 2}
   - name: files
     model: orders.py
     callable: files
@@ -291,6 +305,8 @@ def test_rules_change_tables_arriving_files_and_watermarks_are_those_of_real_upd
     found = outcomes("--lakelet-update-snapshots")
     assert {name: outcome for name, (outcome, _) in found.items()} == {
         "rules": "passed",
+        "rows behind the watermark": "passed",
+        "a wrong number of late rows": "failed",
         "files": "passed",
         "late events do not bring a row back": "failed",
         "test_table_of_a_function": "passed",
@@ -301,6 +317,7 @@ def test_rules_change_tables_arriving_files_and_watermarks_are_those_of_real_upd
         "shop.gold.customers: 1 missing and 1 unexpected, 0 rows as expected",
         "              id  name",
     ]
+    assert found["a wrong number of late rows"][1].splitlines()[1:] == ["late: expected 2, found 0"]
     text = found["test_updates"][1]
     assert "+ found     1   4" in text
     assert "src/lakelet" not in text

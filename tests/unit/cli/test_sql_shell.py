@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
+import re
 import sys
-import time
 
 import pyarrow as pa
 import pytest
@@ -14,12 +12,13 @@ from deltalake import write_deltalake
 
 from lakelet.cli.sql_shell import MORE, PROMPT, Completion, statements
 from lakelet.storage.root import Registry, Storage, StoredDataset
+from tests.terminals import Typist
 
 
 @pytest.fixture
 def stored(tmp_path):
     (tmp_path / "tables/orders").mkdir(parents=True)
-    write_deltalake(str(tmp_path / "tables/orders"), pa.table({"id": [1], "amount due": [2]}))
+    write_deltalake(str(tmp_path / "tables/orders"), pa.table({"id": [4711], "amount due": [2], "discount": [23]}))
     dataset = StoredDataset("main.shop.orders", "streaming_table", "tables/orders")
     Storage(tmp_path).save(Registry(datasets={dataset.name: dataset}))
     return tmp_path
@@ -58,17 +57,29 @@ def test_tables_columns_and_keywords_are_completed(stored):
     assert (completion.word("main.", 0), completion.word("main.", 1)) == ("main.shop.orders", None)
 
 
-def test_a_query_is_answered_on_a_terminal_and_kept_in_the_history(stored, tmp_path):
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["XDG_STATE_HOME"] = str(tmp_path / "state")
-        os.execv(sys.executable, [sys.executable, "-m", "lakelet.cli.main", "sql", "--storage", str(stored)])
-    shown, ends = b"", time.monotonic() + 60
-    for waited, typed in ((PROMPT, b"select id from shop.orders;\n"), ("1", b""), (PROMPT, b"exit\n"), ("exit", b"")):
-        while waited.encode() not in shown and time.monotonic() < ends:
-            if select.select([terminal], [], [], 1.0)[0]:
-                shown += os.read(terminal, 65536)
-        os.write(terminal, typed)
-        shown = shown.partition(waited.encode())[2]
-    os.waitpid(pid, 0)
-    assert "select id from shop.orders;" in (tmp_path / "state/lakelet/sql_history").read_text()
+def test_a_query_is_answered_on_a_terminal_its_names_completed_by_tab_and_kept_in_the_history(stored, tmp_path):
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "INPUTRC": os.devnull, "TERM": "xterm", "NO_COLOR": "1"}
+    shell = Typist(([sys.executable, "-m", "lakelet", "sql", "--storage", str(stored)], environ))
+
+    def answer(keys: str, shown: str) -> list[str]:
+        """The lines between a statement, of which `shown` is the last that is on the screen while it is typed, and the next prompt."""
+        shell.type(keys)
+        shell.read_to(shown)
+        shell.type(";\n")
+        return [line.strip() for line in plain(shell.read_to(PROMPT)).splitlines()[1:-1]]
+
+    shell.read_to(PROMPT)
+    assert answer("select id from shop.orders", "shop.orders") == ["id", "bigint", "4711"]
+    assert answer("select sum(disc\t) as half from shop.ord\t", "shop.orders") == ["half", "bigint", "23"]
+    assert answer("select `am\t from shop.orders", "from shop.orders") == ["amount due", "bigint", "2"]
+    assert answer("select 1 from oders", "oders")[0] == "[UNKNOWN_TABLE] the storage holds no table oders"
+    shell.type("exit\n")
+    shell.read_to("exit")
+    assert shell.end() == 0
+    history = (tmp_path / "state/lakelet/sql_history").read_text().splitlines()
+    assert history[:2] == ["select id from shop.orders;", "select sum(discount) as half from shop.orders;"]
+
+
+def plain(text: str) -> str:
+    """What is shown, without control sequences."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]", "", text).replace("\r", "")
