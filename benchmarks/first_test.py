@@ -4,7 +4,8 @@
 
 Kinds: `function` (YAML, one query on given rows) and `update` (YAML with rules: an update in a storage of its own). Wall time and processor
 time (of Java and Python workers too) of whole processes count; a further test is a tenth of the difference. With `--rival` the package
-sdp-test runs the same `function` files in the same environment, where it is installed. Prints machine, load, medians. Bars: 6 s, and 1 s.
+sdp-test runs the same `function` files in the same environment, where it is installed. With `--watch` the commands are `lakelet test`
+beside a `lakelet watch` of the project, whose Spark they use. Prints machine, load, medians. Bars: 6 s, and 1 s.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from processes import measured
@@ -71,17 +76,45 @@ def timed(kind: str, tests: int, plugin: str) -> tuple[float, float]:
     return found.wall, found.processor
 
 
+@contextmanager
+def watched(folder: Path) -> Iterator[None]:
+    """In the block a `lakelet watch` of the project is ready."""
+    command = [sys.executable, "-m", "lakelet", "watch", "--json"]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # the first validation: that tables from outside are missing, which the tests give
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def timed_beside_a_watch(kind: str, tests: int) -> tuple[float, float]:
+    """Seconds of a `lakelet test` that uses the Spark of a watch: wall, and processor time without that of the watch."""
+    with tempfile.TemporaryDirectory() as folder:
+        project(Path(folder), kind, tests)
+        with watched(Path(folder)):
+            found = measured([sys.executable, "-m", "lakelet", "test"], Path(folder))
+        if f"{tests} passed" not in found.printed or "is not used" in found.printed:
+            raise SystemExit(found.printed)
+    return found.wall, found.processor
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rival", action="store_true", help="sdp-test too, with the files of the kind `function`")
+    parser.add_argument("--watch", action="store_true", help="`lakelet test` beside a `lakelet watch` too")
     asked = parser.parse_args()
     runs = [("lakelet", "function", "sdp_test"), ("lakelet", "update", "sdp_test")] + [("sdp-test", "function", "lakelet")] * asked.rival
+    runs += [("watch", "function", ""), ("watch", "update", "")] * asked.watch
     found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     for _ in range(asked.rounds):
         for name, kind, left_out in runs:
             for tests in (1, 1 + FURTHER):
-                found.setdefault((name, kind, tests), []).append(timed(kind, tests, left_out))
+                spent = timed_beside_a_watch(kind, tests) if name == "watch" else timed(kind, tests, left_out)
+                found.setdefault((name, kind, tests), []).append(spent)
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {asked.rounds} rounds; seconds")
     for name, kind, _ in runs:
         one, all_ = ([statistics.median(run[i] for run in found[name, kind, n]) for i in (0, 1)] for n in (1, 1 + FURTHER))

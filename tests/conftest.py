@@ -26,7 +26,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
     adaptive = {"spark.sql.adaptive.enabled": "true"} if os.environ.get("LAKELET_TEST_ADAPTIVE") else {}
-    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse, **adaptive})
+    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse, **adaptive}, lasts=True)
     yield session
     session.stop()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from lakelet.base.redaction import remember_secrets
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.properties import reset_allowed
 from lakelet.config.update_config import PipelineConfig, load_config
-from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.files.remote import is_s3
 from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
@@ -30,6 +28,7 @@ from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.root import HeldTables, Storage
 from lakelet.storage.root import Registry as StoredRegistry
 from lakelet.update.idle.answer import idle_answer, is_asked
+from lakelet.update.input_size import expected_bytes
 from lakelet.update.stopping import only_interrupting
 
 if TYPE_CHECKING:
@@ -234,7 +233,8 @@ class Pipeline:
         from lakelet.update.resets import check_resets
 
         config = self.config
-        with self._loaded(update_id, write, recording) as (found, end_watching):
+        again = bool(request.full_refresh or request.full_refresh_all)
+        with self._loaded(update_id, write, recording, again=again) as (found, end_watching):
             environment = found.environment
             registry, kept = environment.storage.registry(), _never_reset(environment.catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
@@ -247,9 +247,9 @@ class Pipeline:
 
     @contextmanager
     def _loaded(
-        self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None
+        self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None, *, again: bool = False
     ) -> Iterator[tuple[LoadedPipeline, Callable[[], None]]]:
-        """Yield the loaded pipeline, and the function that ends the watch for `recording`."""
+        """Yield the loaded pipeline, and the function that ends the watch for `recording`. `again`: for a full refresh."""
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
@@ -262,7 +262,7 @@ class Pipeline:
         checks, invalid = _table_checks(config)
         registry = storage.registry()
         owner = _owner(config, registry)
-        base = self._spark or _session(config, registry.last_update.started if registry.last_update else None, lasts=self._lasts)
+        base = self._spark or _session(config, registry, again=again, lasts=self._lasts)
         roots = [*config.import_roots]
         context = UpdateContext(
             base,
@@ -356,63 +356,19 @@ def _never_reset(catalog: Catalog) -> frozenset[str]:
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 
-def _session(config: PipelineConfig, since: str | None, *, lasts: bool) -> SparkSession:
-    """`lasts`: see `start_session`."""
+def _session(config: PipelineConfig, registry: StoredRegistry, *, again: bool, lasts: bool) -> SparkSession:
+    """`again`: see `expected_bytes`; `lasts`: see `start_session`."""
     from lakelet.spark.launch.session import start_session
 
     report("Starting Spark")
     return start_session(
         app_name=config.name,
         master=config.master,
-        input_bytes=_data_bytes(config, since),
+        input_bytes=expected_bytes(config, registry, again=again),
         s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
         worker_python=config.worker_python,
         lasts=lasts,
     )
-
-
-_MUCH_CODE = 100_000  # bytes; with both compilers 500 datasets are analysed in 19.7 instead of 22.4 s (benchmarks/many_datasets.py)
-_COMPRESSION = 8  # JSON lines against the Parquet files they become
-
-
-def _data_bytes(config: PipelineConfig, since: str | None) -> int | None:
-    """A guess at what the update reads: files that came since the last update below folders that parameters and maps name, all files of
-    tables from outside, and the stored tables. A pipeline of much code is as much work as a large input.
-
-    Counting stops where more would not change how the session is started. None if nothing can be guessed.
-    """
-    from datetime import datetime
-
-    from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
-
-    if sum(file.stat().st_size for file in config.files) >= _MUCH_CODE:
-        return FULL_COMPILER_BYTES
-    threshold = datetime.fromisoformat(since).timestamp() if since else 0.0
-    named = [config.paths.mapped(v) for v in config.parameters.values() if "/" in v] + [entry.target for entry in config.paths.entries]
-    folders, tables = _folders(named), _folders(table.path for table in config.tables.values())
-    new = (size for at, since_when in ((folders, threshold), (tables, 0.0)) for folder in at for size in _sizes(folder, since_when))
-    known = not isinstance(config.storage, RemotePath)  # listing all files of all tables costs more there than it gains
-    stored = (size * _COMPRESSION for size in _sizes(config.storage / "tables", 0.0, "*.parquet")) if known else ()
-    total = 0
-    for size in itertools.chain(new, stored):
-        total += size
-        if total >= FULL_COMPILER_BYTES:
-            return total
-    return total if (folders or tables) and known else None
-
-
-def _folders(places: Iterable[str]) -> list[AnyPath]:
-    """Those of the paths that are folders of this machine, or lie on S3; each once."""
-    return [any_path(text) for text in dict.fromkeys(places) if is_s3(text) or Path(text).is_dir()]
-
-
-def _sizes(folder: AnyPath, since: float, pattern: str = "*") -> Iterator[int]:
-    """Bytes of the files below a folder that changed at or after `since`. A store that does not answer counts as empty here."""
-    if isinstance(folder, RemotePath):
-        with suppress(LakeletError):
-            yield from folder.sizes(since)
-        return
-    yield from (s.st_size for f in folder.rglob(pattern) if (s := f.stat()).st_mtime >= since)
 
 
 @contextmanager

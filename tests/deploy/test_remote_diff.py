@@ -14,12 +14,11 @@ import pytest
 from deltalake import write_deltalake
 
 from lakelet.cdc.identity import MADE_WITH
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.cli.main import main
 from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType
-from lakelet.storage.root import Registry, Storage, StoredDataset
+from lakelet.storage.root import INTERNAL, Registry, Storage, StoredDataset
 from tests.deploy.deployed import Deployed
 from tests.workspace_double import Workspace, dataset, flow
 

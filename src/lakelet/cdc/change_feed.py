@@ -12,11 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
 from lakelet.cdc.changes import HIDDEN
-from lakelet.cdc.mirror import INTERNAL, mirror
+from lakelet.cdc.mirror import mirror
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta.table_spec import CHANGE_FEED
 from lakelet.storage.delta.tables import TableLog, lock_of
 from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.root import INTERNAL
 
 COLUMNS = (
     T.StructField("_change_type", T.StringType()),

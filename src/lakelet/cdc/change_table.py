@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
 from lakelet.storage.delta.table_spec import TableSpec
+from lakelet.storage.root import INTERNAL
 
 
 @dataclass(frozen=True)

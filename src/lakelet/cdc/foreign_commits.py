@@ -23,7 +23,7 @@ from lakelet.cdc import foreign_rows, latest
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
-from lakelet.cdc.mirror import INTERNAL, MIRRORED, PART, Position, commit_text, position, without_hidden
+from lakelet.cdc.mirror import MIRRORED, PART, Position, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
 from lakelet.files.paths import AnyPath
@@ -31,6 +31,7 @@ from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.tables import TableLog, lock_of
 from lakelet.storage.delta.transaction import Txn
+from lakelet.storage.root import INTERNAL
 
 ADOPTED = "lakelet.adopted"
 """Application id in the internal log; its version is the version of the target whose changes by others it holds."""

@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
-from lakelet.cdc.mirror import INTERNAL, PART, ROWS, mirror
+from lakelet.cdc.mirror import PART, ROWS, mirror
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import declared, required, tables
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
+from lakelet.storage.root import INTERNAL
 
 KEPT = {"delta.enableExpiredLogCleanup": "false"}
 """Properties of every internal table: its commits hold what was applied and counted."""

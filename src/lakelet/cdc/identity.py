@@ -11,11 +11,10 @@ from deltalake.exceptions import TableNotFoundError
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.changes import Layout
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.language.model import ChangeSpec
 from lakelet.storage.delta.table_spec import EPOCH
-from lakelet.storage.root import Storage
+from lakelet.storage.root import INTERNAL, Storage
 
 MADE_WITH = "lakelet.changes"
 """Table property that `writing` sets: keys in lower case, SCD type, type of the sequence, as JSON."""

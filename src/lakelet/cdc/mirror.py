@@ -22,8 +22,8 @@ from lakelet.files.paths import AnyPath
 from lakelet.files.remote import delta_options
 from lakelet.storage.delta.declared import Declared, required
 from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import INTERNAL
 
-INTERNAL = "_changes"
 PART, ROWS, STATE = "__lakelet_part", "rows", "state"
 MIRRORED = "lakelet.mirrored"
 """Application id in the target's log; its version is the internal version that the target shows since that commit."""

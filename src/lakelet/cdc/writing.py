@@ -23,7 +23,7 @@ from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
-from lakelet.cdc.mirror import INTERNAL, PART, ROWS, STATE, mirror, position
+from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
@@ -34,6 +34,7 @@ from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
+from lakelet.storage.root import INTERNAL
 
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10

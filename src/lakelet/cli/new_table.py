@@ -79,8 +79,7 @@ def _tables(config: PipelineConfig, declared: Layers) -> list[SourceTable]:
 
 def _change_tables(folder: AnyPath) -> frozenset[str]:
     """Return the names of the stored tables whose rows change events update: no stream can read them."""
-    from lakelet.cdc.mirror import INTERNAL
-    from lakelet.storage.root import Storage
+    from lakelet.storage.root import INTERNAL, Storage
 
     storage = Storage(folder)
     return frozenset(d.name for d in storage.registry().datasets.values() if d.path and (storage.at(d.path) / INTERNAL).exists())

@@ -16,13 +16,13 @@ from lakelet.autoloader.discovery.versions import is_change
 from lakelet.autoloader.state.offsets import is_offset
 from lakelet.autoloader.types.growth import texts_of
 from lakelet.base import sentences
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.file_sources import check_sources
 from lakelet.flows.positions import Checkpoint
 from lakelet.spark.errors.conditions import conditions, java_class
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.transaction import Transaction, Txn
+from lakelet.storage.root import INTERNAL
 
 _STEADY_TRIES = 2  # starts that wait for the files of a batch to stop changing
 

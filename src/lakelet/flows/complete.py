@@ -20,7 +20,7 @@ from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.flows.partitions import affected_partitions
 from lakelet.flows.quarantine import is_behind, quarantine_of
-from lakelet.flows.view_settings import set_by_size
+from lakelet.flows.view_settings import read_bytes, set_by_size
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -88,9 +88,8 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                     return replace(found, view=ComputedFrom(state.fingerprint, state.inputs))
 
                 spec = run.table_spec(frame.schema)
-                written = _written_in_part(run, state, frame, observation, spec, measure)
-                if written is None:
-                    written = _written(run, frame, observation, spec, measure)
+                in_part = _written_in_part(run, state, frame, observation, spec, measure)
+                written = in_part or _written(run, frame, observation, spec, measure)
             if written.mapped:
                 emit_mapping(run, spec.schema)
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
@@ -99,8 +98,16 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
             if type(problem).__module__.partition(".")[0] == "py4j":
                 raise _failed(problem, run) from problem
             raise user_error(problem, run.dataset, run.flow.flow) from problem
-    stored = replace(run.stored(), columns=None, fingerprint=state.fingerprint, input_versions=dict(state.inputs), version=written.version)
-    environment.storage.remember(stored)
+    environment.storage.remember(
+        replace(
+            run.stored(),
+            columns=None,
+            fingerprint=state.fingerprint,
+            input_versions=dict(state.inputs),
+            version=written.version,
+            read_bytes=read_bytes(run, inputs, in_part.metrics.bytes if in_part else None),
+        )
+    )
     reached("view.recorded")
     totals.add(written.metrics)
     emit_batch(environment.reporter, written.metrics)

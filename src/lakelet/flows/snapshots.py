@@ -21,7 +21,6 @@ from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
 from lakelet.flows.context import FlowRun, run_reader
@@ -42,6 +41,7 @@ from lakelet.storage.delta import schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SnapshotBatch
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
+from lakelet.storage.root import INTERNAL
 
 _GONE = "__lakelet_gone"
 

@@ -12,12 +12,11 @@ from itertools import count
 
 from lakelet.analysis.analyzed import AnalyzedDataset
 from lakelet.base.errors import LakeletError
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.language.model import Kind
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.root import StoredDataset, new_table_path
+from lakelet.storage.root import INTERNAL, StoredDataset, new_table_path
 
 
 def check_role(run: FlowRun) -> None:

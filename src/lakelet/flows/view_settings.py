@@ -1,4 +1,4 @@
-"""How Spark computes a materialized view, by the size of what the view reads (docs/decisions/0052-views-by-size.md)."""
+"""How Spark computes a materialized view, by the size of what the view reads (docs/decisions/0052-views-by-size.md); and that size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def set_by_size(run: FlowRun, inputs: tuple[str, ...], spark: SparkSession) -> N
 
     `inputs`: keys of the stored datasets it reads. Nothing is set where it reads something else, or where a size is not known.
     """
-    size = _bytes(run, inputs)
+    size = input_bytes(run, inputs)
     if size is None or not (spark.sparkContext.master or "").startswith("local"):
         return
     wanted = {_SHUFFLE: "1", _SCAN: "1"} if size <= ONE_TASK_BYTES else {}
@@ -34,8 +34,8 @@ def set_by_size(run: FlowRun, inputs: tuple[str, ...], spark: SparkSession) -> N
             spark.conf.set(name, value)
 
 
-def _bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
-    """The size of all that the view reads; None where that is not known."""
+def input_bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
+    """The size of all that the view reads, in bytes of its files; None where that is not known."""
     environment = run.environment
     if not inputs or run.flow.always or run.flow.outside:
         return None
@@ -48,4 +48,15 @@ def _bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
     return total
 
 
-__all__ = ["set_by_size"]
+def read_bytes(run: FlowRun, inputs: tuple[str, ...], written: int | None) -> int | None:
+    """About how much of its input the view was computed from, in bytes; None where that is not known.
+
+    `written`: the bytes of the partitions that were computed, which are taken for the same share of the input as of the view; None where
+    all of the view was.
+    """
+    size = input_bytes(run, inputs)
+    whole = run.environment.memory.log(run.path()).bytes() if written is not None else None
+    return round(size * min(1.0, written / whole)) if size is not None and written is not None and whole else size
+
+
+__all__ = ["input_bytes", "read_bytes", "set_by_size"]

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 from lakelet.base.failpoints import reached
 from lakelet.cdc.changes import HIDDEN
-from lakelet.cdc.mirror import INTERNAL, mirror, position
+from lakelet.cdc.mirror import mirror, position
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath, RemotePath, any_path
 from lakelet.maintenance.engine import Engine
@@ -23,6 +23,7 @@ from lakelet.maintenance.settings import Settings
 from lakelet.maintenance.waiting import Position, needed_by_streams, removed_since
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import INTERNAL
 
 _FOREIGN = "others committed to it since the last update; the next update takes that over first"
 _UNFINISHED = "an update ended before its changes became visible; the next update finishes that first"

@@ -37,6 +37,8 @@ from lakelet.language.model import Kind
 
 FORMAT = 4
 """2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines."""
+INTERNAL = "_changes"
+"""Folder of a change table that holds the table with its hidden rows and columns (docs/decisions/0012-change-tables.md)."""
 _LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 MAINTENANCE = "maintain-"
@@ -51,6 +53,7 @@ class StoredDataset:
     materialized view and say what its content was computed from; `version` is the table version they describe. `owner` is the id of the
     pipeline that the table belongs to; None where an older Lakelet did not record it. `described`: digest of what was declared about the
     table when it was described last. `quarantine_of`: full name of the dataset whose quarantine it is; None for a dataset.
+    `read_bytes`: the size of the files that the view was computed from the last time; None where that is not known.
     """
 
     name: str
@@ -66,6 +69,7 @@ class StoredDataset:
     owner: str | None = None
     described: str | None = None
     quarantine_of: str | None = None
+    read_bytes: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kind", Kind(self.kind))  # as stored, it is a text

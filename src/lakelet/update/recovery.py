@@ -15,7 +15,6 @@ from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc.counts import completed
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.cdc.writing import catch_up
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
@@ -29,7 +28,7 @@ from lakelet.storage.eventlog import writer
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.reporter import Reporter
 from lakelet.storage.eventlog.states import EventType, Level, UpdateState
-from lakelet.storage.root import LastUpdate, Registry, StoredDataset
+from lakelet.storage.root import INTERNAL, LastUpdate, Registry, StoredDataset
 
 
 @dataclass

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from lakelet.storage.delta.tables import TableLog
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -64,6 +65,13 @@ def files(project: Project, name: str) -> dict[str, set[str]]:
     return found
 
 
+def read_bytes(project: Project, name: str) -> int:
+    """About how much the view was computed from the last time, which the next update's session is set for."""
+    found = project.storage.registry().datasets[f"main.default.{name}"].read_bytes
+    assert found is not None
+    return found
+
+
 @pytest.mark.long
 @pytest.mark.spark
 def test_only_partitions_that_can_have_changed_are_computed_again(project: Callable[..., Project]) -> None:
@@ -72,6 +80,7 @@ def test_only_partitions_that_can_have_changed_are_computed_again(project: Calla
     p.arrive("1.json", first, second, {"page": "a", "n": 4}, {**second, "page": "test"})
     assert set(techniques(p.run()).values()) == {WHOLE}
     before = files(p, "per_day")
+    assert read_bytes(p, "per_day") == TableLog(p.path("visits")).bytes()
 
     p.arrive("2.json", {**second, "page": "c", "n": 3}, {"page": "c", "n": 1}, {"day": "2026-03-03", "page": "test", "n": 9})
     p.run()
@@ -81,6 +90,7 @@ def test_only_partitions_that_can_have_changed_are_computed_again(project: Calla
         ("2026-03-02", 5, 2),
         ("None", 5, 2),
     }
+    assert 0 < read_bytes(p, "per_day") < (TableLog(p.path("visits")).bytes() or 0) == read_bytes(p, "ranked")
     after = files(p, "per_day")
     assert {day for day in before if before[day] == after[day]} == {"date=2026-03-01"}
     assert set(p.rows("per_page", "n")) == {5, 2, 4, 11}

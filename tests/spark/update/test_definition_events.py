@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from lakelet.base.names import TableName
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.dashboard.page import Page
 from lakelet.inspection import inspector
 from lakelet.storage.delta.tables import TableLog
+from lakelet.storage.root import INTERNAL
 
 PYTHON = """
     import dlt

@@ -322,15 +322,16 @@ def test_a_place_of_this_machine_is_a_path(tmp_path: Path) -> None:
 
 def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from lakelet.config.update_config import load_config
-    from lakelet.pipeline import _data_bytes
+    from lakelet.storage.root import LastUpdate, Registry
+    from lakelet.update.input_size import expected_bytes
 
     (tmp_path / "a.py").write_text("import dlt\n")
     s3.put("landing/x/a.json", "x" * 1000)
     params = {"landing": s3.uri("landing"), "other": "s3a://no-such-bucket/x"}
     remote = load_config(["a.py"], params=params, storage=s3.uri("lake"), cwd=tmp_path, environ={})
     local = load_config(["a.py"], params=params, cwd=tmp_path, environ={})
-    assert _data_bytes(local, None) == 1000
-    assert _data_bytes(local, "2199-01-01T00:00:00+00:00") == 0
-    assert _data_bytes(remote, None) is None  # how much its tables hold is not known
+    assert expected_bytes(local, Registry()) == 1000
+    assert expected_bytes(local, Registry(last_update=LastUpdate("a", "2199-01-01T00:00:00+00:00", True))) == 0
+    assert expected_bytes(remote, Registry()) is None  # how much its tables hold is not known
     monkeypatch.setattr("lakelet.spark.launch.java_process.FULL_COMPILER_BYTES", 1000)
-    assert _data_bytes(remote, None) == 1000
+    assert expected_bytes(remote, Registry()) == 1000

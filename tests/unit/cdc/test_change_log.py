@@ -10,7 +10,8 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.changes import HIDDEN
-from lakelet.cdc.mirror import INTERNAL, MIRRORED, mirror, position
+from lakelet.cdc.mirror import MIRRORED, mirror, position
+from lakelet.storage.root import INTERNAL
 
 
 def commit(table: Path, version: int, *actions: Any) -> None:

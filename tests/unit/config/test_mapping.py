@@ -348,28 +348,6 @@ def test_mistakes_in_variables_name_the_variable(pipeline):
         config(pipeline, environ={"LAKELET_TABLE": "orders"})
 
 
-def test_the_input_of_an_update_is_guessed_from_places_too(pipeline):
-    from lakelet.pipeline import _data_bytes
-
-    for name, size in (("raw/a.json", 1000), ("t/a.csv", 100), ("other/a.json", 10)):
-        (pipeline / name).parent.mkdir(parents=True)
-        (pipeline / name).write_text("x" * size)
-    flags = {"maps": [("/Volumes/raw", "raw"), ("/mnt/none", "none")], "tables": [("t", "t")]}
-    assert _data_bytes(config(pipeline, **flags), None) == 1100
-    assert _data_bytes(config(pipeline, **flags), "2199-01-01T00:00:00+00:00") == 100
-    assert _data_bytes(config(pipeline, params={"landing": "dbfs:/Volumes/raw"}, maps=flags["maps"]), None) == 1000
-
-
-def test_a_pipeline_of_much_code_is_sized_like_a_large_input(pipeline):
-    from lakelet.pipeline import _data_bytes
-    from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
-
-    small = config(pipeline)
-    assert _data_bytes(small, None) is None
-    small.files[0].write_text("# a comment\n" * 10_000)
-    assert _data_bytes(small, None) == FULL_COMPILER_BYTES
-
-
 def test_a_hosted_path_that_python_itself_does_not_find_says_which_map_helps(tmp_path):
     with pytest.raises(FileNotFoundError) as missing:
         Path("/Volumes/main/shop/config.yml").read_text()

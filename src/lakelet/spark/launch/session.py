@@ -70,12 +70,14 @@ _LOCAL = {
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
 
-# Up to this much data a query is over before the code generated for it has been compiled.
+# Up to this much data a query is over before the code generated for it has been compiled, and a Delta log is short: the first reading of
+# a table as a stream takes three jobs with one partition and five with two.
 INTERPRETED_BYTES = 32 * 1024 * 1024
-_INTERPRETED = {
+_SMALL_INPUT = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.databricks.delta.snapshotPartitions": "1",
 }
 
 
@@ -118,7 +120,7 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
     if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
-        settings = {**_INTERPRETED, **settings}
+        settings |= {name: value for name, value in _SMALL_INPUT.items() if name not in (conf or {})}
     # Spark's own temporary files go with this process too, also when it is killed.
     options = [*java_process.tuning_options(java, delta, input_bytes), f"-Djava.io.tmpdir={scratch_folder('java')}"]
     command = java_process.java_command(java, delta, options, settings, more)

@@ -16,7 +16,6 @@ from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.terminals import VOLATILE
-from lakelet.cdc.mirror import INTERNAL
 from lakelet.files import signatures
 from lakelet.files.reads import Access
 from lakelet.files.remote import scheme_of
@@ -29,7 +28,7 @@ from lakelet.quality.validation import is_fresh
 from lakelet.spark.launch.environment import cache_folder, find_java
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import FlowState, UpdateState
-from lakelet.storage.root import Storage
+from lakelet.storage.root import INTERNAL, Storage
 from lakelet.update.idle import facts
 from lakelet.update.idle.doubts import HARMLESS, SPARK, doubts_of, is_plain, is_standard
 from lakelet.update.idle.facts import Fact, Kind

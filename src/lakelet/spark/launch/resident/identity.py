@@ -34,7 +34,7 @@ PER_PROCESS = ("-Djava.io.tmpdir=", "-XX:SharedArchiveFile=", "-Xlog:")
 PER_SESSION = frozenset(
     (
         *("spark.app.name", "spark.sql.warehouse.dir", "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"),
-        "spark.sql.adaptive.enabled",
+        *("spark.sql.adaptive.enabled", "spark.databricks.delta.snapshotPartitions"),
     )
 )
 """Settings that a command's session gets from the command, whatever the process was started with."""

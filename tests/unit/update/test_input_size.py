@@ -1,0 +1,78 @@
+"""What an update is going to read, as it is guessed before Spark starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.language.model import Kind
+from lakelet.spark.launch.java_process import FULL_COMPILER_BYTES
+from lakelet.storage.root import LastUpdate, Registry, StoredDataset
+from lakelet.update.input_size import expected_bytes
+
+LATER = LastUpdate("a", "2199-01-01T00:00:00+00:00", True)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "pipeline.py").write_text("import dlt\n")
+    for name, size in (("raw/a.json", 1000), ("t/a.csv", 100), ("other/a.json", 10)):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text("x" * size)
+    return tmp_path
+
+
+def config(folder: Path, **flags: Any) -> PipelineConfig:
+    return load_config(["pipeline.py"], cwd=folder, environ={}, **flags)
+
+
+def stored(*datasets: StoredDataset) -> Registry:
+    return Registry(last_update=LATER, datasets={dataset.name: dataset for dataset in datasets})
+
+
+def table(folder: Path, name: str, size: int, kind: Kind = Kind.MATERIALIZED_VIEW, **more: Any) -> StoredDataset:
+    file = folder / ".lakelet" / "tables" / "main" / "default" / name / "part.parquet"
+    file.parent.mkdir(parents=True)
+    file.write_text("x" * size)
+    return StoredDataset(name, kind, f"tables/main/default/{name}", **more)
+
+
+def test_files_below_mapped_folders_parameters_and_tables_from_outside_count(folder: Path) -> None:
+    maps = [("/Volumes/raw", "raw"), ("/mnt/none", "none")]
+    with_tables = config(folder, maps=maps, tables=[("t", "t")])
+    assert expected_bytes(with_tables, Registry()) == 1100
+    assert expected_bytes(with_tables, Registry(last_update=LATER)) == 100
+    assert expected_bytes(with_tables, Registry(last_update=LATER), again=True) == 1100
+    assert expected_bytes(config(folder, params={"landing": "dbfs:/Volumes/raw"}, maps=maps), Registry()) == 1000
+    asked = config(folder, params={"landing": "other", "mode": "none", "empty": ""})
+    assert expected_bytes(asked, Registry()) == 10
+    (folder / "other" / "b.json.gz").write_bytes(b"x" * 20)
+    assert expected_bytes(asked, Registry()) == 10 + 8 * 20
+
+
+def test_of_the_stored_tables_what_views_read_the_last_time_counts_and_change_tables(folder: Path) -> None:
+    asked = config(folder, params={"landing": "other"})
+    stream = table(folder, "stream", 500, Kind.STREAMING_TABLE)
+    views = table(folder, "by_day", 40, read_bytes=7), table(folder, "left", 30, read_bytes=90, active=False)
+    assert expected_bytes(asked, stored(stream, *views)) == 8 * 7
+    changes = table(folder, "changes", 20, Kind.STREAMING_TABLE)
+    table(folder, "changes/_changes", 60)
+    assert expected_bytes(asked, stored(stream, changes, *views)) == 8 * (7 + 60)
+
+
+def test_all_stored_tables_count_for_a_full_refresh_and_where_a_view_does_not_say_what_it_read(folder: Path) -> None:
+    asked = config(folder, params={"landing": "other"})
+    stream, known = table(folder, "stream", 500, Kind.STREAMING_TABLE), table(folder, "known", 40, read_bytes=7)
+    assert expected_bytes(asked, stored(stream, known), again=True) == 10 + 8 * 540
+    assert expected_bytes(asked, stored(stream, known, table(folder, "unknown", 5))) == 8 * 545
+
+
+def test_a_pipeline_of_much_code_is_sized_like_a_large_input(folder: Path) -> None:
+    small = config(folder)
+    assert expected_bytes(small, Registry()) is None
+    small.files[0].write_text("# a comment\n" * 10_000)
+    assert expected_bytes(small, Registry()) == FULL_COMPILER_BYTES
