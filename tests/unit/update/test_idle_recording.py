@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from types import SimpleNamespace as Some
 from typing import Any
 
@@ -75,3 +78,11 @@ DOUBTS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("about", DOUBTS.values(), ids=DOUBTS)
 def test_what_time_or_spark_alone_can_tell_is_a_doubt(monkeypatch: pytest.MonkeyPatch, about: dict[str, Any]) -> None:
     assert doubts(monkeypatch, **about)
+
+
+def test_the_start_of_a_process_is_known_to_hundredths_of_a_second() -> None:
+    """Files that are written just before a first update have not changed since it began."""
+    code = "from lakelet.update.idle.recording_begun import process_start; print(process_start())"
+    before = time.time()
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert before - 0.1 < float(said) < time.time()

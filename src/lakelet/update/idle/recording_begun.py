@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,10 @@ from lakelet.quality.files import FOLDER as RULES
 from lakelet.spark.launch.environment import cache_folder
 from lakelet.update.idle import facts
 from lakelet.update.idle.facts import Fact, Here, Kind
+
+_START_TICKS = 19  # in /proc/self/stat after the name of the program: field 22
+_CLOCK_TICK = 0.02  # seconds; the clocks of processes and of file systems move in steps of a hundredth
+_PSUTIL_IS_OFF = 1.5  # seconds at most
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,23 @@ class Recording:
             start = (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders]))
         except facts.UNKNOWN:
             return None
-        return cls(here, start, psutil.Process().create_time(), Reads(own))
+        return cls(here, start, process_start(), Reads(own))
+
+
+def process_start() -> float:
+    """When this process started, in seconds since 1970, or a few hundredths of a second before.
+
+    psutil counts from the second in which the machine was started, so that its time may be a second too early: files that were written
+    just before a first update would be taken for changed ones. Linux gives the age of a process by a clock that is still readable.
+    """
+    given = psutil.Process().create_time()
+    try:
+        ticks = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[_START_TICKS]
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+    except (OSError, AttributeError, ValueError, IndexError):  # not Linux
+        return given
+    exact = time.time() - age - _CLOCK_TICK
+    return exact if abs(exact - given) < _PSUTIL_IS_OFF else min(exact, given)
 
 
 def _declared_trees(config: PipelineConfig) -> Iterator[str]:
@@ -66,4 +87,4 @@ def _import_folders(config: PipelineConfig) -> Iterator[str]:
     yield from (os.path.abspath(entry) for entry in sys.path)
 
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "process_start"]
