@@ -229,6 +229,8 @@ def _partition_value(expression: Any) -> str | None:
 
 
 # The last two refer to other parts of the plan.
+_KEY = {"__lakelet_inner_pad", "__lakelet_outer_pad"}
+"""Columns that lakelet.transforms.pii joins. That module stands alone, and may be a copy, so the names are here too."""
 _VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation", "CTERelationRef", "UnionLoopRef"}
 _SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
 _PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")
@@ -298,13 +300,22 @@ def never_skippable(frame: DataFrame, placeholders: Placeholders) -> str | None:
 
 
 def unversioned(frame: DataFrame, placeholders: Placeholders) -> str | None:
-    """Why what a query reads as a batch may change without a new version of a table, as a clause; None if it cannot."""
+    """Why what a query reads as a batch may change without a new version of a table, as a clause; None if it cannot.
+
+    The key of a transform counts only for a batch: a stream has nothing to hash with another one until new rows come.
+    """
     for leaf in _leaves(frame._jdf.queryExecution().analyzed()):
-        if leaf.isStreaming() or placeholders.has_version(leaf):
+        if leaf.isStreaming() or placeholders.has_version(leaf) or (frame.isStreaming and _is_key(leaf)):
             continue
         if leaf.nodeName() not in _VERSIONLESS or (leaf.nodeName() == "LocalRelation" and leaf.data().size()):
             return "it reads data that carries no version"
     return None
+
+
+def _is_key(leaf: Any) -> bool:
+    """Return whether this is the row with the key of `keyed_hash` or `tokenize`."""
+    columns = leaf.output()
+    return leaf.nodeName() == "LogicalRDD" and {str(columns.apply(i).name()) for i in range(columns.size())} == _KEY
 
 
 def _leaves(plan: Any) -> Iterator[Any]:

@@ -8,18 +8,8 @@ from typing import Any
 from lakelet.spark.launch.local_files import use_quick_local_files
 
 
-def files(spark: Any) -> Any:
-    """What Hadoop gives everybody for local paths."""
-    return spark._jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark.sparkContext._jsc.hadoopConfiguration())
-
-
-def name(spark: Any) -> str:
-    return str(files(spark).getClass().getName())
-
-
-def modes(spark: Any, folder: Path) -> list[int]:
-    """The permissions of a folder, a file and a file of whom only its owner may read, as Hadoop makes them."""
-    system, jvm = files(spark), spark._jvm
+def modes(system: Any, jvm: Any, folder: Path) -> list[int]:
+    """The permissions of a folder, a file and a file of whom only its owner may read, as a file system makes them."""
     made = [folder, folder / "new", folder / "private"]
     paths = [jvm.org.apache.hadoop.fs.Path(str(path)) for path in made]
     system.mkdirs(paths[0])
@@ -30,12 +20,12 @@ def modes(spark: Any, folder: Path) -> list[int]:
 
 
 def test_files_and_folders_get_the_permissions_that_hadoop_gives_them(spark: Any, tmp_path: Path) -> None:
-    before, wanted = name(spark), modes(spark, tmp_path / "before")
-    use_quick_local_files(spark.sparkContext)
-    try:
-        assert name(spark) == "lakelet.LocalFiles"
-        assert modes(spark, tmp_path / "after") == wanted
-    finally:
-        files(spark).close()
-        files(spark).setWriteChecksum(False)
-    assert name(spark) == before
+    jvm, configuration = spark._jvm, spark.sparkContext._jsc.hadoopConfiguration()
+    plain = jvm.org.apache.hadoop.fs.LocalFileSystem()
+    plain.initialize(jvm.java.net.URI("file:///"), configuration)
+    wanted = modes(plain, jvm, tmp_path / "before")
+
+    use_quick_local_files(spark.sparkContext)  # as the session of the tests does already
+    quick = jvm.org.apache.hadoop.fs.FileSystem.getLocal(configuration)
+    assert quick.getClass().getName() == "lakelet.LocalFiles"
+    assert modes(quick, jvm, tmp_path / "after") == wanted

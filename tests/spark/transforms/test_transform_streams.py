@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from lakelet.analysis.plan_facts import Placeholders, unversioned
 from lakelet.transforms import (
     TransformError,
     add_current_timestamp,
@@ -181,6 +182,14 @@ PIPELINE = """
     def latest():
         return dlt.read("typed").transform(deduplicate("id", F.desc("n"))).transform(select("id", "n", "who_mail", "_file_name"))
 """
+
+
+def test_the_key_of_a_stream_is_no_input_that_may_change_and_that_of_a_batch_is(spark: Any) -> None:
+    placeholders, token = Placeholders(spark), tokenize("id", key="0123456789abcdef")
+    rate = spark.readStream.format("rate").load().selectExpr("value AS id")
+    assert unversioned(rate.transform(token), placeholders) is None
+    assert unversioned(rate.join(spark.createDataFrame([(1,)], "id LONG"), "id").transform(token), placeholders) is not None
+    assert unversioned(spark.range(3).transform(token), placeholders) is not None
 
 
 @pytest.fixture

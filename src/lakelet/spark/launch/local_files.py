@@ -45,7 +45,7 @@ def use_quick_local_files(context: SparkContext) -> None:
     systems = jvm.org.apache.hadoop.fs.FileSystem
     configuration = context._jsc.hadoopConfiguration()
     loader, named = configuration.getClassLoader(), configuration.get("fs.file.impl")
-    if named is not None:  # somebody chose one
+    if named is not None or systems.getLocal(configuration).getClass().getName() == _NAME:  # somebody chose one, or they are used
         return
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(loader)
