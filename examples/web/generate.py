@@ -76,8 +76,9 @@ def delivery(number: int, seed: int = 7, count: int = ROWS) -> dict[str, list[Ro
     first = {f"events-{n:03}.csv": batches[n] for n in range(BATCHES)}
     if number == 1:
         return first
-    late = [event(rng, 900_000 + i, day=rng.randrange(3)) for i in range(count)]
-    seen = rng.sample([row for rows in first.values() for row in rows], 40)
+    late = [event(rng, max(900_000, 2 * BATCHES * count) + i, day=rng.randrange(3)) for i in range(count)]
+    known = [row for rows in first.values() for row in rows]
+    seen = rng.sample(known, min(40, len(known)))
     second = {f"events-{n:03}.csv": [*batches[n], *seen[n::BATCHES]] for n in range(BATCHES, BATCHES * 2)}
     return {**second, "late-001.csv": late, "events-002-again.csv": first["events-002.csv"]}
 

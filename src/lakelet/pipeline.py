@@ -262,7 +262,7 @@ class Pipeline:
         checks, invalid = _table_checks(config)
         registry = storage.registry()
         owner = _owner(config, registry)
-        base = self._spark or _session(config, registry, again=again, lasts=self._lasts)
+        base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
         roots = [*config.import_roots]
         context = UpdateContext(
             base,
@@ -356,7 +356,7 @@ def _never_reset(catalog: Catalog) -> frozenset[str]:
     return frozenset(k for k, d in catalog.datasets.items() if not reset_allowed(d.table_properties))
 
 
-def _session(config: PipelineConfig, registry: StoredRegistry, *, again: bool, lasts: bool) -> SparkSession:
+def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str, *, again: bool, lasts: bool) -> SparkSession:
     """`again`: see `expected_bytes`; `lasts`: see `start_session`."""
     from lakelet.spark.launch.session import start_session
 
@@ -364,7 +364,7 @@ def _session(config: PipelineConfig, registry: StoredRegistry, *, again: bool, l
     return start_session(
         app_name=config.name,
         master=config.master,
-        input_bytes=expected_bytes(config, registry, again=again),
+        input_bytes=expected_bytes(config, registry, pipeline_id=pipeline_id, again=again),
         s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
         worker_python=config.worker_python,
         lasts=lasts,

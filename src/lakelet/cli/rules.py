@@ -140,7 +140,7 @@ def suggest(
         _note(f"Nothing to suggest for {table}: it has no rows, or its rules say all that its rows do.")
         return
     _print(suggestions.suggested_yaml(found))
-    dropping = sum(one.dropped > 0 for one in found)
+    dropping = sum(one.action == "drop" and one.dropped > 0 for one in found)
     few = f", {dropping:,} of which would have dropped rows" if dropping else ""
     _note(f"{counted(len(found), 'suggestion')}{few}. Ranges and sets are those of today's rows: keep what is true of tomorrow's too.")
 

@@ -20,7 +20,7 @@ from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.flows.partitions import affected_partitions
 from lakelet.flows.quarantine import is_behind, quarantine_of
-from lakelet.flows.view_settings import read_bytes, set_by_size
+from lakelet.flows.view_settings import computed_bytes, input_bytes, set_by_size
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
@@ -78,7 +78,8 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         state = replace(state, fingerprint=environment.analyses.fingerprint(run.dataset.name.key) or state.fingerprint)
     totals = Totals()
     with flow_session(environment.spark, run.conf) as spark:
-        set_by_size(run, inputs, spark)
+        size = input_bytes(run, inputs)
+        set_by_size(run, size, spark)
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
         try:
             with counted_query(run, spark) as (reader, frame):
@@ -105,7 +106,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
             fingerprint=state.fingerprint,
             input_versions=dict(state.inputs),
             version=written.version,
-            read_bytes=read_bytes(run, inputs, in_part.metrics.bytes if in_part else None),
+            read_bytes=computed_bytes(run, size, in_part.metrics.bytes if in_part else None),
         )
     )
     reached("view.recorded")

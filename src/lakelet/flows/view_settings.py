@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from lakelet.base.errors import LakeletError
 from lakelet.flows.context import FlowRun
 from lakelet.spark.launch.session import cores
 
@@ -16,12 +17,11 @@ _SHUFFLE, _SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionN
 _WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
 
 
-def set_by_size(run: FlowRun, inputs: tuple[str, ...], spark: SparkSession) -> None:
+def set_by_size(run: FlowRun, size: int | None, spark: SparkSession) -> None:
     """Set in the view's own session what fits the size of its inputs; what the pipeline, or its user, has set stays.
 
-    `inputs`: keys of the stored datasets it reads. Nothing is set where it reads something else, or where a size is not known.
+    `size`: that of `input_bytes`. Nothing is set where it is not known.
     """
-    size = input_bytes(run, inputs)
     if size is None or not (spark.sparkContext.master or "").startswith("local"):
         return
     wanted = {_SHUFFLE: "1", _SCAN: "1"} if size <= ONE_TASK_BYTES else {}
@@ -35,7 +35,10 @@ def set_by_size(run: FlowRun, inputs: tuple[str, ...], spark: SparkSession) -> N
 
 
 def input_bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
-    """The size of all that the view reads, in bytes of its files; None where that is not known."""
+    """The size of all that the view reads, in bytes of its files; None where it reads something else too, or a size is not known.
+
+    `inputs`: keys of the stored datasets it reads.
+    """
     environment = run.environment
     if not inputs or run.flow.always or run.flow.outside:
         return None
@@ -48,15 +51,19 @@ def input_bytes(run: FlowRun, inputs: tuple[str, ...]) -> int | None:
     return total
 
 
-def read_bytes(run: FlowRun, inputs: tuple[str, ...], written: int | None) -> int | None:
-    """About how much of its input the view was computed from, in bytes; None where that is not known.
+def computed_bytes(run: FlowRun, size: int | None, written: int | None) -> int | None:
+    """About how much of its inputs the view was computed from, in bytes; None where that is not known.
 
-    `written`: the bytes of the partitions that were computed, which are taken for the same share of the input as of the view; None where
-    all of the view was.
+    `size`: that of all inputs; `written`: the bytes of the partitions that were computed, which are taken for the same share of the inputs
+    as of the view. None where all of the view was.
     """
-    size = input_bytes(run, inputs)
-    whole = run.environment.memory.log(run.path()).bytes() if written is not None else None
-    return round(size * min(1.0, written / whole)) if size is not None and written is not None and whole else size
+    if size is None or written is None:
+        return size
+    try:
+        whole = run.environment.memory.log(run.path()).bytes()
+    except (LakeletError, OSError):  # the view is written: a guess for the next session must not fail it
+        return None
+    return round(size * min(1.0, written / whole)) if whole else size
 
 
-__all__ = ["input_bytes", "read_bytes", "set_by_size"]
+__all__ = ["computed_bytes", "input_bytes", "set_by_size"]

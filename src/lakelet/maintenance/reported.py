@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from lakelet.base.errors import LakeletError
 from lakelet.maintenance.results import Maintained
 from lakelet.storage.eventlog.events import Event, Origin
+from lakelet.storage.eventlog.failures import log_failure
 from lakelet.storage.eventlog.states import EventType, Level, OperationState
-from lakelet.storage.eventlog.writer import append
+from lakelet.storage.eventlog.writer import append, ready
 from lakelet.storage.root import Registry, Storage
 
 
@@ -19,9 +20,11 @@ def report(store: Storage, tables: Sequence[Maintained], maintenance_id: str) ->
     events = [_event(table, registry, maintenance_id, number) for number, table in enumerate(changed, 1)]
     try:
         if events:
-            append(store.events, events)
-    except LakeletError as problem:
-        return problem
+            append(ready(store.events), events)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # delta-rs panics, too
+        return log_failure(problem, store.events)
     return None
 
 

@@ -6,6 +6,7 @@ Great Expectations leaves rows with NULL out of column expectations, a rule coun
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -42,6 +43,7 @@ def predicate_of(type: str, kwargs: Kwargs) -> str | None:
 
 
 _OPERATORS = {"==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "IN": "IN", "NOT_IN": "NOT IN"}
+_OF_ONE_VALUE = _OPERATORS.keys() - {"IN", "NOT_IN"}
 _OF_A_COLUMN = re.compile(
     r"""col\("([^"]+)"\)(?:\.notnull\(\)|\s*(>=|<=|==|!=|<|>)\s*(?:([+-]?\d+(?:\.\d*)?)|"([^"']+)"|'([^"']+)'))""", re.IGNORECASE
 )
@@ -71,7 +73,7 @@ def _condition_object(given: Mapping[str, Any]) -> str | None:
         case {"type": "comparison", "column": {"name": str(name)}, "operator": "IN" | "NOT_IN" as operator, "parameter": [_, *_] as values}:
             return f"{_column(name)} {_OPERATORS[operator]} ({', '.join(map(literal, values))})"
         case {"type": "comparison", "column": {"name": str(name)}, "operator": operator, "parameter": str() | int() | float() as value}:
-            return f"{_column(name)} {_OPERATORS[operator]} {literal(value)}" if operator in _OPERATORS else None
+            return f"{_column(name)} {_OPERATORS[operator]} {literal(value)}" if operator in _OF_ONE_VALUE else None
         case {"type": "and" | "or" as word, "conditions": [_, *_] as several}:
             parts = [_condition_object(one) if isinstance(one, Mapping) else None for one in several]
             return None if None in parts else f" {word.upper()} ".join(f"({part})" for part in parts)
@@ -89,6 +91,8 @@ def literal(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
+        if not math.isfinite(value):
+            return f"double('{value}')"
         return str(int(value)) if value == int(value) else repr(value)
     return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 

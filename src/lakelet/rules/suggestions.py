@@ -60,7 +60,7 @@ class Suggestion:
     """A rule, or for action `checks` a table check on the column.
 
     Attributes:
-        dropped: how many rows of today it would have dropped; none for a table check.
+        dropped: how many rows of today it would have dropped, or of a rule that only warns, how many break it; none for a table check.
         coverage: the share of rows with a value that it says something about, 0 to 1.
     """
 
@@ -238,7 +238,8 @@ def suggested_yaml(found: Sequence[Suggestion]) -> str:
         for one in chosen:
             value = f"{{unique: {_scalar(one.column)}}}" if action == "checks" else _scalar(one.constraint)
             covered = "" if one.coverage == 1 else f"; {one.coverage:.1%} of the rows have a value"
-            today = f"no duplicates in {one.rows:,} rows" if action == "checks" else f"{one.dropped:,} of {one.rows:,} rows dropped"
+            broken = "dropped" if action == "drop" else "break it"
+            today = f"no duplicates in {one.rows:,} rows" if action == "checks" else f"{one.dropped:,} of {one.rows:,} rows {broken}"
             lines.append(f"      {_scalar(one.rule)}: {value}  # today {today}{covered}")
     return "\n".join(lines)
 

@@ -35,8 +35,9 @@ from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
 
-FORMAT = 4
-"""2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines."""
+FORMAT = 5
+"""2: pipelines are recorded, and which of them owns a table. 3: which description a table has. 4: which tables are quarantines. 5: how much
+a view was computed from."""
 INTERNAL = "_changes"
 """Folder of a change table that holds the table with its hidden rows and columns (docs/decisions/0012-change-tables.md)."""
 _LEASE = re.compile(r"lease-.*\.json")

@@ -330,8 +330,8 @@ def test_the_input_of_an_update_is_guessed_from_the_landing_zone(s3: S3Server, t
     params = {"landing": s3.uri("landing"), "other": "s3a://no-such-bucket/x"}
     remote = load_config(["a.py"], params=params, storage=s3.uri("lake"), cwd=tmp_path, environ={})
     local = load_config(["a.py"], params=params, cwd=tmp_path, environ={})
-    assert expected_bytes(local, Registry()) == 1000
-    assert expected_bytes(local, Registry(last_update=LastUpdate("a", "2199-01-01T00:00:00+00:00", True))) == 0
-    assert expected_bytes(remote, Registry()) is None  # how much its tables hold is not known
+    assert expected_bytes(local, Registry(), pipeline_id="") == 1000
+    assert expected_bytes(local, Registry(last_update=LastUpdate("a", "2199-01-01T00:00:00+00:00", True)), pipeline_id="") == 0
+    assert expected_bytes(remote, Registry(), pipeline_id="") is None  # how much its tables hold is not known
     monkeypatch.setattr("lakelet.spark.launch.java_process.FULL_COMPILER_BYTES", 1000)
-    assert expected_bytes(remote, Registry()) == 1000
+    assert expected_bytes(remote, Registry(), pipeline_id="") == 1000

@@ -55,9 +55,10 @@ def test_rules_that_nearly_all_rows_meet_are_suggested_with_the_rows_that_break_
     text = suggested_yaml(list(suggestions("orders", 1000, NEARLY)))
     assert "      has_a: a IS NOT NULL  # today 5 of 1,000 rows dropped" in text.splitlines()
     assert (
-        "      a_not_negative: a IS NULL OR (a >= 0)  # today 10 of 1,000 rows dropped; 99.5% of the rows have a value" in text.splitlines()
+        "      a_not_negative: a IS NULL OR (a >= 0)  # today 10 of 1,000 rows break it; 99.5% of the rows have a value"
+        in text.splitlines()
     )
-    assert "      kind_known: kind IN ('purchase', 'purchse', 'refund')  # today 0 of 1,000 rows dropped" in text.splitlines()
+    assert "      kind_known: kind IN ('purchase', 'purchse', 'refund')  # today 0 of 1,000 rows break it" in text.splitlines()
 
 
 def test_an_empty_table_suggests_nothing():
@@ -71,5 +72,5 @@ def test_the_yaml_is_a_rule_file_and_says_what_each_rule_would_have_dropped(tmp_
     assert [c.arguments for c in all_checks(tmp_path)] == [{"columns": ("id",)}, {"columns": ("odd name",)}]
     assert "      has_id: id IS NOT NULL  # today 0 of 100 rows dropped" in text.splitlines()
     assert "      id_unique: {unique: id}  # today no duplicates in 100 rows" in text.splitlines()
-    assert "# today 0 of 100 rows dropped; 80.0% of the rows have a value" in text
+    assert "# today 0 of 100 rows break it; 80.0% of the rows have a value" in text
     assert list(yaml.safe_load(text)["datasets"]["orders"]) == ["drop", "warn", "checks"]

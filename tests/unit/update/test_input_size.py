@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,35 +46,59 @@ def table(folder: Path, name: str, size: int, kind: Kind = Kind.MATERIALIZED_VIE
 def test_files_below_mapped_folders_parameters_and_tables_from_outside_count(folder: Path) -> None:
     maps = [("/Volumes/raw", "raw"), ("/mnt/none", "none")]
     with_tables = config(folder, maps=maps, tables=[("t", "t")])
-    assert expected_bytes(with_tables, Registry()) == 1100
-    assert expected_bytes(with_tables, Registry(last_update=LATER)) == 100
-    assert expected_bytes(with_tables, Registry(last_update=LATER), again=True) == 1100
-    assert expected_bytes(config(folder, params={"landing": "dbfs:/Volumes/raw"}, maps=maps), Registry()) == 1000
+    assert expected_bytes(with_tables, Registry(), pipeline_id="") == 1100
+    assert expected_bytes(with_tables, Registry(last_update=LATER), pipeline_id="") == 100
+    assert expected_bytes(with_tables, Registry(last_update=LATER), pipeline_id="", again=True) == 1100
+    assert expected_bytes(config(folder, params={"landing": "dbfs:/Volumes/raw"}, maps=maps), Registry(), pipeline_id="") == 1000
     asked = config(folder, params={"landing": "other", "mode": "none", "empty": ""})
-    assert expected_bytes(asked, Registry()) == 10
+    assert expected_bytes(asked, Registry(), pipeline_id="") == 10
     (folder / "other" / "b.json.gz").write_bytes(b"x" * 20)
-    assert expected_bytes(asked, Registry()) == 10 + 8 * 20
+    assert expected_bytes(asked, Registry(), pipeline_id="") == 10 + 8 * 20
 
 
 def test_of_the_stored_tables_what_views_read_the_last_time_counts_and_change_tables(folder: Path) -> None:
     asked = config(folder, params={"landing": "other"})
     stream = table(folder, "stream", 500, Kind.STREAMING_TABLE)
     views = table(folder, "by_day", 40, read_bytes=7), table(folder, "left", 30, read_bytes=90, active=False)
-    assert expected_bytes(asked, stored(stream, *views)) == 8 * 7
+    assert expected_bytes(asked, stored(stream, *views), pipeline_id="") == 8 * 7
     changes = table(folder, "changes", 20, Kind.STREAMING_TABLE)
     table(folder, "changes/_changes", 60)
-    assert expected_bytes(asked, stored(stream, changes, *views)) == 8 * (7 + 60)
+    assert expected_bytes(asked, stored(stream, changes, *views), pipeline_id="") == 8 * (7 + 60)
 
 
 def test_all_stored_tables_count_for_a_full_refresh_and_where_a_view_does_not_say_what_it_read(folder: Path) -> None:
     asked = config(folder, params={"landing": "other"})
     stream, known = table(folder, "stream", 500, Kind.STREAMING_TABLE), table(folder, "known", 40, read_bytes=7)
-    assert expected_bytes(asked, stored(stream, known), again=True) == 10 + 8 * 540
-    assert expected_bytes(asked, stored(stream, known, table(folder, "unknown", 5))) == 8 * 545
+    assert expected_bytes(asked, stored(stream, known), pipeline_id="", again=True) == 10 + 8 * 540
+    assert expected_bytes(asked, stored(stream, known, table(folder, "unknown", 5)), pipeline_id="") == 8 * 545
+
+
+@pytest.mark.parametrize("how", ["after another pipeline", "after an update that did not complete", "with other code"])
+def test_all_stored_tables_count_where_the_last_update_says_little_about_the_next(folder: Path, how: str) -> None:
+    asked, registry = config(folder, params={"landing": "other"}), stored(table(folder, "known", 40, read_bytes=7))
+    new = 0
+    if how == "after another pipeline":
+        registry, new = replace(registry, pipeline_id="another"), 10
+    elif how == "with other code":
+        os.utime(folder / "pipeline.py", (8_000_000_000, 8_000_000_000))
+    else:
+        registry = replace(registry, last_update=replace(LATER, clean=False))
+    assert expected_bytes(asked, registry, pipeline_id="") == new + 8 * 40
+
+
+def test_tables_of_other_pipelines_do_not_count(folder: Path) -> None:
+    other = table(folder, "theirs", 40, read_bytes=7, owner="another")
+    assert expected_bytes(config(folder, params={"landing": "other"}), stored(other), pipeline_id="") == 0
+
+
+def test_a_guess_never_fails(folder: Path) -> None:
+    (folder / "other" / "gone").symlink_to(folder / "nowhere")
+    parameters = {"landing": "other", "columns": ",".join(f"column_{i}" for i in range(80)), "long": "/" + "x" * 300, "odd": "a\0b"}
+    assert expected_bytes(config(folder, params=parameters), Registry(), pipeline_id="") == 10
 
 
 def test_a_pipeline_of_much_code_is_sized_like_a_large_input(folder: Path) -> None:
     small = config(folder)
-    assert expected_bytes(small, Registry()) is None
+    assert expected_bytes(small, Registry(), pipeline_id="") is None
     small.files[0].write_text("# a comment\n" * 10_000)
-    assert expected_bytes(small, Registry()) == FULL_COMPILER_BYTES
+    assert expected_bytes(small, Registry(), pipeline_id="") == FULL_COMPILER_BYTES

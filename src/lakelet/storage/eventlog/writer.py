@@ -114,9 +114,7 @@ class EventWriter:
 
     def start(self) -> None:
         """Begin to write what is queued. Raises STORAGE_FAILED or EVENT_LOG_FAILED for a log that cannot be written to."""
-        if not isinstance(self._path, RemotePath):
-            with coded(self._path):
-                table.prepare(self._path)
+        ready(self._path)
         self._thread = threading.Thread(target=self._write_forever, name="lakelet-events", daemon=True)
         self._thread.start()
 
@@ -153,6 +151,14 @@ class EventWriter:
                 return batch, True
             batch.append(event)
             deadline = deadline or time.monotonic() + self._interval
+
+
+def ready(path: AnyPath) -> AnyPath:
+    """Return the path of a log to which events can be added. Raises STORAGE_FAILED, and EVENT_LOG_FAILED for one that is not whole."""
+    if not isinstance(path, RemotePath):
+        with coded(path):
+            table.prepare(path)
+    return path
 
 
 def append(path: AnyPath, events: Sequence[Event]) -> None:
