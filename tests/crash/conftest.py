@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,8 +54,12 @@ class Scene:
         return self
 
     def _clear(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the project. Threads of Spark write there after an update has ended: once a minute those of state stores, for one."""
+        self.spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
         self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+        deadline = time.monotonic() + 10
+        while self.folder.exists():
+            shutil.rmtree(self.folder, ignore_errors=time.monotonic() < deadline)
 
     def _open(self) -> Project:
         self.project = Project(self.folder, self.spark)
