@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.locations import display_path
-from lakelet.base.phases import report
 from lakelet.base.redaction import remember_secrets
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.properties import reset_allowed
@@ -360,7 +359,6 @@ def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str,
     """`again`: see `expected_bytes`; `lasts`: see `start_session`."""
     from lakelet.spark.launch.session import start_session
 
-    report("Starting Spark")
     return start_session(
         app_name=config.name,
         master=config.master,

@@ -228,9 +228,9 @@ def _partition_value(expression: Any) -> str | None:
 # --------------------------------------------------------------------------------------------------- batch queries
 
 
-# The last two refer to other parts of the plan.
 _KEY = {"__lakelet_inner_pad", "__lakelet_outer_pad"}
 """Columns that lakelet.transforms.pii joins. That module stands alone, and may be a copy, so the names are here too."""
+# The last two refer to other parts of the plan.
 _VERSIONLESS = {"Range", "OneRowRelation", "LocalRelation", "CTERelationRef", "UnionLoopRef"}
 _SHOWN_FIELDS = "spark.sql.debug.maxToStringFields"
 _PYTHON_NODES = re.compile(r"(InPandas|InArrow|PythonUDTF|PythonDataSource|ArrowEval|BatchEvalPython)")

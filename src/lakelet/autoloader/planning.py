@@ -28,7 +28,7 @@ def filters_of(spec: ReaderSpec) -> Filters:
 
 
 class Planner:
-    """Plans one batch after the other. After `freeze` (availableNow) no new files are listed; otherwise each plan lists again."""
+    """Plans one batch after the other. After `freeze` (availableNow, the begin of a round) it lists no more; else each plan does."""
 
     def __init__(self, spec: ReaderSpec) -> None:
         self._spec, self._ledger = spec, Ledger(spec.state)

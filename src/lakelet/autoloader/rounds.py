@@ -1,8 +1,8 @@
 """A stream that stays alive between the rounds of a continuous update (docs/decisions/0050-kept-queries.md).
 
-The query has no end of its own. Its source plans batches until no new file is left, says that the round has ended, and keeps Spark waiting
-in `latestOffset` until the update says that the next one begins: in between nothing is listed and nothing runs. Both ends are processes of
-one machine, the driver's.
+The query has no end of its own. Its source plans batches until no file is left that was there when the round began, says that the round has
+ended, and keeps Spark waiting in `latestOffset` until the update says that the next one begins: in between nothing is listed and nothing
+runs. Both ends are processes of one machine, the driver's.
 """
 
 from __future__ import annotations
@@ -74,10 +74,14 @@ class QueryRounds:
 class SourceRounds:
     """The source's end, in the process that plans the batches of a stream."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, begin: Callable[[], None]) -> None:
+        """`begin`: lists what a round may read: files that come meanwhile belong to the next one, or a round would not end while files
+        keep coming, and what reads the table would wait.
+        """
         self._update = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._update.connect(address)
-        self._at_work = True
+        self._begin = begin
+        self._at_work, self._begun = True, False
 
     def plan(self, after: int, plan: Callable[[], int]) -> int:
         """The batch after `after`, as `plan` finds it; `after` itself once a round has ended and the next one may begin.
@@ -85,10 +89,13 @@ class SourceRounds:
         Spark then asks again: the time of waiting belongs to no micro-batch.
         """
         if self._at_work:
+            if not self._begun:
+                self._begin()
+                self._begun = True
             batch = plan()
             if batch != after:
                 return batch
-            self._at_work = False
+            self._at_work = self._begun = False
             with suppress(OSError):
                 self._update.sendall(_ENDED)
         self._at_work = self._begins()

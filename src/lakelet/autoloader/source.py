@@ -96,7 +96,8 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         if not self._spec.rounds:
             return offset_of(plan())
         if self._rounds is None:
-            self._rounds = SourceRounds(self._spec.rounds)
+            begin = (lambda: None) if self._spec.newest_first else self._planner.freeze  # the newest may come at any time
+            self._rounds = SourceRounds(self._spec.rounds, begin)
         return offset_of(self._rounds.plan(after, plan))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

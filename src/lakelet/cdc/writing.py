@@ -30,7 +30,7 @@ from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
 from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
-from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -338,7 +338,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
     files = transaction.write(guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
-    done = RowChanges(visible, 0, visible, sum(int(f.size()) for f in files))
+    done = RowChanges(visible, 0, visible, size_of(files))
     transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn, replace=truncate)
     return done
 
@@ -358,8 +358,8 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = reported(now.events.sparkSession, observed) or {}
-    rewritten, size = int(sum(f.numLogicalRecords().get() for f in files)), sum(int(f.size()) for f in files)
-    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size)
+    rewritten = int(sum(f.numLogicalRecords().get() for f in files))
+    done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size_of(files))
     transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn)
     return done
 

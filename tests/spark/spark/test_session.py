@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,24 @@ def test_java_s_command_line_is_the_one_that_spark_s_launcher_prints() -> None:
     printed = subprocess.run([*command, *arguments], env=environment, capture_output=True, text=True, check=True).stdout
     options = [word for word in printed.replace("\0", "\n").split() if word.startswith(("-XX", "-D", "--")) and word != "--conf"]
     assert tuple(options) == java_process.MODULE_OPTIONS
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have priorities of their own on Linux only")
+def test_the_full_compiler_of_a_process_that_lasts_leaves_the_processors_to_others() -> None:
+    options = java_process.tuning_options(env.require_java(), env.ensure_jars(), None, lasts=True)
+    gateway = next((env.spark_home() / "jars").glob("py4j-*.jar"))
+    command = [str(env.find_java().executable), *options, "-cp", str(gateway), "py4j.GatewayServer", "--die-on-broken-pipe", "0"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # its port: it is there
+        java_process.compile_in_pauses(java_process.JavaProcess(process, Path(), None))
+        found: dict[str, set[int]] = {}
+        for thread in Path(f"/proc/{process.pid}/task").iterdir():
+            with suppress(OSError):  # it has ended
+                found.setdefault((thread / "comm").read_text()[:2], set()).add(os.getpriority(os.PRIO_PROCESS, int(thread.name)))
+        process.kill()
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert (found["C1"], found["C2"]) == ({own}, {max(own, 10)})
 
 
 @pytest.fixture

@@ -38,3 +38,39 @@ def test_a_pause_compacts_the_table_and_writes_its_checkpoint(spark, tmp_path):
         assert (len(checkpoints(path)), DeltaTable(str(path)).version()) == (1, version)
     assert sorted(row.id for row in spark.read.format("delta").load(str(path)).collect()) == list(range(FILES))
     assert EVERY < FILES
+
+
+def test_a_table_that_does_not_ask_for_it_is_never_compacted(spark, tmp_path):
+    path = tmp_path / "numbers"
+    spark.range(0).write.format("delta").save(str(path))
+    with LATER.on():
+        for number in range(FILES):
+            commit(spark, path, number)
+            LATER.do_one(spark)
+    assert files(path) == FILES
+    assert len(checkpoints(path)) == FILES // EVERY
+
+
+def test_replaced_files_do_not_count(spark, tmp_path):
+    path = tmp_path / "numbers"
+    spark.range(3).write.format("delta").option("delta.autoOptimize.autoCompact", "true").save(str(path))
+    with LATER.on():
+        for number in range(FILES // 4 + 1):  # each commit names four files: two that come, two that go
+            transaction = Transaction(spark, path)
+            written = transaction.write(spark.range(number).repartition(2))
+            transaction.commit([*written, *transaction.removals()], user_metadata={}, replace=True)
+        assert LATER._owed[str(path)].files < 4
+
+
+def test_a_commit_without_its_checkpoint_runs_no_job(spark, tmp_path):
+    path = tmp_path / "numbers"
+    spark.range(0).write.format("delta").save(str(path))
+    tracker = spark.sparkContext.statusTracker()
+    with LATER.on():
+        for number in range(EVERY + 1):
+            transaction = Transaction(spark, path)
+            written = transaction.write(spark.range(number, number + 1).coalesce(1))
+            spark.sparkContext.setJobGroup(f"commit {number}", "")
+            version = transaction.commit(written, user_metadata={})
+            assert (version, len(tracker.getJobIdsForGroup(f"commit {number}"))) == (number + 1, 0)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -308,6 +309,9 @@ def test_a_place_on_s3_answers_like_a_path(s3: S3Server) -> None:
     assert [p.name for p in (root / "system").glob("lease-*.json")] == ["lease-1.json"]
     lease = root / "system" / "lease-1.json"
     assert (lease.parent, lease.read_text(), lease.is_dir(), lease.exists()) == (root / "system", "{}", False, True)
+    size, written = lease.written() or (0, 0.0)
+    assert (size, abs(written - time.time()) < 60) == (2, True)
+    assert (root / "system").written() is (root / "nothing").written() is None
     lease.unlink(missing_ok=True)
     lease.unlink(missing_ok=True)
     assert not lease.exists()

@@ -8,12 +8,17 @@ from lakelet.autoloader.rounds import QueryRounds, SourceRounds
 
 
 class Stream:
-    """Asks for batches as Spark does, in a thread; `files` are those that wait."""
+    """Asks for batches as Spark does, in a thread; `files` are those that wait. `coming`: so many more come with each batch."""
 
-    def __init__(self, rounds: QueryRounds, files: int) -> None:
-        self.files, self.batches, self.asked, self.stopped = files, 0, 0, False
-        self._thread = threading.Thread(target=self._ask, args=(SourceRounds(rounds.address),), daemon=True)
+    def __init__(self, rounds: QueryRounds, files: int, *, coming: int = 0) -> None:
+        self.files, self.listed, self.coming = files, 0, coming
+        self.batches, self.asked, self.stopped = 0, 0, False
+        source = SourceRounds(rounds.address, self._begin)
+        self._thread = threading.Thread(target=self._ask, args=(source,), daemon=True)
         self._thread.start()
+
+    def _begin(self) -> None:
+        self.listed = self.files
 
     def _ask(self, source: SourceRounds) -> None:
         while not self.stopped:
@@ -21,9 +26,10 @@ class Stream:
 
     def _plan(self) -> int:
         self.asked += 1
-        if not self.files:
+        if not self.listed:
             return self.batches
-        self.files -= 1
+        self.listed -= 1
+        self.files += self.coming - 1
         return self.batches + 1
 
     def is_alive(self) -> bool:
@@ -52,10 +58,22 @@ def test_a_round_reads_what_is_there_and_nothing_is_listed_until_the_next_one() 
     assert stream.asked == 6
 
 
+def test_a_round_ends_while_files_keep_coming() -> None:
+    rounds = QueryRounds()
+    stream = Stream(rounds, files=2, coming=1)
+    for batches in (2, 4):
+        assert rounds.ended(stream.is_alive)
+        assert (stream.batches, stream.files) == (batches, 2)
+        rounds.begin()
+    stream.stopped = True
+    rounds.close()
+    stream.join()
+
+
 def test_a_query_that_ends_ends_its_round() -> None:
     rounds = QueryRounds()
     assert not rounds.ended(lambda: False)
-    source = SourceRounds(rounds.address)
+    source = SourceRounds(rounds.address, lambda: None)
     left = iter([True, True, False])
     source._update.close()  # its process was killed
     assert not rounds.ended(lambda: next(left))

@@ -33,6 +33,12 @@ def test_small_and_unknown_inputs_get_the_quick_compiler_large_ones_the_full_one
     assert quick not in java_process.tuning_options(JAVA, delta, java_process.FULL_COMPILER_BYTES)
 
 
+def test_a_process_that_lasts_gets_both_compilers_all_of_their_threads_from_the_start(delta: env.Jars) -> None:
+    options = java_process.tuning_options(JAVA, delta, 1000, lasts=True)
+    assert "-XX:TieredStopAtLevel=1" not in options
+    assert "-XX:-UseDynamicNumberOfCompilerThreads" in options
+
+
 def test_the_archive_is_used_only_when_it_fits(delta: env.Jars) -> None:
     archive = env.archive_path(JAVA, delta)
     option = f"-XX:SharedArchiveFile={archive}"

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FULL_COMPILER_BYTES = 250 * 1024 * 1024
 START_TIMEOUT_SECONDS = 120
 KEPT_LOGS = 10
+_NICE = 10
+"""Beside others a thread of this priority gets a tenth of a processor."""
 
 RECORD_CLASSES = "LAKELET_RECORD_CLASSES"
 DEBUG = "LAKELET_DEBUG"
@@ -62,16 +64,20 @@ class JavaProcess:
     log: Path | None
 
 
-def tuning_options(java: Java, delta: Jars, input_bytes: int | None) -> list[str]:
+def tuning_options(java: Java, delta: Jars, input_bytes: int | None, *, lasts: bool = False) -> list[str]:
     """Return the options of the Java virtual machine that make this run quick.
 
     `input_bytes` is what the run will read, None when nobody knows: a small or unknown input gets the first compiler tier, which starts
-    fast, a large one the full compiler. The class-data archive is used when one fits this Java and these jars.
+    fast, a large one the full compiler. A process that `lasts` gets it too, in threads that are all there from the start
+    (`compile_in_pauses`). The class-data archive is used when one fits this Java and these jars.
     """
     small = input_bytes is None or input_bytes < FULL_COMPILER_BYTES
-    # Without tiers Java reserves 48 MB for compiled code; a run fills that, and from then on everything is interpreted.
-    first_tier = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-Xms768m", "-Xmn320m"]
-    options = first_tier if small else ["-XX:+UseParallelGC"]
+    options = ["-XX:+UseSerialGC", "-Xms768m", "-Xmn320m"] if small else ["-XX:+UseParallelGC"]
+    if lasts:
+        options.append("-XX:-UseDynamicNumberOfCompilerThreads")
+    elif small:
+        # Without tiers Java reserves 48 MB for compiled code; a run fills that, and from then on everything is interpreted.
+        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m"]
     # The first collection of class metadata would be a full one in the middle of the start.
     options += ["-XX:MetaspaceSize=256m", "-Xss4m", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     recorded = os.environ.get(RECORD_CLASSES)
@@ -106,8 +112,11 @@ def _configuration_folders(settings: Mapping[str, str]) -> list[str]:
     return [folder for folder in named if folder]
 
 
-def start_java(command: Sequence[str], *, local: bool) -> JavaProcess:
-    """Start Spark's Java process and return at once; `connect` waits for it. It ends by itself when this process ends."""
+def start_java(command: Sequence[str], *, local: bool, lasts: bool = False) -> JavaProcess:
+    """Start Spark's Java process and return at once; `connect` waits for it. It ends by itself when this process ends.
+
+    `lasts`: what the process gives back to the C library is used again by all of its threads, so that its memory does not grow for hours.
+    """
     folder = scratch_folder("start")
     connection = folder / "connection"
     environment = {
@@ -120,6 +129,8 @@ def start_java(command: Sequence[str], *, local: bool) -> JavaProcess:
     }
     if local:
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if lasts:
+        environment.setdefault("MALLOC_ARENA_MAX", "2")
     log, output = _open_log()
     try:
         process = subprocess.Popen(
@@ -129,6 +140,14 @@ def start_java(command: Sequence[str], *, local: bool) -> JavaProcess:
         if output is not None:
             output.close()
     return JavaProcess(process, connection, log)
+
+
+def compile_in_pauses(java: JavaProcess) -> None:
+    """Let Java's full compiler work in the pauses: beside others its threads get a tenth of a processor. On Linux; else nothing changes."""
+    for thread in Path(f"/proc/{java.process.pid}/task").glob("*"):
+        with contextlib.suppress(OSError):  # the thread has ended
+            if (thread / "comm").read_text().startswith("C2 "):
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICE)
 
 
 def connect(java: JavaProcess) -> JavaGateway:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.java_sources import compiled
+
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
@@ -47,13 +49,11 @@ def use_quick_local_files(context: SparkContext) -> None:
     loader, named = configuration.getClassLoader(), configuration.get("fs.file.impl")
     if named is not None or systems.getLocal(configuration).getClass().getName() == _NAME:  # somebody chose one, or they are used
         return
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(loader)
     try:
-        compiler.cook(_SOURCE)
+        ours = compiled(context, _SOURCE)
     except Py4JError:
         return
-    configuration.setClassLoader(compiler.getClassLoader())
+    configuration.setClassLoader(ours)
     configuration.set("fs.file.impl", _NAME)
     try:
         systems.getLocal(configuration).close()  # takes it out of what is kept

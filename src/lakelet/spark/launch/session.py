@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import PACKAGE
+from lakelet.base.phases import report
 from lakelet.files.remote import S3Settings
 from lakelet.files.scratch import scratch_folder
 from lakelet.spark.launch import java_process
@@ -66,6 +67,8 @@ _LOCAL = {
     "spark.python.daemon.module": "lakelet.spark.launch.python_daemon",
     # Spark derives 64 MB from the heap and takes one such page for each broadcast table with a long key, each sort and each aggregate.
     "spark.buffer.pageSize": "2m",
+    # The views of a continuous update have more generated classes than the 100 that Spark keeps.
+    "spark.sql.codegen.cache.maxEntries": "1000",
     "spark.delta.logStore.file.impl": "io.delta.storage.LocalLogStore",
     "spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager",
 }
@@ -102,7 +105,7 @@ def start_session(
         s3: `s3a://` is read and written by Spark itself. Takes three more jars, fetched when they are not there (700 MB).
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
-        lasts: the process goes on for long, so that what takes time at its start pays for itself (`local_files`).
+        lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Inside of `resident.borrowing`
     a resident session is used where one fits. Raises JAVA_MISSING, JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or
@@ -122,13 +125,14 @@ def start_session(
     if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
         settings |= {name: value for name, value in _SMALL_INPUT.items() if name not in (conf or {})}
     # Spark's own temporary files go with this process too, also when it is killed.
-    options = [*java_process.tuning_options(java, delta, input_bytes), f"-Djava.io.tmpdir={scratch_folder('java')}"]
+    options = [*java_process.tuning_options(java, delta, input_bytes, lasts=lasts), f"-Djava.io.tmpdir={scratch_folder('java')}"]
     command = java_process.java_command(java, delta, options, settings, more)
     if local and not worker_python:
         session = borrowed(command, settings)
         if session is not None:
             return session
-    process = java_process.start_java(command, local=local)
+    report("Starting Spark")
+    process = java_process.start_java(command, local=local, lasts=lasts)
     note_use(archive_path(java, delta))
     try:
         session = _new_session(process, settings, lasts=lasts)
@@ -216,6 +220,7 @@ def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str], *,
     context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=java_process.connect(java))
     if settings["spark.master"].startswith("local"):
         if lasts:
+            java_process.compile_in_pauses(java)
             use_quick_local_files(context)
         _write_no_checksum_files(context)
     return SparkSession.builder.getOrCreate()

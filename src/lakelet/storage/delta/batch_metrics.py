@@ -132,7 +132,7 @@ class BatchMetrics:
 
     def with_files(self, files: Sequence[Any]) -> BatchMetrics:
         """With the bytes of the files, Delta's actions, that the batch adds."""
-        return replace(self, bytes=sum(int(file.size()) for file in files))
+        return replace(self, bytes=size_of(files))
 
     def as_json(self) -> dict[str, Any]:
         """As kept in the commit; a part that the batch does not have has no key."""
@@ -181,6 +181,11 @@ class BatchMetrics:
             released=kept.get("released"),
             bytes=kept.get("bytes"),
         )
+
+
+def size_of(files: Sequence[Any]) -> int:
+    """The bytes of files, Delta's actions."""
+    return sum(int(file.size()) for file in files)
 
 
 def _changes(kept: Mapping[str, Any]) -> RowChanges | None:

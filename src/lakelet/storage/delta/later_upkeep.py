@@ -61,11 +61,11 @@ class LaterUpkeep:
         return False
 
     def leaves_out_compaction(self, path: AnyPath, files: int) -> bool:
-        """Whether a commit to a table that is to be compacted is to leave that out; counts its `files`."""
+        """Whether a commit to a table that is to be compacted is to leave that out. `files`: how many more the table has afterwards."""
         with self._lock:
             if self.is_on:
                 owed = self._owed.setdefault(str(path), _Owed())
-                owed.files += files
+                owed.files = max(0, owed.files + files)
                 return owed.files < MOST
         return False
 

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from lakelet.config.delta_properties import is_of_protocol
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import declared, schemas
+from lakelet.storage.delta import declared, later_checkpoint, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
@@ -36,7 +36,8 @@ class Transaction:
         self.spark = spark
         self._jvm: Any = spark._jvm
         self.path = path
-        self._txn = self._delta("DeltaLog").forTable(spark._jsparkSession, str(path)).startTransaction()
+        log = self._delta("DeltaLog").forTable(spark._jsparkSession, str(path))
+        self._txn = later_checkpoint.begin(spark, log) if LATER.is_on else log.startTransaction()
 
     @property
     def read_version(self) -> int:
@@ -249,22 +250,22 @@ class Transaction:
         """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
         changes = [*actions]
         if LATER.is_on:
-            self._leave_for_later(len(changes))
+            self._leave_for_later(changes)
         if txn is not None:
             changes.append(self._delta("actions.SetTransaction")(txn.app_id, txn.version, self._option(int(time.time() * 1000))))
         return int(self._txn.commit(self._seq(changes), self._operation(json.dumps(user_metadata), replace)))
 
-    def _leave_for_later(self, files: int) -> None:
-        """Take off what Delta would do after the commit and a pause of the update can do. `files`: how many the commit names."""
-        hooks = self._txn.postCommitHooks()
-        checkpoint, compaction = (hooks.indexOf(self._hook(name)) for name in ("CheckpointHook", "AutoCompact"))
-        if compaction >= 0 and LATER.leaves_out_compaction(self.path, files):
-            hooks.remove(compaction)  # it was put on when files were written, after the checkpoint's
-        if checkpoint >= 0 and LATER.leaves_out_checkpoint(self.path):
-            hooks.remove(checkpoint)
-
-    def _hook(self, name: str) -> Any:
-        return getattr(self._delta(f"hooks.{name}$"), "MODULE$")
+    def _leave_for_later(self, actions: Sequence[Any]) -> None:
+        """Take off what Delta would do in or after the commit and a pause of the update can do."""
+        hooks, hook = self._txn.postCommitHooks(), getattr(self._delta("hooks.AutoCompact$"), "MODULE$")
+        compaction = hooks.indexOf(hook)  # put on whenever files are written
+        settings = self.spark._jsparkSession.sessionState().conf()
+        if compaction >= 0 and hook.getAutoCompactType(settings, self._txn.metadata()).isDefined():
+            kinds = [str(action.getClass().getSimpleName()) for action in actions]
+            if LATER.leaves_out_compaction(self.path, kinds.count("AddFile") - kinds.count("RemoveFile")):
+                hooks.remove(compaction)
+        if LATER.leaves_out_checkpoint(self.path):
+            later_checkpoint.leave_out(self._txn)
 
     def _class(self, name: str) -> Any:
         return _java_class(self._jvm, name)
