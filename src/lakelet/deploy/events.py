@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from lakelet.base.errors import CODES, ExitCode, LakeletError
+from lakelet.base.moments import moment_of
 from lakelet.base.redaction import REDACTED, is_secret, redacted_values
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
@@ -17,7 +18,6 @@ Row = Mapping[str, Any]
 """One event as the workspace answers it: `GET /api/2.0/pipelines/{id}/events`, `details` included."""
 
 _CODED = re.compile(r"^\[([A-Z][A-Z0-9_]+)(?:\.[A-Z0-9_.]+)?\]\s*")
-_FRACTION = re.compile(r"\.(\d{1,6})\d*")
 _ALARMS = (Level.WARN, Level.ERROR)
 
 
@@ -106,8 +106,7 @@ def update_of(row: Row) -> str:
 
 def time_of(row: Row) -> datetime:
     """When it happened, in UTC."""
-    text = _FRACTION.sub(lambda found: "." + found[1].ljust(6, "0"), str(row["timestamp"]).replace("Z", "+00:00"), count=1)
-    moment = datetime.fromisoformat(text)
+    moment = moment_of(str(row["timestamp"]))
     return moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
 
 

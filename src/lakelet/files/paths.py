@@ -74,6 +74,12 @@ class RemotePath:
         for path in found:
             yield from path.glob(rest) if rest else (path,)
 
+    def written(self) -> tuple[int, float] | None:
+        """Bytes of the file and when it was written (seconds since 1970); None where there is no file. Raises STORE_FAILED."""
+        store, path = open_store(self._uri, RemoteStore)
+        info = store.info(path)
+        return (info.size, info.mtime_ns / 1e9) if info.is_file else None
+
     def sizes(self, since: float = 0.0) -> Iterator[int]:
         """Bytes of each file below the folder modified at or after a time (seconds since 1970). Raises STORE_FAILED."""
         store, path = open_store(self._uri, RemoteStore)

@@ -17,9 +17,11 @@ from types import FrameType
 from typing import IO, Any
 
 from lakelet.base.locations import PACKAGE
+from lakelet.base.patching import patched_with
 from lakelet.base.text_enum import TextEnum
 from lakelet.base.user_code import is_library
 from lakelet.files import signatures
+from lakelet.files.old_pathlib import OLD_PATHLIB
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _ENGINE = frozenset({"pyspark", "py4j", "delta"})
@@ -84,7 +86,8 @@ class Reads:
                 _active = None
 
         try:
-            yield end
+            with patched_with(OLD_PATHLIB):
+                yield end
         finally:
             end()
             os.stat, os.lstat = functions

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lakelet.base.moments import moment_of
 from lakelet.base.text import aligned, counted, printable
 
 __tracebackhide__ = True
@@ -143,7 +144,7 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
         if pa.types.is_floating(kind) and isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             return struct.unpack("f", struct.pack("f", value))[0] if kind.bit_width == 32 else float(value)
         if pa.types.is_timestamp(kind) and isinstance(value, str | date):
-            moment = datetime.fromisoformat(value.replace("Z", "+00:00")) if isinstance(value, str) else value
+            moment = moment_of(value) if isinstance(value, str) else value
             moment = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
             return moment if kind.tz is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
         if pa.types.is_date(kind) and isinstance(value, str):

@@ -7,15 +7,17 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 from deltalake import write_deltalake
 
-from lakelet.spark.launch.environment import find_java
+from lakelet.spark.launch.environment import cache_folder, find_java
 from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
 
 pytestmark = [
@@ -34,6 +36,8 @@ from helper import twice
 
 with open("settings/limit.txt") as settings:
     LIMIT = int(settings.read()) + int(os.environ["SHOP_LIMIT"])
+if os.path.exists("flags/none") or "none.txt" in os.listdir("settings"):
+    LIMIT = 0
 
 dlt.create_streaming_table("latest")
 dlt.apply_changes("latest", "raw", keys=["id"], sequence_by="at")
@@ -66,6 +70,13 @@ def once_more():
     return dlt.read_stream("silver").where("kind = 'b'")
 """
 
+
+RULES = """\
+datasets:
+  raw:
+    warn:
+      known: kind IS NOT NULL
+"""
 
 JAVA = """\
 #!/bin/sh
@@ -108,6 +119,9 @@ def folder(tmp_path: Path) -> Path:
     (shop / "helper.py").write_text("def twice(x):\n    return x * 2\n")
     (shop / "settings").mkdir()
     (shop / "settings" / "limit.txt").write_text("90")
+    (shop / "flags").mkdir()
+    (shop / "expectations").mkdir()
+    (shop / "expectations" / "rules.yml").write_text(RULES)
     (shop / "landing").mkdir()
     (shop / "landing" / "a.json").write_text('{"id": 1, "kind": "a", "at": 1}\n{"id": 2, "kind": "b", "at": 2}\n')
     write_deltalake(str(shop / "kinds"), pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
@@ -158,6 +172,12 @@ def record(folder: Path) -> dict[str, Any]:
     return found
 
 
+def commit_to(table: Path) -> None:
+    """Add a version without rows to a Delta table."""
+    newest = max((table / "_delta_log").glob("*.json"))
+    newest.with_name(f"{int(newest.stem) + 1:020d}.json").write_text('{"commitInfo": {"timestamp": 0, "operation": "WRITE"}}\n')
+
+
 def recorded(folder: Path) -> None:
     """Run updates until one has left a record: the first may have made tables with other columns than it was analysed with."""
     for _ in range(2):
@@ -171,6 +191,8 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     recorded(folder)
     first, starts = record(folder), java_starts(folder)
     assert starts
+    jars = [str(cache_folder() / "jars"), os.path.join(os.path.dirname(pyspark.__file__), "jars")]
+    assert {sysconfig.get_path("purelib"), *jars} <= {name for kind, name, _ in first["facts"] if kind == "NAMES"}, "packages and jars"
 
     forbidden = folder.parent / "java" / "forbidden"
     forbidden.touch()
@@ -195,21 +217,32 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     assert changed(folder, landing="elsewhere") == ("the configuration changed", {("CONFIGURATION", "")})
     assert changed(folder) == ("None", set())
 
+    storage = folder / ".lakelet"
     inputs: list[tuple[str, str, Callable[[], object]]] = [
         ("TREE", "landing", lambda: (folder / "landing" / "b.json").write_text('{"id": 3, "kind": "b", "at": 3}\n')),
         ("TREE", "kinds", lambda: write_deltalake(str(folder / "kinds"), pa.table({"kind": ["c"], "name": ["third"]}), mode="append")),
+        ("TREE", "expectations", lambda: (folder / "expectations" / "rules.yml").write_text(RULES.replace("known", "kind_known"))),
+        ("ENTRIES", "settings", lambda: (folder / "settings" / "more.txt").write_text("")),
         ("FILE", "settings/limit.txt", lambda: (folder / "settings" / "limit.txt").write_text("91")),
+        ("FILE", "flags/none", lambda: (folder / "flags" / "none").write_text("")),
         ("FILE", "helper.py", lambda: (folder / "helper.py").write_text("def twice(x):\n    return x + x\n")),
         ("FILE", "pipeline.py", lambda: (folder / "pipeline.py").write_text(PIPELINE.replace("As it came", "As it comes"))),
+        ("NAMES", "", lambda: (folder / "yaml.py").write_text("raise ImportError('not the package')")),
+        ("LOG", ".lakelet/tables/main/default/once_more", lambda: commit_to(storage / "tables" / "main" / "default" / "once_more")),
+        ("STATE", "checkpoints", lambda: (storage / "checkpoints" / "another").write_text("")),
+        ("STATE", "autoloader", lambda: (storage / "autoloader" / "another").write_text("")),
     ]
     before: set[tuple[str, str]] = set()
     for kind, name, change in inputs:
         change()
         reason, found = changed(folder)
         noticed = found - before
-        assert (reason != "None", (kind, str(folder / name)) in noticed) == (True, True), noticed
-        assert all(path.startswith(str(folder / name)) for _, path in noticed), "nothing else has changed"
+        path = name if kind == "STATE" else os.path.join(folder, name).rstrip(os.sep)
+        assert (reason != "None", (kind, path) in noticed) == (True, True), noticed
+        assert all(other.startswith(path) for _, other in noticed), "nothing else has changed"
         before = found
+    for file in (folder / "yaml.py", folder / "flags" / "none", storage / "checkpoints" / "another", storage / "autoloader" / "another"):
+        file.unlink()
 
     forbidden.touch()
     starts = java_starts(folder)

@@ -59,13 +59,16 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
         os.path.exists("asked/one")
         os.path.isfile("asked/two")
         pathlib.Path("asked/three").is_dir()
+        pathlib.Path("asked/four").exists()
+        pathlib.Path("asked/five").is_file()
+        pathlib.Path("asked/six").is_symlink()
         os.path.getsize("data/a.txt")
         pathlib.Path("link").resolve()
         """,
     )
     assert doubts == []
     expected = {("file", "data/a.txt"), ("file", "missing.txt"), ("entries", "data"), ("entries", "."), ("file", "one/literal.txt")}
-    expected |= {("file", f"asked/{name}") for name in ("one", "two", "three")} | {("file", "link")}
+    expected |= {("file", f"asked/{name}") for name in ("one", "two", "three", "four", "five", "six")} | {("file", "link")}
     assert expected | {("file", "lib/helper.py"), ("names", "lib")} <= found
 
 
@@ -84,6 +87,7 @@ def test_files_and_folders_that_code_reads_are_noted(tmp_path: Path) -> None:
         "import sys\nsys.stdout.buffer.write(b'hello' + bytes([10]))",
         "import os\nos.makedirs('own')\nopen('own/file', 'a').close()",
         "import os\nos.path.getmtime('.')",
+        "import pathlib\npathlib.Path('.').stat()",
         "import os\nos.stat('user.py', dir_fd=os.open('.', 0))",
         "open('/proc/self/status').read()",
         "import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:9')\nexcept OSError:\n    pass",

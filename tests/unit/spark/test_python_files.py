@@ -26,12 +26,16 @@ found = {
     "path": Path(RAW, "a.csv").read_text(),
     "opened": open(Path(RAW, "a.csv")).read(),
     "listdir": os.listdir(RAW),
+    "iterdir": [file.name for file in Path(RAW).iterdir()],
+    "globbed": [file.name for file in Path(RAW).glob("*.csv")],
     "is": (os.path.exists(RAW), os.path.isdir(RAW), os.path.isfile(f"{RAW}/a.csv")),
     "not": (os.path.exists("/Volumes/main/other"), os.path.exists("s3://cloud/x"), os.path.exists("relative")),
     "here": os.path.isdir(os.getcwd()) and bool(os.listdir()),
 }
 with open(f"{RAW}/b.csv", "w") as file:
     file.write("new")
+Path(RAW, "made").mkdir()
+Path(RAW, "made").chmod(0o755)
 """
 
 
@@ -51,11 +55,14 @@ def test_python_opens_and_finds_files_at_their_mapped_place_for_user_code(data: 
     assert names["found"] == {
         **dict.fromkeys(("open", "dbfs", "path", "opened", "named"), "id\n"),
         "listdir": ["a.csv"],
+        "iterdir": ["a.csv"],
+        "globbed": ["a.csv"],
         "is": (True, True, True),
         "not": (False, False, False),
         "here": True,
     }
     assert (data / "b.csv").read_text() == "new"
+    assert (data / "made").is_dir()
 
 
 LIBRARIES = """

@@ -175,6 +175,7 @@ def test_expected_values_take_the_types_of_the_table() -> None:
     assert not compared(found, [second, {**first, "map": {"k": 1}}], found.column_names)
     assert converted("2024-13-01", pa.date32()) == "2024-13-01"
     assert converted(1, pa.bool_()) == 1
+    assert converted("2024-01-01 10:00:00.5", pa.timestamp("us")) == datetime(2024, 1, 1, 10, 0, 0, 500_000)
 
 
 def test_a_difference_shows_each_expected_row_above_the_one_most_like_it() -> None:

@@ -30,7 +30,7 @@ _DATA_CONDITIONS = (
     *("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE"),
     *("DELTA_PATH_DOES_NOT_EXIST", "DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE"),
 )
-# What pyspark raises for a query that is written wrongly; everything else is the doing of data or of the user's own code.
+# What pyspark raises for an invalid query; all other exceptions are caused by data or by the user's own code.
 _MISTAKES = (
     AnalysisException,
     IllegalArgumentException,

@@ -14,6 +14,7 @@ from typing import Any
 
 from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch, without_context
+from lakelet.files import old_pathlib
 from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import active_map
 
@@ -25,7 +26,7 @@ def _installed(*kinds: str) -> tuple[str, ...]:
 __lakelet_passes_on__ = True
 """See `lakelet.files.reads.PASSES_ON`."""
 _LIBRARIES = _installed("purelib", "platlib")
-_PYTHON = ("<frozen ", __file__, *_installed("stdlib", "platstdlib"))
+_PYTHON = ("<frozen ", __file__, old_pathlib.__file__, *_installed("stdlib", "platstdlib"))
 
 
 def _by_lakelet(depth: int) -> bool:
@@ -83,6 +84,7 @@ PYTHON_FILES: tuple[Patch, ...] = (
     *_files("os", _listing, "listdir", "scandir"),
     *_files("os", _with_path, "stat", "lstat", "mkdir", "chmod", "utime"),
     *_files("posixpath", _with_path, "exists", "lexists", "isfile", "isdir"),
+    *old_pathlib.OLD_PATHLIB,
 )
 """Patches that map the paths that Python's own functions are given. `since`: versions of Python."""
 
