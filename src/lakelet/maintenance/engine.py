@@ -61,7 +61,10 @@ class Engine:
         self.session.sql(f"OPTIMIZE delta.{quoted(str(table))}{columns}").collect()
 
     def removable(self, table: AnyPath, retention: float) -> list[str]:
-        """Locations of files that no version of the last `retention` seconds has, and of empty folders."""
+        """Locations of files that no version of the last `retention` seconds has, and of empty folders.
+
+        Delta takes the duration that the table declares instead, unless `retention` is 0: the caller keeps what is younger.
+        """
         hours = math.ceil(retention / 3600 * 10_000) / 10_000
         found = self.session.sql(f"VACUUM delta.{quoted(str(table))} RETAIN {hours:.4f} HOURS DRY RUN").collect()
         return [str(row[0]) for row in found]

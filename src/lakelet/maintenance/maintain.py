@@ -52,12 +52,12 @@ def maintain(
     if not asked:
         return []
     store.refuse_if_busy()
-    id, wanted = str(uuid.uuid4()), [d.name for d in asked]
+    maintenance_id, wanted = str(uuid.uuid4()), [d.name for d in asked]
     if dry_run:
         return _maintained(store, wanted, dry_run, spark, note, least)
-    with store.lease(f"{MAINTENANCE}{id}"):
+    with store.lease(f"{MAINTENANCE}{maintenance_id}"):
         found = _maintained(store, wanted, dry_run, spark, note, least)
-        untold = reported.report(store, found, id)
+        untold = reported.report(store, found, maintenance_id)
     if untold is not None:
         note(f"The event log does not tell of it: {untold.what}")
     return found

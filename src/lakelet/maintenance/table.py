@@ -152,8 +152,9 @@ class TableMaintenance:
     # --------------------------------------------------------------------------------------------------------- VACUUM
 
     def _vacuumed(self, table: Maintained, root: AnyPath, target: AnyPath, settings: Settings, id: str) -> Maintained:
-        """Delete the files below `root` that no version of the retention time has, and that nobody waits for."""
-        if not _may_hold_old_files(root, {file.path for file in self._look(root).files}, settings.retention):
+        """Delete the files below `root` that no version of the retention time has, that nobody waits for, and that nobody wrote lately."""
+        limit = time.time() - settings.retention
+        if not _may_hold_old_files(root, {file.path for file in self._look(root).files}, limit):
             return table
         removable = [any_path(_plain(location)) for location in self._engine.removable(root, settings.retention)]
         if not removable:
@@ -163,40 +164,50 @@ class TableMaintenance:
             text = f"nothing was deleted: it cannot be told what {', '.join(needed.unknown)} has still to read"
             return replace(table, notes=(*table.notes, text))
         kept = {str(target / path) for path in needed.paths}
-        kept |= {str(target / path) for path in removed_since(target, time.time() - settings.retention)}
+        kept |= {str(target / path) for path in removed_since(target, limit)}
         gone, waited = Amount(), 0
         for file in removable:
             if str(file) in kept or (needed.paths and str(file).endswith(".bin")):
                 waited += 1
                 continue
-            gone = _with(gone, self._deleted(file))
+            gone = _with(gone, self._deleted(file, limit))
         notes = table.notes
         if waited and needed.flows:
             notes = (*notes, f"{waited} old files are kept for {', '.join(sorted(set(needed.flows)))}, which has still to read them")
         removed = Amount(table.removed.files + gone.files, table.removed.bytes + gone.bytes)
         return replace(table, removed=removed, notes=notes)
 
-    def _deleted(self, file: AnyPath) -> Amount:
-        """Delete one file, or a folder that is empty; the files that are gone by it."""
-        if isinstance(file, RemotePath):
-            size = sum(file.sizes())
-            if not self._dry_run:
-                file.unlink(missing_ok=True)
-        elif file.is_dir():
+    def _deleted(self, file: AnyPath, limit: float) -> Amount:
+        """Delete one file, or a folder that is empty; the files that are gone by it.
+
+        What was written after `limit` stays: a job of others may be about to commit it.
+        """
+        found = _written(file)
+        if found is None or found[1] > limit:
+            return Amount()
+        if isinstance(file, Path) and file.is_dir():
             if not self._dry_run and not any(file.iterdir()):
                 file.rmdir()
             return Amount()
-        else:
-            size = file.stat().st_size
-            if not self._dry_run:
-                file.unlink(missing_ok=True)
         if not self._dry_run:
+            file.unlink(missing_ok=True)
             reached("maintain.deleted")
-        return Amount(1, size)
+        return Amount(1, found[0])
 
 
 def _with(one: Amount, other: Amount) -> Amount:
     return Amount(one.files + other.files, one.bytes + other.bytes)
+
+
+def _written(file: AnyPath) -> tuple[int, float] | None:
+    """Bytes of a file or folder and when it was written (seconds since 1970); None when it is not there."""
+    if isinstance(file, RemotePath):
+        return file.written()
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime
 
 
 def _plain(location: str) -> str:
@@ -204,11 +215,10 @@ def _plain(location: str) -> str:
     return location.removeprefix("file://").removeprefix("file:")
 
 
-def _may_hold_old_files(root: AnyPath, current: Collection[str], retention: float) -> bool:
-    """Whether a file below `root` is old enough to go and in no current version; always true for an object store, which Spark lists."""
+def _may_hold_old_files(root: AnyPath, current: Collection[str], limit: float) -> bool:
+    """Whether a file below `root` was written by `limit` and is in no current version; true for an object store, which Spark lists."""
     if not isinstance(root, Path):
         return True
-    limit = time.time() - retention
     for folder, folders, files in os.walk(root):
         here = Path(folder)
         if here == root:

@@ -52,15 +52,20 @@ def stream_positions(checkpoints: AnyPath) -> list[Position]:
 
 def _newest(flow: AnyPath) -> list[AnyPath]:
     """The checkpoint that a flow uses, which is the one that was written last; on an object store all of them."""
-    used = [flow / name for name in names_in(flow) if names_in(flow / name / "offsets")]
+    used = [flow / name for name in names_in(flow) if _batches(flow / name / "offsets")]
     if all(isinstance(folder, Path) for folder in used) and used:
         return [max(used, key=lambda folder: (Path(str(folder)) / "offsets").stat().st_mtime_ns)]
     return used
 
 
+def _batches(folder: AnyPath) -> list[int]:
+    """Numbers of the batches that a folder of a checkpoint has, ascending. Spark writes under a name with a dot before it renames."""
+    return sorted(int(name) for name in names_in(folder) if name.isdigit())
+
+
 def _positions(checkpoint: AnyPath, flow: str) -> Iterator[Position]:
-    batches = sorted(int(name) for name in names_in(checkpoint / "offsets") if name.isdigit())
-    completed = {int(name) for name in names_in(checkpoint / "commits") if name.isdigit()}
+    batches = _batches(checkpoint / "offsets")
+    completed = set(_batches(checkpoint / "commits"))
     done = max((batch for batch in batches if batch in completed), default=None)
     for line in (checkpoint / "offsets" / str(done if done is not None else batches[-1])).read_text().splitlines()[2:]:
         with suppress(ValueError, AttributeError):

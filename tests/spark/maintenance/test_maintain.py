@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.inspection.inspector import read_events
 from lakelet.maintenance.layout import How
 from lakelet.maintenance.maintain import maintain
+from lakelet.maintenance.results import Amount
 from lakelet.storage.delta.tables import TableLog
 from tests.spark.conftest import Project
 
@@ -150,6 +154,20 @@ def test_no_file_is_deleted_before_the_declared_retention_and_never_within_an_ho
     assert (again["raw"].removed.files, again["copy"].retention) == (0, 7 * 86_400)
 
 
+def test_a_file_that_no_commit_names_yet_stays_for_an_hour(project):
+    p = project(APPENDING)
+    land(p, 2)
+    p.run()
+    left, fresh = (p.path("raw") / f"part-0000{n}-6a1b2c3d-0000-4000-8000-00000000000{n}-c000.snappy.parquet" for n in range(2))
+    for orphan in (left, fresh):
+        orphan.write_bytes(b"PAR1")
+    os.utime(left, (time.time() - 7200,) * 2)
+    planned = maintained(p, "raw", dry_run=True)["raw"]
+    found = maintained(p, "raw")["raw"]
+    assert found.removed == planned.removed == Amount(1, 4)
+    assert (left.exists(), fresh.exists()) == (False, True)
+
+
 ORDERED = """
 import dlt
 from pyspark.sql import functions as F
@@ -202,12 +220,14 @@ def declare(name, **more):
         except_column_list=["op", "seq"], **more)
 
 declare("latest")
-declare("history", stored_as_scd_type=2)
-declare("both_times", stored_as_scd_type="bitemporal", system_sequence_by="seen")
 
 @dlt.table
 def feed_of_changes():
     return spark.readStream.option("readChangeFeed", "true").table("latest")
+"""
+ALL_TYPES = f"""{CHANGES}
+declare("history", stored_as_scd_type=2)
+declare("both_times", stored_as_scd_type="bitemporal", system_sequence_by="seen")
 """
 EVENTS = [(1, 10, 1, "a"), (2, 10, 2, "b"), (3, 10, 3, "c"), (1, 20, 4, "A"), (2, 20, 5, None), (4, 5, 6, "d")]
 LATER = [(1, 15, 7, "late"), (2, 15, 8, "late"), (4, 6, 9, None)]
@@ -218,10 +238,43 @@ def changes(p: Any, events: list[tuple[Any, ...]]) -> None:
         p.arrive(f"{seen}.json", {"id": id, "seq": seq, "seen": seen, "name": name, "op": "u" if name else "d"})
 
 
+FEED = ("id", "name", "_change_type")
+
+
+def without_maintenance(folder: Path, p: Any, source: str) -> Any:
+    """A project with the same events in the same updates, which nobody maintains."""
+    plain = type(p)(folder / "plain", p.spark).write(source)
+    for events in (EVENTS, LATER):
+        changes(plain, events)
+        plain.run()
+    return plain
+
+
+def kept_for_the_feed(found: dict[str, Any]) -> bool:
+    return any("kept for feed_of_changes" in note for note in found["latest"].notes)
+
+
+def test_a_stream_of_a_change_feed_that_lags_behind_reads_what_vacuum_left_for_it(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
+    p = project(CHANGES)
+    changes(p, EVENTS)
+    p.run()
+    changes(p, LATER)
+    p.run(select=("latest",))
+    found = maintained(p, least=0)
+    assert found["latest"].removed.files > 0
+    assert kept_for_the_feed(found)
+    p.run()
+    plain = without_maintenance(tmp_path, p, CHANGES)
+    assert p.rows("latest") == plain.rows("latest")
+    assert p.rows("feed_of_changes", *FEED) == plain.rows("feed_of_changes", *FEED)
+    assert not kept_for_the_feed(maintained(p, least=0))
+
+
 @pytest.mark.slow
 def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintenance(project, tmp_path, monkeypatch):
     monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
-    p = project(CHANGES)
+    p = project(ALL_TYPES)
     changes(p, EVENTS)
     p.run()
     tables = ("latest", "history", "both_times")
@@ -238,19 +291,16 @@ def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintena
     assert p.rows("feed_of_changes") == feed
     idle(p)
     changes(p, LATER)
+    p.run(select=tables)
+    assert kept_for_the_feed(maintained(p, least=0))
     p.run()
     maintained(p, least=0)
     now = p.versions()
     p.run()  # the stream over the change feed looks again, as without maintenance: its offset lies within a version
     assert p.versions() == now
-    plain = type(p)(tmp_path / "plain", p.spark).write(CHANGES)
-    changes(plain, EVENTS)
-    plain.run()
-    changes(plain, LATER)
-    plain.run()
-    columns = ("id", "name")
+    plain = without_maintenance(tmp_path, p, ALL_TYPES)
     assert {name: p.rows(name) for name in tables} == {name: plain.rows(name) for name in tables}
-    assert p.rows("feed_of_changes", *columns, "_change_type") == plain.rows("feed_of_changes", *columns, "_change_type")
+    assert p.rows("feed_of_changes", *FEED) == plain.rows("feed_of_changes", *FEED)
 
 
 @pytest.mark.slow
