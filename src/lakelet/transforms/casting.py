@@ -8,8 +8,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     AtomicType,
+    BooleanType,
     ByteType,
     DataType,
+    DateType,
     DecimalType,
     DoubleType,
     FloatType,
@@ -21,6 +23,7 @@ from pyspark.sql.types import (
     ShortType,
     StringType,
     StructType,
+    TimestampType,
 )
 
 from .applied import transform
@@ -31,6 +34,8 @@ OneToOne = Callable[[DataFrame], DataFrame]
 
 _BITS: dict[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _INFINITE = r"(?i)^\s*[+-]?inf(inity)?\s*$"
+_YEAR = r"^[\s\p{Cntrl}]*[+-]?[0-9]{4}"
+_DATE = _YEAR + r"[0-9]{0,3}(-[0-9]{1,2}){0,2}[\s\p{Cntrl}]*\z"
 
 
 @transform
@@ -43,7 +48,8 @@ def alter_types(types: Mapping[str, str | DataType], *, misfits: str | None = "_
             NULL for the rows where all fit. None: such a value fails the query when it runs (`[TRANSFORM_VALUE]` in the message).
 
     A value fits if Spark can cast it and nothing of a number is cut off: 1.5 does not fit INT, 0.125 not DECIMAL(10, 2), 2⁵³ + 1 not
-    DOUBLE, neither as number nor as text. A timestamp as DATE loses its time: that is what the type asks for.
+    DOUBLE, neither as number nor as text. Only 0 and 1 fit BOOLEAN, only whole seconds a whole number. A text fits DATE if it is a date
+    or a timestamp, TIMESTAMP if it begins with a year. A timestamp as DATE loses its time: that is what the type asks for.
 
     Raises:
         TransformError: TRANSFORM_TYPE for nested types, TRANSFORM_COLUMN_EXISTS if there is a column `misfits`.
@@ -102,6 +108,14 @@ def _checked(schema: StructType, name: str, wanted: DataType) -> tuple[Column, C
             fits = fits & _within(new, before)
         elif isinstance(wanted, IntegralType) and isinstance(before, DoubleType | FloatType):
             fits = fits & _within(old, wanted)
+    elif isinstance(before, NumericType) and isinstance(wanted, BooleanType):
+        fits = fits & ((old == 0) | (old == 1))
+    elif isinstance(before, TimestampType) and isinstance(wanted, IntegralType | DecimalType):
+        fits = fits & F.coalesce(_cast(new, before) == old, F.lit(False))
+    elif isinstance(before, StringType) and isinstance(wanted, DateType):
+        fits = fits & (old.rlike(_DATE) | _cast(old, TimestampType()).isNotNull())
+    elif isinstance(before, StringType) and isinstance(wanted, TimestampType):
+        fits = fits & old.rlike(_YEAR)  # Spark takes a time alone for one of today
     elif isinstance(before, StringType) and isinstance(wanted, DecimalType):
         wide = DecimalType(38, 38 - (wanted.precision - wanted.scale))  # as many digits before the point
         fits = fits & F.coalesce(_cast(old, wide) == new, F.lit(False))

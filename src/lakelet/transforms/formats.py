@@ -1,6 +1,7 @@
 """Masks that keep the form of a value: e-mail address, phone number, card number, IBAN.
 
-What does not have the form is masked as a whole, each character by `*`, so that nothing passes because it is malformed.
+What does not have the form is masked as a whole, each character by `*`, so that nothing passes because it is malformed; so is a number
+with no more digits than `keep_last`, of which nothing would be hidden.
 NULL stays NULL, the empty text empty.
 """
 
@@ -61,7 +62,7 @@ def mask_phone(columns: str | Sequence[str], *, keep_last: int = 2) -> OneToOne:
     ['+** (**) ******-17', '*******']
     """
     names = _checked("mask_phone", columns, keep_last)
-    return lambda frame: _masked(frame, names, "mask_phone", _PHONE, lambda value: _digits_hidden(value, keep_last))
+    return lambda frame: _masked(frame, names, "mask_phone", _PHONE, lambda value: _replaced(value, _digits(keep_last)))
 
 
 @transform
@@ -76,7 +77,7 @@ def mask_card(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
     ['**** **** **** 1111', '****']
     """
     names = _checked("mask_card", columns, keep_last)
-    return lambda frame: _masked(frame, names, "mask_card", _CARD, lambda value: _digits_hidden(value, keep_last))
+    return lambda frame: _masked(frame, names, "mask_card", _CARD, lambda value: _replaced(value, _digits(keep_last)))
 
 
 @transform
@@ -92,7 +93,7 @@ def mask_iban(columns: str | Sequence[str], *, keep_last: int = 4) -> OneToOne:
     """
     names = _checked("mask_iban", columns, keep_last)
     pattern = rf"(?<=..)[A-Za-z0-9](?=(?: *[A-Za-z0-9]){{{keep_last}}})"
-    return lambda frame: _masked(frame, names, "mask_iban", _IBAN, lambda value: F.regexp_replace(value, pattern, "*"))
+    return lambda frame: _masked(frame, names, "mask_iban", _IBAN, lambda value: _replaced(value, pattern))
 
 
 def _checked(transform: str, columns: str | Sequence[str], kept: int) -> tuple[str, ...]:
@@ -101,8 +102,14 @@ def _checked(transform: str, columns: str | Sequence[str], kept: int) -> tuple[s
     return listed(transform, columns)
 
 
-def _digits_hidden(value: Column, keep_last: int) -> Column:
-    return F.regexp_replace(value, rf"\p{{Nd}}(?=(?:\P{{Nd}}*\p{{Nd}}){{{keep_last}}})", "*")
+def _digits(keep_last: int) -> str:
+    """Pattern of each digit that has `keep_last` digits after it."""
+    return rf"\p{{Nd}}(?=(?:\P{{Nd}}*\p{{Nd}}){{{keep_last}}})"
+
+
+def _replaced(value: Column, hidden: str) -> Column:
+    """A star for each match of `hidden`; for each character where nothing matches."""
+    return F.when(value.rlike(hidden), F.regexp_replace(value, hidden, "*")).otherwise(F.regexp_replace(value, EACH, "*"))
 
 
 def _masked(frame: DataFrame, names: Sequence[str], transform: str, form: str, hidden: Callable[[Column], Column]) -> DataFrame:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -55,10 +56,14 @@ def all_hidden(text: str) -> str:
     return "*" * len(text)
 
 
+def some_hidden(shown: str, text: str) -> str:
+    return all_hidden(text) if shown == text else shown
+
+
 def hidden_digits(text: str, keep: int) -> str:
     places = [i for i, c in enumerate(text) if c.isdecimal()]
-    gone = set(places[: len(places) - keep])
-    return "".join("*" if i in gone else c for i, c in enumerate(text))
+    gone = set(places[: max(len(places) - keep, 0)])
+    return some_hidden("".join("*" if i in gone else c for i, c in enumerate(text)), text)
 
 
 def expected_email(text: str) -> str:
@@ -67,19 +72,19 @@ def expected_email(text: str) -> str:
     return (name[0] if len(name) > 1 else "") + "***@" + domain if well_formed else all_hidden(text)
 
 
-def expected_phone(text: str) -> str:
+def expected_phone(text: str, keep: int) -> str:
     body = text.removeprefix("+")
     count = sum(c.isdecimal() for c in body)
-    return hidden_digits(text, 2) if 7 <= count <= 15 and all(c.isdecimal() or c in " ().-/" for c in body) else all_hidden(text)
+    return hidden_digits(text, keep) if 7 <= count <= 15 and all(c.isdecimal() or c in " ().-/" for c in body) else all_hidden(text)
 
 
-def expected_card(text: str) -> str:
+def expected_card(text: str, keep: int) -> str:
     count = sum(c.isdecimal() for c in text)
     tidy = text[:1].isdecimal() and text[-1:].isdecimal() and not re.search("[ -]{2}", text)
-    return hidden_digits(text, 4) if tidy and 12 <= count <= 19 and all(c.isdecimal() or c in " -" for c in text) else all_hidden(text)
+    return hidden_digits(text, keep) if tidy and 12 <= count <= 19 and all(c.isdecimal() or c in " -" for c in text) else all_hidden(text)
 
 
-def expected_iban(text: str) -> str:
+def expected_iban(text: str, keep: int) -> str:
     plain = text.replace(" ", "")
     ascii_only = plain.isascii() and plain.isalnum()
     spaced = (
@@ -92,8 +97,8 @@ def expected_iban(text: str) -> str:
     if not ascii_only or spaced or not plain[:2].isalpha() or not plain[2:4].isdigit() or not 15 <= len(plain) <= 34:
         return all_hidden(text)
     places = [i for i, c in enumerate(text) if c != " "]
-    gone = set(places[2 : len(places) - 4])
-    return "".join("*" if i in gone else c for i, c in enumerate(text))
+    gone = set(places[2 : max(len(places) - keep, 2)])
+    return some_hidden("".join("*" if i in gone else c for i, c in enumerate(text)), text)
 
 
 def expected_mask(text: str) -> str:
@@ -104,15 +109,16 @@ def digest(message: bytes) -> bytes:
     return hmac.new(KEY.encode(), message, hashlib.sha256).digest()
 
 
+KEPT = {"phone": (0, 2, 7, 9), "card": (0, 4, 13), "iban": (0, 4, 14, 40)}
 EXPECTED = {
     "hashed": lambda text: digest(text.encode()).hex(),
     "token": lambda text: "tok_" + base64.urlsafe_b64encode(digest(b"person\0" + text.encode())).decode()[:22],
     "masked": expected_mask,
     "email": expected_email,
-    "phone": expected_phone,
-    "card": expected_card,
-    "iban": expected_iban,
     "nothing": lambda text: None,
+    **{f"phone{keep}": partial(expected_phone, keep=keep) for keep in KEPT["phone"]},
+    **{f"card{keep}": partial(expected_card, keep=keep) for keep in KEPT["card"]},
+    **{f"iban{keep}": partial(expected_iban, keep=keep) for keep in KEPT["iban"]},
 }
 
 
@@ -125,15 +131,23 @@ def test_every_generated_text_is_masked_as_plain_python_does_it(spark: Any, valu
         tokenize("token", key=KEY, domain="person"),
         mask("masked", keep_first=1, keep_last=2),
         mask_email("email"),
-        mask_phone("phone"),
-        mask_card("card"),
-        mask_iban("iban"),
         null_out("nothing"),
+        *(mask_phone(f"phone{keep}", keep_last=keep) for keep in KEPT["phone"]),
+        *(mask_card(f"card{keep}", keep_last=keep) for keep in KEPT["card"]),
+        *(mask_iban(f"iban{keep}", keep_last=keep) for keep in KEPT["iban"]),
     ):
         frame = frame.transform(step)
     for row in frame.collect():
         for name, expected in EXPECTED.items():
             assert row[name] == (None if row.given is None else expected(row.given)), (name, row.given)
+
+
+def test_a_number_with_no_more_characters_than_are_kept_is_hidden_as_a_whole(spark: Any) -> None:
+    frame = spark.createDataFrame([("123-4567", "4111 1111 1111", "DE89 3704 0044 053")], "p STRING, c STRING, i STRING")
+    whole = frame.transform(mask_phone("p", keep_last=7)).transform(mask_card("c", keep_last=12)).transform(mask_iban("i", keep_last=13))
+    assert tuple(whole.first()) == ("********", "**************", "******************")
+    less = frame.transform(mask_phone("p", keep_last=6)).transform(mask_card("c", keep_last=11)).transform(mask_iban("i", keep_last=12))
+    assert tuple(less.first()) == ("*23-4567", "*111 1111 1111", "DE*9 3704 0044 053")
 
 
 def test_fields_of_structs_are_masked_in_their_place_and_a_null_struct_stays_null(spark: Any) -> None:

@@ -6,7 +6,7 @@ import json
 import pickle
 import random
 import re
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -272,6 +272,45 @@ def test_a_number_that_would_be_cut_off_is_kept(spark: Any, given_rows: list[Any
             assert after[name] is None or after[name] == old
         assert "b" in misfits or int(after.b) == before[1]
         assert ("b" in misfits) == (int(float(before[1])) != before[1])
+
+
+CASTS: list[tuple[str, str, Any]] = [
+    ("7L", "BOOLEAN", None), ("1L", "BOOLEAN", True), ("0L", "BOOLEAN", False), ("0.5D", "BOOLEAN", None), ("1.00BD", "BOOLEAN", True),
+    ("'2026-03-01'", "DATE", date(2026, 3, 1)), ("' 2026-3-1 '", "DATE", date(2026, 3, 1)), ("'2026-03'", "DATE", date(2026, 3, 1)),
+    ("'2026-03-01 08:30'", "DATE", date(2026, 3, 1)), ("'2026-03-01T23:30:00+05:00'", "DATE", date(2026, 3, 1)),
+    ("'2026-03-01 oops'", "DATE", None), ("'2026-03-01Toops'", "DATE", None), ("'2026-03-01 25:00'", "DATE", None),
+    ("'08:30'", "DATE", None), ("'08:30'", "TIMESTAMP", None), ("'T08:30:00Z'", "TIMESTAMP", None),
+    ("TIMESTAMP '1970-01-02 00:00:00Z'", "BIGINT", 86_400), ("TIMESTAMP '1970-01-02 00:00:00Z'", "DECIMAL(9, 1)", Decimal("86400.0")),
+    ("TIMESTAMP '1970-01-02 00:00:00.5Z'", "BIGINT", None), ("TIMESTAMP '1969-12-31 23:59:59.5Z'", "INT", None),
+    ("TIMESTAMP '1970-01-02 00:00:00.25Z'", "DECIMAL(9, 1)", None), ("TIMESTAMP '2100-01-01 00:00:00Z'", "INT", None),
+    ("TIMESTAMP '1970-01-02 00:00:00.5Z'", "DOUBLE", 86_400.5),
+]  # fmt: skip
+
+
+def test_no_part_of_a_value_is_lost_without_a_word(spark: Any) -> None:
+    frame = spark.range(1).select(*(F.expr(value).alias(f"c{n}") for n, (value, _, _) in enumerate(CASTS)))
+    row = frame.transform(alter_types({f"c{n}": wanted for n, (_, wanted, _) in enumerate(CASTS)})).first()
+    for n, (value, wanted, expected) in enumerate(CASTS):
+        assert (row[n], f"c{n}" in row._misfits) == (expected, expected is None), (value, wanted)
+
+
+DAYS = st.dates(date(1000, 1, 1), date(9999, 12, 30))
+TIMES = st.sampled_from(
+    ["", " ", " 08:30", "T8:30:15", " 23:59:59.5", "T08:30:00Z", " oops", "Toops", "x", " 24:00", "-1", " 08:30 tomorrow"]
+)
+A_TIME = re.compile(r"([ T]\d?\d:\d\d(:\d\d(\.\d+)?)?Z?)?\s*")
+
+
+@FEW
+@given(texts=st.lists(st.one_of(st.builds("{}{}".format, DAYS, TIMES), TIMES.map(str.lstrip), st.none()), min_size=200, max_size=300))
+def test_a_text_becomes_the_day_and_the_time_that_it_says_or_is_kept(spark: Any, texts: list[str | None]) -> None:
+    frame = spark.createDataFrame([(t,) for t in texts], "day STRING").select("day", F.col("day").alias("at"), F.col("day").alias("text"))
+    for row in frame.transform(alter_types({"day": "DATE", "at": "TIMESTAMP"})).withColumn("at", F.col("at").cast("string")).collect():
+        text = row.text or ""
+        fits = re.match(r"\d{4}-", text) and A_TIME.fullmatch(text, 10) and "24:00" not in text
+        assert row.day == (date.fromisoformat(text[:10]) if fits else None), text
+        assert (row.at is not None) == bool(fits), text
+        assert row._misfits == (None if fits or row.text is None else {"day": text, "at": text}), text
 
 
 def test_what_does_not_fit_fails_the_query_where_nothing_is_to_be_kept(spark: Any) -> None:

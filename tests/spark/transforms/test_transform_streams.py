@@ -97,6 +97,20 @@ def everything(frame: DataFrame, small: DataFrame) -> DataFrame:
     return frame
 
 
+def together(frame: DataFrame) -> dict[str, DataFrame]:
+    """What several frames are made of, or several frames of one."""
+    united = frame.transform(union(frame.transform(select("id", "body")))).transform(add_current_timestamp())
+    found: dict[str, DataFrame] = relationalize("r", keys=["id", "at"])(united.transform(mask_email("body")).transform(mask("body")))
+    return found
+
+
+def written(stream: DataFrame, folder: Path) -> DataFrame:
+    """The rows that a stream writes until its input is exhausted."""
+    writer = stream.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    writer.trigger(availableNow=True).start(str(folder / "rows")).awaitTermination()
+    return stream.sparkSession.read.schema(stream.schema).parquet(str(folder / "rows"))
+
+
 @pytest.mark.long
 def test_a_stream_gives_the_rows_that_a_batch_gives(spark: Any, files: Path, tmp_path: Path) -> None:
     small = spark.createDataFrame([(n, f"n{n}", "l") for n in range(20)], "id INT, name STRING, label STRING")
@@ -104,16 +118,26 @@ def test_a_stream_gives_the_rows_that_a_batch_gives(spark: Any, files: Path, tmp
     batch = everything(spark.read.schema(SCHEMA).json(str(files)), small)
     streamed = everything(stream, small)
     assert streamed.schema.simpleString() == batch.schema.simpleString()
-    writer = streamed.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
-    writer.start(str(tmp_path / "rows")).awaitTermination()
     order = ["id", "tag_at"]
-    got = spark.read.schema(batch.schema).parquet(str(tmp_path / "rows")).drop("_file_name").orderBy(order).collect()
+    got = written(streamed, tmp_path).drop("_file_name").orderBy(order).collect()
     expected = batch.drop("_file_name").orderBy(order).collect()
     assert got == expected
     assert len({row.id for row in got}) == 19
-    united = stream.transform(union(stream.transform(select("id", "body")))).transform(add_current_timestamp())
-    made = relationalize("r", keys=["id", "at"])(united.transform(mask("body")).transform(mask_email("body")))
-    assert [(name, table.isStreaming) for name, table in made.items()] == [("r", True), ("r_tags", True)]
+
+
+@pytest.mark.long
+def test_streams_that_are_united_and_taken_apart_give_the_rows_that_batches_give(spark: Any, files: Path, tmp_path: Path) -> None:
+    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(files))
+    batches = together(spark.read.schema(SCHEMA).json(str(files)))
+    streams = together(stream)
+    assert [(name, table.isStreaming) for name, table in streams.items()] == [("r", True), ("r_tags", True)]
+    for name, table in streams.items():
+        assert table.schema.simpleString() == batches[name].schema.simpleString()
+        got, expected = written(table, tmp_path / name), batches[name]
+        assert got.where("_processed_at IS NULL").isEmpty() if "_processed_at" in got.columns else name == "r_tags"
+        rows = [sorted((tuple(row) for row in one.drop("_processed_at").collect()), key=repr) for one in (got, expected)]
+        assert rows[0] == rows[1]
+        assert len(rows[0]) == {"r": 60, "r_tags": 28}[name]
 
 
 def test_what_a_stream_cannot_do_is_refused_with_what_to_do(spark: Any, files: Path) -> None:
