@@ -22,11 +22,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     LAKELET_TEST_ADAPTIVE=1 (make test-adaptive) turns on adaptive execution, which Lakelet leaves off for small input.
     """
+    from lakelet.spark.launch.local_files import use_quick_local_files
     from lakelet.spark.launch.session import start_session
 
     warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
     adaptive = {"spark.sql.adaptive.enabled": "true"} if os.environ.get("LAKELET_TEST_ADAPTIVE") else {}
-    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse, **adaptive}, lasts=True)
+    session = start_session(app_name="tests", input_bytes=0, conf={"spark.sql.warehouse.dir": warehouse, **adaptive})
+    use_quick_local_files(session.sparkContext)
     yield session
     session.stop()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 _CONTROL = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ud800-\\udfff]")
 """Control characters, and those that turn the direction of a line, hide, or cannot be encoded."""
@@ -14,12 +16,44 @@ def aligned(rows: Sequence[Sequence[str]], *, header: Sequence[str] = (), right:
     table = [list(header), *map(list, rows)] if header else [list(row) for row in rows]
     if not table:
         return []
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    widths = [max(width_of(row[i]) for row in table) for i in range(len(table[0]))]
     flush = set(right)
     return [
-        (indent + "  ".join(c.rjust(w) if i in flush else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))).rstrip()
-        for row in table
+        (indent + "  ".join(_padded(c, w, i in flush) for i, (c, w) in enumerate(zip(row, widths, strict=True)))).rstrip() for row in table
     ]
+
+
+def _padded(text: str, width: int, right: bool) -> str:
+    blanks = " " * (width - width_of(text))
+    return blanks + text if right else text + blanks
+
+
+def width_of(text: str) -> int:
+    """The number of columns that a terminal takes for a text: two for East Asian wide characters, none for combining ones."""
+    return len(text) if text.isascii() else sum(map(_width_of_character, text))
+
+
+@cache
+def _width_of_character(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def first_columns(text: str, width: int) -> str:
+    """The longest beginning of a text that takes at most `width` columns of a terminal."""
+    taken = 0
+    for at, character in enumerate(text):
+        taken += _width_of_character(character)
+        if taken > width:
+            return text[:at]
+    return text
+
+
+def _last_columns(text: str, width: int) -> str:
+    """The longest end of a text that takes at most `width` columns; it does not begin with a combining character."""
+    end = first_columns(text[::-1], width)[::-1]
+    return next((end[at:] for at, character in enumerate(end) if _width_of_character(character)), "")
 
 
 def printable(text: str) -> str:
@@ -55,11 +89,11 @@ def bytes_text(number: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most `width` characters; what is too long loses its middle."""
-    if len(text) <= width:
+    """The text in at most `width` columns of a terminal; what is too long loses its middle."""
+    if width_of(text) <= width:
         return text
     begin = (width - 1) // 2
-    return text[:begin] + "…" + text[len(text) - (width - 1 - begin) :]
+    return first_columns(text, begin) + "…" + _last_columns(text, width - 1 - begin)
 
 
 def shortener(names: Iterable[str]) -> Callable[[str], str]:

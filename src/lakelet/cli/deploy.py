@@ -183,7 +183,7 @@ def _validate(target: str | None, pipelines: Sequence[str]) -> None:
         _note(f"Validating the pipeline {key} on this machine (--no-validate leaves it out)")
         asked = o.Asked(source=[key] if len(pipelines) > 1 else None, target=target, as_json=True)
         try:
-            with shown_phases(sys.stderr), stdout_for_data(asked):
+            with stdout_for_data(asked), shown_phases(sys.stderr):
                 Pipeline(configured(asked)).validate()
         except LakeletError as error:
             errors = error.errors if isinstance(error, DefinitionErrors) else [error]

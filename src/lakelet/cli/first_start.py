@@ -4,42 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import IO
+from typing import TYPE_CHECKING
 
-from lakelet.base.text import seconds_text
-from lakelet.spark.launch.first_start import Step, prepare
+from lakelet.base.phases import Phase, report_phase
+from lakelet.base.text import printable, seconds_text
+from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.summary import Line
 
-_MEGABYTE = 1_000_000
+if TYPE_CHECKING:
+    from lakelet.spark.launch.first_start import Step
 
 
 def ready_for_spark() -> None:
     """Fetch Delta's jars and make the class-data archive where they are missing, with a line on stderr for each step.
 
-    Raises JAVA_MISSING or JARS_MISSING.
+    On a terminal each step has a bar while it goes on. Raises JAVA_MISSING or JARS_MISSING.
     """
-    prepare(StepLines(sys.stderr))
+    from lakelet.spark.launch.first_start import prepare
+
+    with shown_phases(sys.stderr):
+        prepare(StepLines())
+
+
+def spark_starts(reason: str) -> None:
+    """Write on stderr why Spark starts, then do what `ready_for_spark` does. Queries that may need Spark call it right before."""
+    write_lines([Line(printable(reason), "quiet")], sys.stderr)
+    ready_for_spark()
 
 
 class StepLines:
-    """Writes a line per step: redrawn as the step goes on on a terminal, else once at its beginning and once at its end."""
+    """Reports each step as a phase, and writes a line on stderr at its end; where that is no terminal, also one at its beginning."""
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._stream, self._redraws = stream, stream.isatty()
+    def __init__(self) -> None:
         self._began: dict[str, float] = {}
 
     def __call__(self, step: Step) -> None:
         first = step.what not in self._began
         began = self._began.setdefault(step.what, time.monotonic())
-        if not (self._redraws or first or step.ended):
-            return
-        text = _text(step) + ("" if first else f"  {seconds_text(time.monotonic() - began)}")
-        self._stream.write(f"\r\x1b[K{text}" if self._redraws else f"{text}\n")
-        if self._redraws and step.ended:
-            self._stream.write("\n")
-        self._stream.flush()
-
-
-def _text(step: Step) -> str:
-    if step.done is None or not step.total:
-        return step.what
-    return f"{step.what} {step.done / _MEGABYTE:.1f}/{step.total / _MEGABYTE:.1f} MB"
+        phase = Phase(step.what, step.done or 0, step.total, in_bytes=True)
+        report_phase(phase)
+        if step.ended or (first and not sys.stderr.isatty()):
+            sys.stderr.write(str(phase) + ("" if first else f"  {seconds_text(time.monotonic() - began)}") + "\n")
+            sys.stderr.flush()

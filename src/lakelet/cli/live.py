@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any
 
@@ -137,59 +138,89 @@ def _phase_line(phase: Phase, seconds: float) -> RenderableType:
     return _with_bar(str(phase), phase.done, phase.total, seconds_text(seconds))
 
 
-def _live(stream: IO[str], render: Callable[[], RenderableType]) -> tuple[Console, Any]:
+def _live(stream: IO[str], render: Callable[[], RenderableType], *, above: bool = True) -> tuple[Console, Any]:
+    """`above`: see `PhaseLine`."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(file=stream)
     # Output of the pipeline's code goes above the display if stdout is a terminal, and else to stdout as it is.
     live = Live(
-        console=console, get_renderable=render, refresh_per_second=4, transient=True, redirect_stdout=sys.stdout.isatty(), screen=False
+        console=console,
+        get_renderable=render,
+        refresh_per_second=4,
+        transient=True,
+        redirect_stdout=above and sys.stdout.isatty(),
+        redirect_stderr=above,
+        screen=False,
     )
     return console, live
 
 
+_showing: ContextVar[bool] = ContextVar("lakelet_phases", default=False)
+
+
 @contextmanager
-def shown_phases(stream: IO[str]) -> Iterator[None]:
+def shown_phases(stream: IO[str], waiting: str = "Starting") -> Iterator[None]:
     """Show the phases of the block as one line of a terminal, after one second; remove it at the end.
 
-    Without a terminal nothing is shown.
+    Without a terminal nothing is shown. In a block that shows phases already, this one's are shown there.
+
+    Args:
+        stream: stderr.
+        waiting: the phase until one is reported.
     """
-    if not stream.isatty():
+    if not stream.isatty() or _showing.get():
         yield
         return
-    line = _PhaseLine(stream)
+    line, token = PhaseLine(stream, waiting), _showing.set(True)
     try:
-        with reported_to(line.on_phase):
-            yield
+        yield
     finally:
+        _showing.reset(token)
         line.close()
 
 
-class _PhaseLine:
-    """The current phase, drawn after one second."""
+class PhaseLine:
+    """The current phase, drawn on a terminal from one second after the line was made until it is closed.
 
-    def __init__(self, stream: IO[str]) -> None:
-        self._opened, self._phase, self._closed = time.monotonic(), Phase("Starting"), False
+    Args:
+        stream: the terminal.
+        waiting: the phase until one is reported.
+        above: whether what is written to stdout and stderr meanwhile goes above the line.
+    """
+
+    def __init__(self, stream: IO[str], waiting: str, *, above: bool = True) -> None:
+        self._stream, self._above = stream, above
+        self._opened, self._phase, self._closed = time.monotonic(), Phase(waiting), False
         self._lock = threading.Lock()
-        _, self._live = _live(stream, lambda: _phase_line(self._phase, time.monotonic() - self._opened))
+        self._live: Any = None
+        self._phases = reported_to(self._on_phase)
+        self._phases.__enter__()
         self._timer = threading.Timer(_QUIET_SECONDS, self._begin)
         self._timer.daemon = True
         self._timer.start()
 
-    def on_phase(self, phase: Phase) -> None:
-        self._phase = phase
-
     def close(self) -> None:
+        """Remove the line; it is not drawn again."""
         self._timer.cancel()
         with self._lock:
+            if self._closed:
+                return
             self._closed = True
-            self._live.stop()
+            self._phases.__exit__(None, None, None)
+            if self._live is not None:
+                self._live.stop()
+
+    def _on_phase(self, phase: Phase) -> None:
+        self._phase = phase
 
     def _begin(self) -> None:
         with self._lock:
-            if not self._closed:
-                self._live.start()
+            if self._closed:
+                return
+            _, self._live = _live(self._stream, lambda: _phase_line(self._phase, time.monotonic() - self._opened), above=self._above)
+            self._live.start()
 
 
-__all__ = ["WAITING", "LiveTable", "shown_phases"]
+__all__ = ["WAITING", "LiveTable", "PhaseLine", "shown_phases"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.cli.console import shown_phases
 from lakelet.cli.first_start import ready_for_spark
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.files.paths import AnyPath
@@ -43,9 +45,10 @@ def planned(name: str, source: str, *, where: str | None, language: Language, st
         where_declared = declared[asked.name][1]
         raise LakeletError("DUPLICATE_DATASET", f"the pipeline has a dataset {asked.name} already", where=where_declared)
     table = named_source(source, _tables(config, declared))
-    ready_for_spark()
     note(f"Profiling {table.full_name} with Spark ...")
-    found = _suggestions(config, table, asked.name, where)
+    with shown_phases(sys.stderr):
+        ready_for_spark()
+        found = _suggestions(config, table, asked.name, where)
     rules = tuple(SuggestedRule(one.action, one.rule, one.constraint) for one in found if one.action != "checks")
     new = NewTable(asked, table, where, language, rules, _rules_text(found), _folder(config, asked))
     return Planned(config.root, (*table_files(new), *_needed(config.root)), new)

@@ -30,7 +30,9 @@ FullRefreshAll = Annotated[bool, typer.Option("--full-refresh-all", help="Reset 
 ResetCheckpoint = Annotated[
     list[str] | None, typer.Option("--reset-checkpoint", metavar="FLOW,...", help="These flows read their sources again; rows stay.")
 ]
-RefreshFailed = Annotated[bool, typer.Option("--refresh-failed", help="Refresh what the last update did not finish, and what is below.")]
+RefreshFailed = Annotated[
+    bool, typer.Option("--refresh-failed", help="Refresh what the last update did not finish, and everything downstream.")
+]
 TakeOver = Annotated[
     list[str] | None, typer.Option("--take-over", metavar="NAME,...", help="Make the tables of these pipelines in the storage its own.")
 ]
@@ -38,7 +40,7 @@ Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE"
 Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix in what the code reads or writes.")]
 Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a table's name.")]
 StorageDir = Annotated[
-    str | None, typer.Option("--storage", metavar="DIR", help="Where everything lives that must survive (default: .lakelet).")
+    str | None, typer.Option("--storage", metavar="DIR", help="Folder for tables, checkpoints and the event log (default: .lakelet).")
 ]
 Catalog = Annotated[str | None, typer.Option("--catalog", metavar="NAME", help="Catalog of unqualified names.")]
 Schema = Annotated[str | None, typer.Option("--schema", metavar="NAME", help="Schema of unqualified names.")]

@@ -6,16 +6,18 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakelet.base.errors import ExitCode
+from lakelet.base.errors import DefinitionErrors, ExitCode
 from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
-from lakelet.cli.console import error_lines, write_lines
+from lakelet.cli.console import error_lines, shown_phases, write_lines
+from lakelet.cli.first_start import ready_for_spark
 from lakelet.cli.row_output import Form, show_rows
 from lakelet.cli.summary import Line
 from lakelet.cli.updates import configured, stdout_for_data
@@ -46,7 +48,8 @@ def preview(asked: o.Asked, name: Name, rows: Rows = SHOWN_ROWS) -> None:
 
     pipeline = Pipeline(configured(asked))
     write_lines([Line(f"Computing {printable(name)} with Spark ...", "quiet")], sys.stderr)
-    with warm(), stdout_for_data(asked):
+    with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
+        ready_for_spark()
         found = previewed(pipeline, name, rows)
     if asked.as_json:
         sys.stdout.write(redacted(json.dumps(found.as_json(), ensure_ascii=False)) + "\n")
@@ -61,12 +64,19 @@ def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
 
     environ, lender = dict(os.environ), Lender()  # before Spark starts, for which pyspark sets variables
     write_lines([Line("Starting Spark and analysing the pipeline ...", "quiet")], sys.stderr)
-    data = sys.stdout  # with --json, output of the pipeline's code goes to stderr
-    report = (lambda finding: _write_json(finding, data)) if asked.as_json else _write_text
+    data, phases = sys.stdout, ExitStack()  # with --json, output of the pipeline's code goes to stderr
+
+    def report(finding: Finding) -> None:
+        phases.close()
+        _write_json(finding, data) if asked.as_json else _write_text(finding)
+
     watching = Watch(lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check)
     try:
-        with stoppable(), stdout_for_data(asked):
+        with stoppable(), stdout_for_data(asked), phases:
+            phases.enter_context(shown_phases(sys.stderr))
+            ready_for_spark()
             watching.begin()
+            phases.close()
             write_lines([Line("Watching; save a file. Ctrl-C ends it.", "quiet")], sys.stderr)
             watching.go_on()
     except KeyboardInterrupt:
@@ -89,7 +99,7 @@ def _write_text(finding: Finding) -> None:
         what = finding.dataset or f"the pipeline with {counted(finding.datasets, 'dataset')}"
         write_lines([Line(f"  {printable(what)} is valid  ({finding.seconds:.2f} s)", "good")], sys.stderr)
     elif isinstance(finding, Problem):
-        write_lines([line for error in finding.errors for line in error_lines(error, sys.stderr)], sys.stderr)
+        write_lines(error_lines(DefinitionErrors(finding.errors), sys.stderr), sys.stderr)
     elif isinstance(finding, Previewed):
         show(finding.preview)
         write_lines([Line(f"  ({finding.seconds:.2f} s)", "quiet")], sys.stderr)

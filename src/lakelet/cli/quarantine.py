@@ -12,7 +12,8 @@ import typer
 from lakelet.base.text import aligned, counted, printable
 from lakelet.cli import options as o
 from lakelet.cli import storage as stored
-from lakelet.cli.console import watcher, write_lines
+from lakelet.cli.console import shown_phases, watcher, write_lines
+from lakelet.cli.first_start import ready_for_spark, spark_starts
 from lakelet.cli.row_output import Form, Limit, show_rows
 from lakelet.cli.summary import Line, summary
 from lakelet.cli.updates import configured, exit_code_of, stdout_for_data
@@ -33,7 +34,8 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
     """Show the rows that are held, with the rules that they broke."""
     from lakelet.inspection.quarantines import read_quarantine
 
-    found = read_quarantine(stored.storage_root(storage), name, note=_note)
+    with shown_phases(sys.stderr, f"Reading {printable(name)}"):
+        found = read_quarantine(stored.storage_root(storage), name, note=spark_starts)
     if as_json:
         show_rows(found.rows, Form.JSON, limit)
         return
@@ -49,7 +51,6 @@ def show(name: Dataset, limit: Limit = None, storage: o.StorageDir = None, as_js
 
 def replay(asked: o.Asked, dataset: Dataset) -> None:
     """Judge the held rows by the rules of now; those that pass go into the dataset, once."""
-    from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
 
     config = configured(asked)

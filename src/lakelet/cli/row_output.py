@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.text import aligned, counted, printable
+from lakelet.base.text import aligned, counted, first_columns, printable, width_of
 from lakelet.cli.console import write_lines
 from lakelet.cli.summary import Line
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN_ROWS = 20
 WIDEST_CELL = 60
 NARROWEST_CUT = 12
-"""Cells are cut down to so many characters before columns are left out."""
+"""Cells are cut down to so many columns of the terminal before columns are left out."""
 _GAP = 2
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double")
 
@@ -127,28 +127,32 @@ def _write_table(found: Rows, rows: Sequence[Mapping[str, Any]], limit: int | No
         lines = lines[2:]
     for line in lines:
         sys.stdout.write(line + "\n")
-    notes = _notes(len(rows), found.total, limit, grid, len(found.columns))
+    notes = _notes(len(rows), found, limit, grid)
     if notes:
         sys.stdout.flush()
         write_lines([Line("; ".join(notes), "quiet")], sys.stderr)
 
 
-def _notes(shown: int, total: int | None, limit: int | None, grid: _Grid, columns: int) -> list[str]:
+def _notes(shown: int, found: Rows, limit: int | None, grid: _Grid) -> list[str]:
     """What is left out, and how to see it."""
+    total, columns = found.total, len(found.columns)
     notes = []
-    if not shown and not total:
+    more = ", more with --limit N" if limit is None else ""
+    if found.more:
+        notes.append(f"{shown:,} of more than {counted(shown, 'row')}{more}")
+    elif total is None and shown == limit_of(limit, Form.TABLE):
+        notes.append(f"The first {counted(shown, 'row')}{more or ', there may be more'}")
+    elif not shown and not total:
         notes.append("No rows.")
     elif total is not None and total > shown:
-        notes.append(f"{shown:,} of {counted(total, 'row')}" + (", more with --limit N" if limit is None else ""))
-    elif total is None and limit is None and shown == SHOWN_ROWS:
-        notes.append(f"The first {counted(shown, 'row')}, more with --limit N")
+        notes.append(f"{shown:,} of {counted(total, 'row')}{more}")
     if grid.cut:
         notes.append(f"{columns:,} columns ({columns - grid.cut:,} shown), all with --format csv")
     return notes
 
 
 def fitted(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence[Any]], width: int | None) -> _Grid:
-    """The table within `width` characters: long cells are cut, the longest first, then the last columns are left out.
+    """The table within `width` columns of the terminal: long cells are cut, the longest first, then the last columns are left out.
 
     None for what is not a terminal: nothing is cut.
     """
@@ -157,7 +161,7 @@ def fitted(columns: Sequence[str], types: Sequence[str], rows: Sequence[Sequence
     numbers = tuple(at for at in range(len(columns)) if _is_number(types[at] if types else None, [row[at] for row in rows]))
     if width is None or not columns:
         return _Grid(cells, numbers, 0)
-    widths = [max(len(row[at]) for row in cells) for at in range(len(columns))]
+    widths = [max(width_of(row[at]) for row in cells) for at in range(len(columns))]
     cap = WIDEST_CELL
     while cap > NARROWEST_CUT and _total(widths, cap) > width:
         cap -= 1
@@ -181,7 +185,7 @@ def _total(widths: Sequence[int], cap: int) -> int:
 
 
 def _short(text: str, cap: int) -> str:
-    return text if len(text) <= cap else text[: cap - 1] + "…"
+    return text if width_of(text) <= cap else first_columns(text, cap - 1) + "…"
 
 
 def _cell(value: Any) -> str:

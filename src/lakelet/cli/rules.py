@@ -16,6 +16,7 @@ from lakelet.base.redaction import redacted
 from lakelet.base.text import aligned, counted, printable, shortener
 from lakelet.cli import options as o
 from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.first_start import ready_for_spark
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 from lakelet.cli.updates import configured, stdout_for_data
@@ -52,7 +53,7 @@ def list_rules(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with shown_phases(sys.stderr), stdout_for_data(asked):
+    with stdout_for_data(asked), shown_phases(sys.stderr):
         found = checking.list_rules(pipeline, folder)
     if asked.as_json:
         _write_json(rule.as_json() for rule in found)
@@ -73,7 +74,7 @@ def check(asked: o.Asked) -> None:
     from lakelet.rules import checking
 
     pipeline, folder = _pipeline(asked)
-    with shown_phases(sys.stderr), stdout_for_data(asked):
+    with stdout_for_data(asked), shown_phases(sys.stderr):
         found = checking.check_rules(pipeline, folder)
     errors, warnings = (sum(f.severity == severity for f in found) for severity in ("error", "warning"))
     if asked.as_json:
@@ -105,7 +106,8 @@ def judge(
 
     root = storage_root(storage)
     _note(f"Judging {table} with Spark ...")
-    found = try_rule(root, folder_above(Path.cwd()), rule, table, limit=limit)
+    with shown_phases(sys.stderr):
+        found = try_rule(root, folder_above(Path.cwd()), rule, table, limit=limit, note=_spark_starts)
     if as_json:
         _write_json([found.as_json()])
     else:
@@ -132,7 +134,8 @@ def suggest(
 
     root = storage_root(storage)
     _note(f"Profiling {table} with Spark ...")
-    found = suggestions.suggest(root, folder_above(Path.cwd()), table)
+    with shown_phases(sys.stderr):
+        found = suggestions.suggest(root, folder_above(Path.cwd()), table, note=_spark_starts)
     if as_json:
         _write_json(one.as_json() for one in found)
         return
@@ -160,13 +163,17 @@ def convert(
 
 def _pipeline(asked: o.Asked) -> tuple[Pipeline, Path]:
     """The pipeline and its folder of rule files."""
-    from lakelet.cli.first_start import ready_for_spark
     from lakelet.pipeline import Pipeline
     from lakelet.quality.files import FOLDER
 
     ready_for_spark()
     config = configured(asked)
     return Pipeline(config), config.root / FOLDER
+
+
+def _spark_starts(reason: str) -> None:
+    """Called where a query needs Spark. The command says already that it uses Spark."""
+    ready_for_spark()
 
 
 def _cell(value: Any) -> str:

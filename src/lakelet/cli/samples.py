@@ -12,7 +12,8 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, counted
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.first_start import spark_starts
 from lakelet.cli.storage import storage_root
 from lakelet.cli.summary import Line
 
@@ -44,8 +45,9 @@ def sample(
         )
     samples = _samples()
 
-    report = samples.generate(out, rows=rows, seed=seed, drops=drops, append=append, beyond_watermark=beyond_watermark)
-    samples.write_expected(out)
+    with shown_phases(sys.stderr):
+        report = samples.generate(out, rows=rows, seed=seed, drops=drops, append=append, beyond_watermark=beyond_watermark)
+        samples.write_expected(out)
     lines = [Line(f"drop {d.drop}: {counted(d.lines, 'line')} in {counted(len(d.files), 'file')}") for d in report.drops]
     write_lines([*lines, Line(f"Wrote {out / 'landing'} and {out / 'expected'}.", "good")], sys.stderr)
 
@@ -66,9 +68,10 @@ def check_sample(
     root = storage_root(storage)
 
     def read_table(name: str) -> Any:
-        return read_arrow(root, name, note=lambda text: write_lines([Line(text, "quiet")], sys.stderr))
+        return read_arrow(root, name, note=spark_starts)
 
-    differences = samples.check(folder, read_table, drop=drop)
+    with shown_phases(sys.stderr, "Comparing tables"):
+        differences = samples.check(folder, read_table, drop=drop)
     if not differences:
         write_lines([Line("Every table is as expected.", "good")], sys.stderr)
         return

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 
 from lakelet.base.errors import LakeletError
-from lakelet.cli.console import error_lines, write_lines
-from lakelet.cli.row_output import Form, show_rows
+from lakelet.cli.console import error_lines, shown_phases, write_lines
+from lakelet.cli.first_start import spark_starts
+from lakelet.cli.row_output import Form, limit_of, show_rows
 from lakelet.cli.summary import Line
 from lakelet.files.paths import AnyPath
 
@@ -34,7 +35,9 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
     with _editing(root):
         for statement in statements(input):
             try:
-                show_rows(run_statement(root, statement, note=_note), form, limit)
+                with shown_phases(sys.stderr, "Running the query"):
+                    found = run_statement(root, statement, limit=limit_of(limit, form), note=spark_starts)
+                show_rows(found, form, limit)
             except LakeletError as problem:
                 write_lines(error_lines(problem, sys.stderr), sys.stderr)
             except KeyboardInterrupt:
@@ -43,24 +46,33 @@ def shell(root: AnyPath, form: Form, limit: int | None) -> None:
 
 def statements(read: Callable[[str], str]) -> Iterator[str]:
     """The statements among the lines that `read` gives for a prompt: they end with a semicolon. Ctrl-C drops what was begun."""
-    lines: list[str] = []
+    begun = ""
     while True:
         try:
-            line = read(MORE if lines else PROMPT)
+            line = read(MORE if begun else PROMPT)
         except EOFError:
             sys.stderr.write("\n")
             return
         except KeyboardInterrupt:
             sys.stderr.write("\n")
-            lines = []
+            begun = ""
             continue
-        if not lines and line.strip().rstrip(";").lower() in _ENDS:
+        if not begun and _leaves(line):
             return
-        if line.strip() or lines:
-            lines.append(line)
-        if lines and line.rstrip().endswith(";"):
-            yield "\n".join(lines)
-            lines = []
+        begun = f"{begun}\n{line}" if begun else line.strip() and line
+        if ";" not in line:
+            continue
+        from lakelet.inspection.scripts import split
+
+        found, begun = split(begun)
+        for statement in found:
+            if _leaves(statement):
+                return
+            yield statement
+
+
+def _leaves(text: str) -> bool:
+    return text.strip().rstrip(";").lower() in _ENDS
 
 
 @contextmanager

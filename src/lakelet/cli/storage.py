@@ -12,7 +12,8 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.text import aligned, printable
 from lakelet.cli import options as o
 from lakelet.cli.completion import stored_datasets
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
+from lakelet.cli.first_start import spark_starts
 from lakelet.cli.remote import PipelineKey, Remote, refuse_here_only, refuse_without_remote
 from lakelet.cli.remote_log import remote_events
 from lakelet.cli.row_output import Format, Limit, form_of, limit_of, show_rows
@@ -66,7 +67,9 @@ def show(
     root, chosen = storage_root(storage), Selection(where, order_by, columns)
     if name is not None:
         written = form_of(form, as_json)
-        show_rows(read_rows(root, name, limit=limit_of(limit, written), selection=chosen, note=_note), written, limit)
+        with shown_phases(sys.stderr, f"Reading {printable(name)}"):
+            found = read_rows(root, name, limit=limit_of(limit, written), selection=chosen, note=spark_starts)
+        show_rows(found, written, limit)
         return
     if chosen != Selection() or form not in (None, "table", "json"):
         raise LakeletError(
@@ -114,7 +117,9 @@ def sql(
 
     root, written = storage_root(storage), form_of(form, as_json)
     if query is not None:
-        show_rows(run_statement(root, query, note=_note), written, limit)
+        with shown_phases(sys.stderr, "Running the query"):
+            found = run_statement(root, query, limit=limit_of(limit, written), note=spark_starts)
+        show_rows(found, written, limit)
         return
     from lakelet.cli.sql_shell import shell
 
@@ -124,7 +129,7 @@ def sql(
 
 
 def events(
-    update: Annotated[str | None, typer.Option("--update", metavar="ID", help="This update; the first characters do.")] = None,
+    update: Annotated[str | None, typer.Option("--update", metavar="ID", help="Update ID or a unique prefix.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All updates instead of the latest.")] = False,
     event_type: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only events of this type.")] = None,
     storage: o.StorageDir = None,

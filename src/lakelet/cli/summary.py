@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
-from lakelet.base.text import aligned, counted, cut, listed, seconds_text, shortener
+from lakelet.base.text import aligned, counted, cut, listed, seconds_text, shortener, width_of
 from lakelet.cli.lines import Line
 from lakelet.cli.tally import DatasetTally, Tally
 from lakelet.language.model import Action
@@ -102,7 +102,7 @@ def _fitted(rows: list[tuple[str, ...]], header: tuple[str, ...], width: int | N
     if width is None:
         return rows
     at = header.index("dataset")
-    others = [max(len(title), *(len(row[i]) for row in rows)) for i, title in enumerate(header) if i != at]
+    others = [max(width_of(title), *(width_of(row[i]) for row in rows)) for i, title in enumerate(header) if i != at]
     room = max(_SHORTEST_NAME, width - 2 - sum(others) - 2 * len(others))
     return [(*row[:at], cut(row[at], room), *row[at + 1 :]) for row in rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import closing
 from typing import Annotated, Any
 
 import typer
@@ -39,6 +40,8 @@ def run_tests(
         raise LakeletError("PYTEST_MISSING", "pytest is not installed", todo="Type: pip install pytest")
     import pytest
 
+    from lakelet.cli.tests_progress import Progress
+
     wanted = [
         *(paths or []),
         *(["-k", keyword] if keyword else []),
@@ -46,8 +49,8 @@ def run_tests(
         *(["--lakelet-update-snapshots"] if update_snapshots else []),
     ]
     interrupts = _Interrupts()
-    with warm():
-        code = int(pytest.main(["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning", *wanted], plugins=[interrupts]))
+    with warm(), closing(Progress()) as progress:
+        code = int(pytest.main(["-q", "-W", "ignore::pytest.PytestAssertRewriteWarning", *wanted], plugins=[interrupts, progress]))
         if interrupts.seen:
             raise typer.Exit(int(ExitCode.INTERRUPTED))
         if code == _NOTHING_COLLECTED:

@@ -104,7 +104,7 @@ def validate(asked: o.Asked) -> None:
     """Load the pipeline and check every definition. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
     flows = sum(len(node.flows) for node in found.nodes)
@@ -124,7 +124,7 @@ def plan(asked: o.Asked) -> None:
     """Show what an update would do, and why. Nothing is written."""
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         found = pipeline.plan(request)
     write_lines(_notice_lines(found.unchecked), sys.stderr)
     from lakelet.plan.explanation import plan_json, plan_text
@@ -143,7 +143,7 @@ def graph(asked: o.Asked, mermaid: Mermaid = False, svg: Svg = False, html: Html
         raise LakeletError("USAGE", "--mermaid, --svg, --html and --json exclude each other")
     config = configured(asked)
     pipeline, request = _pipeline(config, asked)
-    with warm(), shown_phases(sys.stderr), stdout_for_data(asked):
+    with warm(), stdout_for_data(asked), shown_phases(sys.stderr):
         checked = pipeline.check(request)
     found = checked.graph
     write_lines(_notice_lines(checked.unchecked), sys.stderr)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import quoted, split_name
+from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.json_values import arrow_type_text, json_rows, spark_type_text
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Note = Callable[[str], None]
+"""Called with the reason right before a query starts Spark."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ def _count(table: Any) -> int | None:
 class Rows:
     """Rows of a table or a result: its columns, their types in Spark's words, and the rows as JSON values, read while they are consumed.
 
-    `total`: how many rows there are without a limit, None where nobody counted. `batches`: the same rows for arrow; read one or the other.
+    `total`: how many rows there are without a limit, None where nobody counted; `more`: there are more than these, not counted. `batches`:
+    the same rows for arrow; read one or the other.
     """
 
     columns: tuple[str, ...]
@@ -94,6 +97,7 @@ class Rows:
     types: tuple[str, ...] = ()
     total: int | None = None
     batches: pa.RecordBatchReader | None = None
+    more: bool = False
 
 
 def _rows(reader: pa.RecordBatchReader, limit: int | None = None, total: int | None = None) -> Rows:
@@ -110,12 +114,11 @@ class Selection:
     order_by: str | None = None
     columns: str | None = None
 
-    def query(self, name: str, limit: int | None) -> str:
+    def query(self, name: str) -> str:
         """The query that selects from a table of that name."""
         text = f"SELECT {self.columns or '*'} FROM {name}"
         text += f" WHERE {self.where}" if self.where else ""
-        text += f" ORDER BY {self.order_by}" if self.order_by else ""
-        return text if limit is None else f"{text} LIMIT {limit}"
+        return text + (f" ORDER BY {self.order_by}" if self.order_by else "")
 
 
 def read_rows(
@@ -123,19 +126,19 @@ def read_rows(
 ) -> Rows:
     """The rows of one stored dataset, or of a view of the event log, in no particular order unless `selection` has one.
 
-    `note` gets a word when Spark has to be started for it. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
+    `note`: see `Note`. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
     """
     registry = Storage(storage).registry()
     of_events = event_views.relation_of(tuple(name.split(".")))
     if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
-        return run_sql(storage, selection.query(f"{EVENT_LOG}.{of_events}", limit), note=note)
+        return run_sql(storage, selection.query(f"{EVENT_LOG}.{of_events}"), limit=limit, note=note)
     dataset = find_dataset(registry, name)
     table = open_or_none(path_of(storage, dataset))
     if selection != Selection():
         if table is None:
             raise unwritten(dataset.name)
-        text = selection.query(".".join(quoted(part) for part in split_name(dataset.name)), limit)
-        return run_sql(storage, text, note=note)
+        selected = selection.query(".".join(quoted(part) for part in split_name(dataset.name)))
+        return run_sql(storage, selected, limit=limit, note=note)
     total = _count(table) if table is not None and limit is not None else None
     return _rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
 
@@ -171,21 +174,26 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
     from lakelet.spark.launch.session import start_session
 
     frame = start_session(app_name="lakelet show", s3=is_s3(path)).read.format("delta").load(str(path))
+    report(f"Reading {dataset.name} with Spark")
     return collected(frame if limit is None else frame.limit(limit)).to_reader()
 
 
-def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None, note: Note = lambda text: None) -> Rows:
+def run_sql(
+    storage: AnyPath, sql: str, *, limit: int | None = None, spark: SparkSession | None = None, note: Note = lambda text: None
+) -> Rows:
     """Run one query over the stored tables, under the names the pipeline knows them by; the event log is `event_log`.
 
     Statements that create views may stand before it, which count for this text only; `lakelet.storage.eventlog.views` has others.
-    DuckDB answers what it says the same way. Otherwise a Spark session is started, of which `note` gets a word, unless one is given, which
-    then answers everything. Raises SQL_FAILED (not a query, does not analyse), UNKNOWN_TABLE, QUERY_FAILED.
+    DuckDB answers what it says the same way. Otherwise a Spark session is started, unless one is given, which then answers everything.
+    No more rows than `limit` are kept; how many there are is known where DuckDB counts them quickly. `note`: see `Note`.
+
+    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
     """
     from lakelet.inspection.duck.refusal import NotSame
 
     if spark is None:
         try:
-            return _table_rows(duck_table(storage, sql))
+            return _first_rows(*_duck_answer(storage, sql, limit), limit)
         except NotSame as reason:
             note(f"Spark answers this query ({reason}); starting it ...")
     from lakelet.inspection.spark_queries import spark_rows
@@ -194,20 +202,28 @@ def run_sql(storage: AnyPath, sql: str, *, spark: SparkSession | None = None, no
     spark = spark or start_session(app_name="lakelet sql", s3=is_s3(storage))
     from lakelet.spark.session_clones import quiet_pyspark
 
+    report("Running the query with Spark")
     with quiet_pyspark():
-        return _table_rows(spark_rows(spark, storage, sql))
+        rows = spark_rows(spark, storage, sql, limit=limit)
+    return _first_rows(rows, rows.num_rows if limit is None or rows.num_rows <= limit else None, limit)
 
 
 def duck_table(storage: AnyPath, sql: str) -> pa.Table:
     """Run a query with DuckDB. Raises NotSame, with the reason, where Spark's result might differ; UNKNOWN_TABLE like `run_sql`."""
+    return _duck_answer(storage, sql, None)[0]
+
+
+def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Table, int | None]:
     from lakelet.inspection.duck.answers import answer
     from lakelet.inspection.duck.tables import Tables
 
-    return answer(Tables(storage), sql)
+    return answer(Tables(storage), sql, limit=limit)
 
 
-def _table_rows(table: pa.Table) -> Rows:
-    return _rows(table.to_reader(), None, table.num_rows)
+def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> Rows:
+    """The rows of an answer, which has one more than `limit` if there are more."""
+    shown = table if limit is None else table.slice(0, limit)
+    return replace(_rows(shown.to_reader(), None, total), more=total is None)
 
 
 __all__ = [

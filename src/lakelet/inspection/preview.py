@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.names import split_name
+from lakelet.base.phases import report
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -173,6 +174,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     from lakelet.spark.expectations.measure import counts, judged
     from lakelet.spark.expectations.observed import reported
 
+    report(f"Computing {run.dataset.name}")
     own, watch = run.dataset.expectations if rules else (), Observation("lakelet_preview")
     try:
         with sampled(run) as (spark, reader, frame):

@@ -44,7 +44,7 @@ def read_quarantine(storage: AnyPath, name: str, *, limit: int | None = None, no
         counted.update(row["_broken_rules"] or ())
     found = read_rows(storage, quarantine.name, note=note)
     columns = tuple(name for name in found.columns if name != "_released_by")
-    shown = Rows(columns, islice(_held(found.rows), limit))
+    shown = Rows(columns, islice(_held(found.rows), limit), total=held)
     broken = tuple(sorted(counted.items(), key=lambda item: (-item[1], item[0])))
     return HeldRows(dataset, quarantine.name, held, released, broken, shown)
 

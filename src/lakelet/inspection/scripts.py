@@ -1,4 +1,4 @@
-"""A text of several statements: views that count for the last one, a query. No Spark."""
+"""Texts of several statements: a query, and before it views that count for it. No Spark."""
 
 from __future__ import annotations
 
@@ -32,6 +32,30 @@ def script(text: str) -> Script:
         views.append(view)
         begin, statement = token.stop, []
     return Script(tuple(views), text[begin:].strip().rstrip(";").rstrip())
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """Return the texts of `script`, each up to its semicolon, and what comes after the last one; empty if that is nothing but comments.
+
+    A view belongs to the query after it, and is a text of its own if nothing comes after it.
+    """
+    found: list[str] = []
+    begin, views_end, statement = 0, 0, list[Token]()
+    for token in plain_tokens(text):
+        if token.upper != ";":
+            statement.append(token)
+            continue
+        if _view(text, statement) is not None:
+            views_end = token.stop
+        elif statement:
+            found.append(text[begin : token.stop].strip())
+            begin = token.stop
+        elif views_end <= begin:
+            begin = token.stop
+        statement = []
+    if views_end > begin and not statement:
+        found.append(text[begin:views_end].strip())
+    return found, text[begin:].lstrip() if statement else ""
 
 
 def _view(text: str, statement: list[Token]) -> tuple[str, str] | None:

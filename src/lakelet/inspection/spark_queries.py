@@ -41,8 +41,11 @@ def collected(frame: Any) -> pa.Table:
     return renamed.select(*plain).toArrow()
 
 
-def spark_rows(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
-    """Run a query with Spark. Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED."""
+def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | None = None) -> pa.Table:
+    """Run a query with Spark. With a limit, at most one row more than that is read, which says that there are more.
+
+    Raises SQL_FAILED (not a query, failed analysis), UNKNOWN_TABLE, QUERY_FAILED.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
@@ -59,7 +62,7 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str) -> pa.Table:
     except (PySparkException, Py4JError) as problem:  # Spark raises internal errors of Java for some queries that it cannot analyse
         raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
     try:
-        return collected(frame)
+        return collected(frame if limit is None else frame.limit(limit + 1))
     except (PySparkException, Py4JError) as problem:
         raise _sql_error("QUERY_FAILED", "the query failed", problem) from problem
 

@@ -19,16 +19,16 @@ _SHOW = re.compile(r"\s*SHOW\s+TABLES(?:\s+(?:IN|FROM)\s+(?P<schema>[\w.`]+))?\s
 _DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?(?P<name>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)\s*;?\s*", re.IGNORECASE)
 
 
-def run_statement(storage: AnyPath, text: str, *, note: Note = lambda text: None) -> Rows:
+def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
     """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), or of DESCRIBE name (col_name, data_type, comment).
 
-    Raises like `run_sql`; UNKNOWN_TABLE for a name that is not stored.
+    `limit` and `note` are those of `run_sql`. Raises like it; UNKNOWN_TABLE for a name that is not stored.
     """
     shown = _SHOW.fullmatch(text)
     if shown:
         return _tables(storage, shown["schema"])
     described = _DESCRIBE.fullmatch(text)
-    return _described(storage, described["name"]) if described else run_sql(storage, text, note=note)
+    return _described(storage, described["name"]) if described else run_sql(storage, text, limit=limit, note=note)
 
 
 def _tables(storage: AnyPath, schema: str | None) -> Rows:

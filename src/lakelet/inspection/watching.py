@@ -1,17 +1,20 @@
 """A session that stays: each time that a source is saved, the datasets that changed are validated and previewed. Nothing is written.
 
 The code is loaded again from its files each time, with the configuration as it is then; only Java stays. What is changed is found by the
-text of the files: from one definition to the next belongs to the first.
+text of the files: that of each definition, and in Python what stands outside of them, which all definitions of the file may use.
 """
 
 from __future__ import annotations
 
+import ast
+import functools
 import hashlib
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import watchfiles
@@ -30,6 +33,7 @@ LONGEST_MS = 100
 ANYWAY_MS = 5_000
 """They are looked at this often without any report: not every file system makes one."""
 _WATCHED = (".py", ".sql", ".ipynb", ".yml", ".yaml", ".toml", ".json")
+_CELL_COMMENT = "# MAGIC"  # what other languages say in a notebook that is stored as Python
 _LEFT_OUT = frozenset({"__pycache__", "node_modules", "site-packages", "tables", "checkpoints"})
 
 Place = tuple[str, int]
@@ -92,6 +96,8 @@ class Watch:
     _config: PipelineConfig = field(init=False)
     _seen: Mapping[str, str] = field(default_factory=dict)
     _pieces: Mapping[str, str] = field(default_factory=dict)
+    _wrong: frozenset[str] = frozenset()  # keys of the datasets that were wrong at the last look
+    _whole: bool = False  # all of the pipeline was found valid, but for what changed since
 
     def begin(self) -> None:
         """Start the session, and validate everything once. Raises what is wrong with the configuration."""
@@ -139,26 +145,41 @@ class Watch:
         with Pipeline(config).loaded() as loaded:
             self._pieces = pieces(_places(loaded), _texts(loaded))
         graph = Pipeline(config).validate()
+        self._whole = True
         self.report(Valid(None, len(graph.nodes), self.clock() - started))
 
     def _answer(self, config: PipelineConfig, files: Sequence[str], started: float) -> None:
-        """Validate and preview what changed; all of the pipeline if no definition did."""
+        """Validate and preview what changed and what was wrong; then everything, if no definition changed or the whole was not valid."""
         with Pipeline(config).loaded() as loaded:
             places = _places(loaded)
             now = pieces(places, _texts(loaded))
             keys = changed(self._pieces, now, places, files)
-            names = {key: str(dataset.name) for key, dataset in loaded.environment.catalog.datasets.items()}
-            self.report(Saved(tuple(files), tuple(names[key] for key in keys)))
+            self.report(Saved(tuple(files), tuple(str(loaded.environment.catalog.datasets[key].name) for key in keys)))
             if loaded.loaded.errors:
                 raise DefinitionErrors(list(loaded.loaded.errors))
-            self._pieces = now
-            for key in keys:
-                dataset = loaded.environment.catalog.datasets[key]
+            self._pieces, self._whole = now, self._whole and bool(keys)
+            self._show(loaded, [*keys, *(key for key in now if key in self._wrong and key not in keys)], started)
+        if not self._whole:
+            self._validate_all(config, started)
+
+    def _show(self, loaded: LoadedPipeline, keys: Iterable[str], started: float) -> None:
+        """Validate and preview datasets, each whatever is wrong with the others. Raises DefinitionErrors with all that is wrong."""
+        errors: dict[str, LakeletError] = {}  # by text: an error is also one of each dataset that reads the wrong one
+        wrong = set()
+        for key in keys:
+            dataset = loaded.environment.catalog.datasets[key]
+            try:
                 analyzed(loaded, dataset)
                 self.report(Valid(str(dataset.name), 1, self.clock() - started))
                 self.report(Previewed(preview_of(loaded, dataset, self.rows), self.clock() - started))
-        if not keys:
-            self._validate_all(config, started)
+            except LakeletError as problem:
+                several = problem.errors if isinstance(problem, DefinitionErrors) else [problem]
+                errors |= {"\n".join(error.lines()): error for error in several}
+                if problem.code != "PREVIEW_REFUSED":
+                    wrong.add(key)
+        self._wrong = frozenset(wrong)
+        if errors:
+            raise DefinitionErrors(list(errors.values()))
 
 
 def watched_files(config: PipelineConfig) -> dict[str, str]:
@@ -202,20 +223,52 @@ def _changes(folders: Collection[str]) -> Iterator[None]:
 
 
 def pieces(places: Mapping[str, Collection[Place]], texts: Mapping[str, str]) -> dict[str, str]:
-    """A digest of the text of each dataset, by key: of what stands between each of its definitions and the next one of the file."""
-    starts: dict[str, list[int]] = {}
-    for file, line in sorted({place for found in places.values() for place in found}):
-        starts.setdefault(file, []).append(line)
+    """A digest of the text of each dataset, by key: of all that a change of counts as one of the dataset."""
+    lines: dict[str, set[int]] = {}
+    for file, line in chain.from_iterable(places.values()):
+        lines.setdefault(file, set()).add(line)
+    found = {file: _texts_by_line(texts.get(file, ""), tuple(sorted(starts)), file.endswith(".py")) for file, starts in lines.items()}
     result = {}
-    for key, found in places.items():
-        text = "\0".join(_piece(texts.get(file, "").splitlines(), line, starts[file]) for file, line in sorted(found))
+    for key, of_key in places.items():
+        text = "\0".join(found[file][line] for file, line in sorted(of_key))
         result[key] = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
     return result
 
 
-def _piece(lines: Sequence[str], line: int, starts: Iterable[int]) -> str:
-    end = min((start for start in starts if start > line), default=len(lines) + 1)
-    return "\n".join(lines[line - 1 : end - 1]).rstrip()
+@functools.lru_cache(maxsize=256)  # most files are as they were
+def _texts_by_line(text: str, starts: tuple[int, ...], is_python: bool) -> Mapping[int, str]:
+    """The text of each definition of a file, by the line that it is known by."""
+    found = _statements(text, starts) if is_python else None
+    if found is not None:
+        return found
+    lines = text.splitlines()
+    return {start: "\n".join(lines[start - 1 : end - 1]).rstrip() for start, end in zip(starts, (*starts[1:], len(lines) + 1), strict=True)}
+
+
+def _statements(text: str, starts: Sequence[int]) -> dict[int, str] | None:
+    """The text of the decorated function or other statement at each line, and all code of the file outside of them.
+
+    None where that cannot be told: the text is no Python, or a definition stands in no statement, as SQL in a notebook does.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    spans = [_span(node) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    around = {start: [span for span in spans if start in span] for start in starts}
+    if not all(around.values()):
+        return None
+    own = {start: min(found, key=len) for start, found in around.items()}
+    code, inside = set(chain.from_iterable(map(_span, tree.body))), set(chain.from_iterable(own.values()))
+    lines = text.split("\n")
+    rest = [line for number, line in enumerate(lines, 1) if number not in inside and (number in code or line.startswith(_CELL_COMMENT))]
+    return {start: "\n".join([*lines[span.start - 1 : span.stop - 1], *rest]) for start, span in own.items()}
+
+
+def _span(node: ast.stmt) -> range:
+    """The lines of a statement, decorators included."""
+    first = min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
+    return range(first, (node.end_lineno or node.lineno) + 1)
 
 
 def changed(

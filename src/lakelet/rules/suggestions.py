@@ -12,7 +12,7 @@ import yaml
 
 from lakelet.base.names import all_quoted, quoted, split_name
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import TableInfo, run_sql
+from lakelet.inspection.inspector import Note, TableInfo, run_sql
 from lakelet.quality.files import read_all
 from lakelet.rules.predicates import literal
 from lakelet.rules.trial import column_text, stored_table
@@ -77,14 +77,14 @@ class Suggestion:
         return {**vars(self), "coverage": round(self.coverage, 4)}
 
 
-def suggest(storage: AnyPath, folder: Path, table: str) -> list[Suggestion]:
+def suggest(storage: AnyPath, folder: Path, table: str, *, note: Note = lambda text: None) -> list[Suggestion]:
     """Profile a stored table in one aggregation, and measure each suggestion in a second one. Raises UNKNOWN_TABLE.
 
-    At most 1 % of the rows break a suggested rule. Rules that the files have already, word for word, are left out.
+    At most 1 % of the rows break a suggested rule. Rules that the files have already, word for word, are left out. `note`: see `Note`.
     """
     info = stored_table(storage, table)
     written = {_plain(rule.constraint) for rule in read_all(folder)[0]}
-    every = _measured(storage, info, all_quoted(split_name(info.name)), info.name.rsplit(".", 1)[-1])
+    every = _measured(storage, info, all_quoted(split_name(info.name)), info.name.rsplit(".", 1)[-1], note)
     return [one for one in every if _plain(one.constraint) not in written]
 
 
@@ -93,7 +93,7 @@ def suggest_for_new(storage: AnyPath, table: str, dataset: str, where: str | Non
 
     All of these rows meet them, so that the new dataset loses none.
 
-    Raises UNKNOWN_TABLE, and SQL_FAILED for a condition that does not analyse.
+    Raises UNKNOWN_TABLE, and SQL_FAILED for a condition that fails analysis.
     """
     info = stored_table(storage, table)
     source = all_quoted(split_name(info.name))
@@ -105,13 +105,13 @@ def _plain(constraint: str) -> str:
     return " ".join(constraint.split()).lower()
 
 
-def _measured(storage: AnyPath, info: TableInfo, source: str, dataset: str) -> list[Suggestion]:
+def _measured(storage: AnyPath, info: TableInfo, source: str, dataset: str, note: Note = lambda text: None) -> list[Suggestion]:
     """The suggestions for `dataset` that at most a few rows of `source` break; `source` is a name or a query with the columns of `info`."""
-    (found,) = run_sql(storage, _profile_query(info, source)).rows
+    (found,) = run_sql(storage, _profile_query(info, source), note=note).rows
     every = list(suggestions(dataset, int(found["n"]), list(_profiles(info, found))))
     if not every:
         return []
-    (measured,) = run_sql(storage, _measuring_query(every, source)).rows
+    (measured,) = run_sql(storage, _measuring_query(every, source), note=note).rows
     judged = [replace(one, dropped=int(measured[f"s{i}"])) for i, one in enumerate(every)]
     return [one for one in judged if one.dropped <= (0 if one.action == "checks" else FEW * one.rows)]  # profiles are approximate
 

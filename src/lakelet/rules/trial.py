@@ -11,7 +11,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import all_quoted, quoted, split_name
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Rows, TableInfo, find_dataset, list_tables, read_events, run_sql
+from lakelet.inspection.inspector import Note, Rows, TableInfo, find_dataset, list_tables, read_events, run_sql
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.quality.files import read_all
 from lakelet.storage.eventlog.states import EventType
@@ -44,9 +44,10 @@ class Trial:
         }
 
 
-def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: int) -> Trial:
+def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: int, note: Note = lambda text: None) -> Trial:
     """Judge the stored rows of a table. `rule`: the name of one of its rules, in the rule files or in the last update's code, or SQL text.
 
+    `note`: see `Note`.
     Raises UNKNOWN_TABLE, RULE_UNKNOWN for a name that no rule has, EXPECTATION_INVALID for text that is not a condition.
     """
     info = stored_table(storage, table)
@@ -54,9 +55,11 @@ def try_rule(storage: AnyPath, folder: Path, rule: str, table: str, *, limit: in
     broken = f"NOT coalesce((\n{in_words_of_spark(constraint)}\n), false)"
     source = all_quoted(split_name(info.name))
     try:
-        (counts,) = run_sql(storage, f"SELECT count(*) AS n, count_if({broken}) AS failed FROM {source}").rows
+        (counts,) = run_sql(storage, f"SELECT count(*) AS n, count_if({broken}) AS failed FROM {source}", note=note).rows
         found = (
-            run_sql(storage, f"SELECT * FROM {source} WHERE {broken} LIMIT {limit}") if counts["failed"] and limit else Rows((), iter(()))
+            run_sql(storage, f"SELECT * FROM {source} WHERE {broken} LIMIT {limit}", note=note)
+            if counts["failed"] and limit
+            else Rows((), iter(()))
         )
     except LakeletError as problem:
         if problem.code != "SQL_FAILED":

@@ -66,7 +66,7 @@ _POINTS = (
     StartingPoint(
         "web",
         "web events from CSV files, personal data masked",
-        {"examples/web": ".", **_SHARED},
+        {"examples/web": ".", "tests/oracles/web.py": "tests/oracle.py", **_SHARED},
         ("export LAKELET_SECRET_WEB_PII_KEY='a key of at least 32 bytes'", "python generate.py 1", "lakelet run", "lakelet test"),
     ),
     StartingPoint(

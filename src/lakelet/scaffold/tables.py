@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -10,6 +9,7 @@ from pathlib import PurePosixPath
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import is_plain, quoted
+from lakelet.scaffold.examples import example, imports, python_text
 from lakelet.scaffold.names import LAYERS, NewName
 from lakelet.scaffold.writing import NewFile
 
@@ -121,17 +121,17 @@ def _about(new: NewTable) -> str:
 
 def _python(new: NewTable) -> str:
     name, actions = new.name.name, [action for action in _DECORATORS if any(rule.action == action for rule in new.rules)]
-    decorators = [f'@dlt.table(comment={_text(_sentence(new))}, table_properties={{"quality": "{new.name.layer}"}})']
+    decorators = [f'@dlt.table(comment={python_text(_sentence(new))}, table_properties={{"quality": "{new.name.layer}"}})']
     decorators += [f'@dlt.{_DECORATORS[action]}(rules("{name}", "{action}"))' for action in actions]
-    imports = ["import dlt", *(["", "from expectations import rules"] if actions else [])]
-    return "\n".join([f'"""{_about(new)}."""', "", *imports, "", "", *decorators, f"def {name}():", *_query(new), ""])
+    modules = ["import dlt", *(["", "from expectations import rules"] if actions else [])]
+    return "\n".join([f'"""{_about(new)}."""', "", *modules, "", "", *decorators, f"def {name}():", *_query(new), ""])
 
 
 def _query(new: NewTable) -> list[str]:
     """Return the lines of the function's body: one line if it fits, else a step per line."""
-    steps = [f"{'spark.readStream' if new.streams else 'spark.read'}.table({_text(new.source.name)})"]
-    steps += [f".where({_text(new.where)})"] if new.where else []
-    columns = [_text(_column(column)) for column in new.columns]
+    steps = [f"{'spark.readStream' if new.streams else 'spark.read'}.table({python_text(new.source.name)})"]
+    steps += [f".where({python_text(new.where)})"] if new.where else []
+    columns = [python_text(_column(column)) for column in new.columns]
     select = f".select({', '.join(columns)})"
     one = f"    return {''.join(steps)}{select}"
     if len(one) <= _WIDTH:
@@ -178,23 +178,40 @@ def _rules(new: NewTable) -> str:
 def _test(new: NewTable) -> str:
     name, source = new.name.name, new.source.name
     columns = [f"{_column(column)} {kind}" for column, kind in new.source.columns]
-    declared = _list("COLUMNS = ", [_text(", ".join(columns))], "", 0)
+    declared = _list("COLUMNS = ", [python_text(", ".join(columns))], "", 0)
     if len(declared) > 1:
-        declared = ["COLUMNS = (", *(f"    {_text(f'{column}, ')}" for column in columns[:-1]), f"    {_text(columns[-1])}", ")"]
-    expected = _list(f"    assert {name}.columns == [", [_text(column) for column in new.columns], "]", 0)
+        declared = [
+            "COLUMNS = (",
+            *(f"    {python_text(f'{column}, ')}" for column in columns[:-1]),
+            f"    {python_text(columns[-1])}",
+            ")",
+        ]
+    expected = _list(f"    assert {name}.columns == [", [python_text(column) for column in new.columns], "]", 0)
+    values = [example(column, kind, [rule.constraint for rule in new.rules]) for column, kind in new.source.columns]
+    needed = imports(values)
+    if new.where is None:
+        counted = [f"    assert {name}.count() == len(ROWS)"]
+    else:
+        counted = ["    # change me: have rows that meet the condition and rows that do not, and assert how many are left"]
     return "\n".join(
         [
             f'"""{name}, on rows of {source} that can be checked by hand."""',
             "",
+            *needed,
+            *([""] if needed else []),
             *declared,
-            f"ROWS = []  # rows of {source}: tuples of its columns",
+            f"# change me: rows of {source} that say what the table is about",
+            "ROWS = [",
+            *_tuple(values),
+            "]",
             "",
             "",
-            f"def test_{name}_has_its_columns_and_its_rules_fit_them(spark, load_pipeline):",
+            f"def test_{name}_has_its_columns_and_keeps_its_rules(spark, load_pipeline):",
             "    rows = spark.createDataFrame(ROWS, COLUMNS)",
-            f'    p = load_pipeline("{new.file}", inputs={{{_text(source)}: rows}})',
+            f'    p = load_pipeline("{new.file}", inputs={{{python_text(source)}: rows}})',
             f'    {name} = p["{name}"]()',
             *(line if line.startswith("    assert") else f"    {line}" for line in expected),
+            *counted,
             f'    for rule in p.expectations["{name}"].values():',
             f'        assert {name}.where(f"NOT coalesce(({{rule.text}}), false)").count() == 0, rule.name',
             "",
@@ -202,14 +219,15 @@ def _test(new: NewTable) -> str:
     )
 
 
+def _tuple(values: Sequence[str]) -> list[str]:
+    """Return the lines of a tuple within a list: one line if it fits, else a line per value."""
+    one = f"    ({', '.join(values)}{',' if len(values) == 1 else ''}),"
+    return [one] if len(one) <= _WIDTH else ["    (", *(f"        {value}," for value in values), "    ),"]
+
+
 def _sentence(new: NewTable) -> str:
     condition = f" where {' '.join(new.where.split())}" if new.where and len(new.where) < 60 else ""
     return f"Rows of {new.source.name}{condition}."
-
-
-def _text(text: str) -> str:
-    """A text as Python writes it, in double quotes where it can be."""
-    return repr(text) if '"' in text or "\\" in text else json.dumps(text, ensure_ascii=False)
 
 
 def _sql_text(text: str) -> str:

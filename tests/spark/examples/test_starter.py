@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
+import shlex
 import sys
 from collections.abc import Callable
 from decimal import Decimal
@@ -30,6 +32,17 @@ def run_its_test(project: Path, name: str, spark: Any, load_pipeline: Callable[.
     return len(tests)
 
 
+def follow(block: str, project: Path, spark: Any, load_pipeline: Callable[..., Any]) -> None:
+    """Carry out the commands of a block of the project's README."""
+    for line in block.splitlines():
+        program, *words = shlex.split(line)
+        assert program == "lakelet"
+        if words == ["test"]:
+            assert sum(run_its_test(project, test.name, spark, load_pipeline) for test in (project / "tests").glob("test_*.py")) == 1
+        else:
+            assert main(words) == 0
+
+
 @pytest.mark.long
 def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any, load_pipeline: Callable[..., Any]
@@ -38,7 +51,8 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
         monkeypatch.delitem(sys.modules, name)
     project = new_project(tmp_path / "demo").folder
     monkeypatch.chdir(project)
-    assert main(["run"]) == 0
+    start, more = re.findall(r"^```sh\n(.*?)^```$", (project / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    follow(start, project, spark, load_pipeline)
     assert not (project / ".lakelet" / "report").exists()
     assert rows(capsys, "SELECT country, sum(orders), sum(revenue) FROM revenue_by_country GROUP BY 1 ORDER BY 1") == [
         ["DE", 6, "209.06"],
@@ -46,12 +60,13 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
         ["PL", 3, "164.58"],
     ]
     assert rows(capsys, "SELECT count(*) FROM orders") == [[18]]
-    assert run_its_test(project, "test_orders.py", spark, load_pipeline) == 1
 
     refunds = ["--from", "bronze.events", "--where", "type = 'refund'"]
-    assert main(["new", "table", "silver.refunds", *refunds, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0] == "pipelines/silver/refunds.py"
-    assert main(["new", "table", "silver.returns", *refunds, "--sql"]) == 0
+    follow(more, project, spark, load_pipeline)
+    capsys.readouterr()
+    assert main(["new", "table", "silver.returns", *refunds, "--sql", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0] == "pipelines/silver/returns.sql"
+    assert main(["new", "table", "silver.every_order", "--from", "silver.orders"]) == 0
     assert main(["new", "table", "gold.big_orders", "--from", "silver.orders", "--where", "amount > 50"]) == 0
     before = sorted(project.rglob("*.*"))
     assert main(["new", "table", "gold.none", "--from", "orders", "--where", "amuont > 50"]) == 2
@@ -66,15 +81,28 @@ def test_a_new_project_and_new_tables_run_and_pass_their_own_tests(
         assert run_its_test(project, f"test_{table}.py", spark, load_pipeline) == 1
     assert rows(capsys, "SELECT count(*) FROM big_orders") == rows(capsys, "SELECT count(*) FROM orders WHERE amount > 50")
     assert run_its_test(project, "test_big_orders.py", spark, load_pipeline) == 1
+    assert run_its_test(project, "test_every_order.py", spark, load_pipeline) == 1
+    code, its_test = project / "pipelines/silver/every_order.py", project / "tests/test_every_order.py"
+    written, tested = code.read_text(), its_test.read_text()
+    code.write_text(written.replace(".select(", ".where('amount < 0').select(", 1))
+    with pytest.raises(AssertionError):
+        run_its_test(project, "test_every_order.py", spark, load_pipeline)
+    code.write_text(written)
+    its_test.write_text(tested.replace("Decimal(0)", "Decimal(-1)"))
+    with pytest.raises(AssertionError, match="amount_in_range"):
+        run_its_test(project, "test_every_order.py", spark, load_pipeline)
     kept = rows(capsys, "SELECT DISTINCT dataset, failed_records FROM expectation_metrics WHERE dataset LIKE '%refunds'")
     assert kept == [["main.demo.refunds", 0]]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["audit", "factory", "web"])
+@pytest.mark.parametrize("name", ["audit", "contact-center", "factory", "web"])
 def test_a_project_from_an_example_passes_its_own_tests(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     """pytest within pytest, in this process: the plugin's fixture `spark` finds the session that runs."""
     project = new_project(tmp_path / name, name).folder
+    of_this_checkout = {"pipelines", "expectations", *(path.stem for path in project.glob("tests/test_*.py"))}
+    for module in [module for module in sys.modules if module.split(".")[0] in of_this_checkout]:
+        monkeypatch.delitem(sys.modules, module)
     monkeypatch.chdir(project)
     monkeypatch.setattr(sys, "path", [*sys.path])
     before = {*sys.modules}

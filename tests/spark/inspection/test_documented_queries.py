@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -12,8 +13,22 @@ from lakelet.inspection.statements import run_statement
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Storage
 from tests.event_samples import at, two_updates
+from tests.paths import ROOT
 
 pytestmark = pytest.mark.spark
+
+ONE_TABLE = """
+import dlt
+
+@dlt.table
+def numbers():
+    return spark.range(3)
+"""
+ONE_MORE = """
+@dlt.table
+def total():
+    return spark.read.table("numbers").groupBy().sum("id")
+"""
 
 RAW = "CREATE VIEW event_log_raw AS SELECT * FROM event_log('8a2b-44');\n"
 RAW_OF_TABLE = "CREATE OR REPLACE TEMP VIEW event_log_raw AS SELECT * FROM event_log(TABLE(main.shop.orders));\n"
@@ -200,6 +215,19 @@ def test_a_documented_query_runs_unchanged(spark, storage, name):
     assert _found(run_statement(storage, query, note=notes.append)) == json.loads(json.dumps(rows))
     if not notes:
         assert _found(inspector.run_sql(storage, query, spark=spark)) == json.loads(json.dumps(rows))
+
+
+def test_the_query_of_the_reference_page_gives_what_the_last_update_defined(project):
+    """On the log of two real updates, the second of which has one table more."""
+    page = (ROOT / "docs" / "reference" / "event-log.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"^```sql\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    p = project(ONE_TABLE).run().write(ONE_TABLE + ONE_MORE).run()
+    defined = [event.body for event in p.events if event.event_type == "flow_definition"]
+    found = list(run_statement(p.storage.root, query).rows)
+    assert sorted(row["output_dataset"] for row in found) == ["main.default.numbers", "main.default.total"]
+    read = {row["output_dataset"]: json.loads(row["input_datasets"] or "null") for row in found}
+    assert read == {body["output_dataset"]: body["input_datasets"] for body in defined}
+    assert read["main.default.total"] == ["main.default.numbers"]
 
 
 def _found(answer):

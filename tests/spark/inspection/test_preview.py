@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,50 @@ def test_previews_before_and_after_an_update_and_while_files_are_saved(project: 
     assert watch.look()
     assert isinstance(found[-1], (Valid, Previewed))
     assert written(project) == stored
+
+
+TWO = """\
+import dlt
+
+
+@dlt.table
+def one():
+    return spark.range(1)
+
+
+@dlt.table
+def two():
+    return spark.range(2)
+"""
+ONE_IS_WRONG, TWO_IS_WRONG = ("range(1)", "range(1).select('nothing')"), ("spark.range(2)", "dlt.read('absent')")
+
+
+@pytest.mark.parametrize("wrong_at_the_start", [False, True])
+def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark, wrong_at_the_start: bool) -> None:
+    source, found = tmp_path / "pipeline.py", list[Finding]()
+
+    def save(*changes: tuple[str, str]) -> None:
+        found.clear()
+        source.write_text(functools.reduce(lambda text, change: text.replace(*change), changes, TWO))
+
+    def told() -> list[object]:
+        """What was found: names of valid datasets (None for the pipeline), and codes of errors."""
+        found_valid: list[object] = [
+            finding.dataset and finding.dataset.rpartition(".")[2] for finding in found if isinstance(finding, Valid)
+        ]
+        return [*found_valid, *(error.code for finding in found if isinstance(finding, Problem) for error in finding.errors)]
+
+    watch = Watch(lambda: load_config([str(source)], storage=str(tmp_path / "kept")), found.append, 5)
+    save(*((ONE_IS_WRONG, TWO_IS_WRONG) if wrong_at_the_start else ()))
+    watch.begin()
+    if not wrong_at_the_start:
+        assert told() == [None]
+        save(ONE_IS_WRONG, TWO_IS_WRONG)
+        assert watch.look()
+    assert told() == ["QUERY_FAILED_ANALYSIS", "UNKNOWN_DATASET"]
+    save(TWO_IS_WRONG)
+    assert watch.look()
+    assert told() == ["one", "UNKNOWN_DATASET"]
+    save()
+    assert watch.look()
+    assert told() == (["two", None] if wrong_at_the_start else ["two"])

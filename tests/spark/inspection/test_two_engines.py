@@ -126,6 +126,17 @@ def test_a_note_says_that_spark_answers_and_why(spark, storage):
     assert notes == ["Spark answers this query (regexplike in an expression); starting it ..."]
 
 
+def test_spark_reads_one_row_more_than_are_shown_which_says_that_there_are_more(spark, storage):
+    query = "SELECT id FROM facts ORDER BY id DESC"
+    (total,) = (row["n"] for row in inspector.run_sql(storage, "SELECT count(*) AS n FROM facts", spark=spark).rows)
+    assert spark_rows(spark, storage, query, limit=2).num_rows == 3
+    ids = [row["id"] for row in inspector.run_sql(storage, query, spark=spark).rows]
+    found = inspector.run_sql(storage, query, limit=2, spark=spark)
+    assert ([row["id"] for row in found.rows], found.total, found.more) == (ids[:2], None, True)
+    found = inspector.run_sql(storage, query, limit=total, spark=spark)
+    assert ([row["id"] for row in found.rows], found.total, found.more) == (ids, total, False)
+
+
 @pytest.mark.parametrize("query", REFUSED)
 def test_what_spark_refuses_duckdb_does_not_answer(spark, storage, query):
     with pytest.raises(NotSame):
@@ -134,9 +145,9 @@ def test_what_spark_refuses_duckdb_does_not_answer(spark, storage, query):
         inspector.run_sql(storage, query, spark=spark)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_generated_queries_give_the_same_wherever_duckdb_answers(spark, storage, seed):
-    """Expressions over all types, in bulk: each query has many columns, so that Spark plans few queries."""
+@pytest.mark.parametrize(("seed", "fewest"), [*enumerate((10, 6, 9, 9, 6, 9))])
+def test_generated_queries_give_the_same_wherever_duckdb_answers(spark, storage, seed, fewest):
+    """Expressions over all types, in bulk: each query has many columns, so that Spark plans few queries. `fewest` of 12 are answered."""
     answered = 0
     for query in queries(random.Random(seed), 12):
         try:
@@ -145,4 +156,4 @@ def test_generated_queries_give_the_same_wherever_duckdb_answers(spark, storage,
             continue
         answered += 1
         assert_same(spark, storage, query)
-    assert answered
+    assert answered >= fewest

@@ -76,6 +76,21 @@ def test_what_a_watch_finds_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert "[UNKNOWN_DATASET] the query reads x\n  orders.sql, line 3\n" in err
 
 
+def test_several_errors_are_apart_and_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (LakeletError("UNKNOWN_DATASET", f"the query reads {name}", todo="Correct it.") for name in ("x", "y"))
+    _write_text(Problem((first, second)))
+    assert capsys.readouterr().err.split("\n") == [
+        "[UNKNOWN_DATASET] the query reads x",
+        "  Correct it.",
+        "",
+        "[UNKNOWN_DATASET] the query reads y",
+        "  Correct it.",
+        "",
+        "2 errors",
+        "",
+    ]
+
+
 def test_what_a_watch_finds_is_a_json_line_each() -> None:
     stream = io.StringIO()
     for finding in FINDINGS:

@@ -18,6 +18,7 @@ from lakelet.base.names import Namespace
 from lakelet.cli.completion import stored_datasets
 from lakelet.cli.main import main
 from lakelet.storage.root import Registry, Storage, StoredDataset
+from tests.event_logs import shop, store, store_table
 from tests.terminals import on_terminal
 
 ORDERS = pa.table({"id": pa.array([1, 2, 3], pa.int32()), "note": ["a", None, ""], "tags": [["x"], [], None]})
@@ -63,6 +64,24 @@ def test_show_and_sql_write_parquet_with_types_and_nulls(folder, capfdbinary, co
     found = pq.read_table(io.BytesIO(capfdbinary.readouterr().out))
     assert found.to_pydict() == expected.to_pydict()
     assert kinds(found) == kinds(expected)
+
+
+def test_chosen_rows_and_those_of_the_event_log_are_said_to_go_on(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store(tmp_path / ".lakelet", shop(21).rows)
+    store_table(tmp_path / ".lakelet", "main.default.t", pa.table({"id": range(30)}))
+    for command, said in {
+        ("t", "--where", "id > 0"): "20 of 29 rows, more with --limit N\n",
+        ("t", "--order-by", "id"): "20 of 30 rows, more with --limit N\n",
+        ("t", "--columns", "id % 25 AS rest", "--where", "id < 28", "--limit", "5"): "5 of 28 rows\n",
+        ("t", "--columns", "DISTINCT id % 25 AS rest"): "20 of 25 rows, more with --limit N\n",
+        ("t", "--where", "id < 20"): "",
+        ("t", "--where", "id < 5", "--limit", "5"): "",
+        ("t", "--where", "id < 0"): "No rows.\n",
+        ("updates",): "20 of 21 rows, more with --limit N\n",
+    }.items():
+        assert main(["show", *command]) == 0
+        assert capsys.readouterr().err == said, command
 
 
 def test_a_terminal_gets_no_parquet_and_the_columns_that_fit_with_a_note_of_the_others(folder):

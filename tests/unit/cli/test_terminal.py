@@ -50,7 +50,26 @@ fake = types.ModuleType("lakelet.pipeline")
 fake.Pipeline = Slow
 sys.modules["lakelet.pipeline"] = fake
 from lakelet.cli.main import main
+from lakelet.inspection import preview, watching
 
+
+def slow_preview(pipeline, name, rows):
+    report("Computing main.shop.raw")
+    time.sleep(1.6)
+    return preview.Preview("main.shop.raw", "streaming_table", (("id", "bigint"),), None, ({"id": 1},), 1, 0, (), ())
+
+
+class SlowWatch(watching.Watch):
+    def begin(self):
+        report("Analysing", 14, 25)
+        time.sleep(1.6)
+        self.report(watching.Valid(None, 25, 1.6))
+
+    def go_on(self):
+        raise KeyboardInterrupt
+
+
+preview.preview, watching.Watch = slow_preview, SlowWatch
 sys.exit(main(sys.argv[1:]))
 """
 ROOT = Path(__file__).parents[3]
@@ -106,6 +125,39 @@ def test_validate_says_what_it_does_after_a_second_and_takes_it_away(program):
     assert any(line.startswith("Analysing 14/25 ━") for line in shown(text))
     assert left_on_screen(text)[-2:] == ["a is valid: 1 dataset, 1 flow, 0 expectations", ""]
     assert "printed by the pipeline's code" in shown(text)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("command", "phase", "left"),
+    [
+        (
+            ("preview", "raw"),
+            r"Computing main\.shop\.raw  \d\.\d s",
+            ["main.shop.raw (streaming table)", "  1 column; nothing is stored yet"],
+        ),
+        (
+            ("watch",),
+            r"Analysing 14/25 ━+.*",
+            ["  the pipeline with 25 datasets is valid  (1.60 s)", "Watching; save a file. Ctrl-C ends it."],
+        ),
+        (("watch", "--json"), r"Analysing 14/25 ━+.*", ['{"event": "valid", "dataset": null, "datasets": 25, "seconds": 1.6}']),
+    ],
+)
+def test_preview_and_watch_say_what_they_do_after_a_second_and_take_it_away(program, command, phase, left):
+    text = on_terminal(program(*command))
+    assert any(re.fullmatch(phase, line) for line in shown(text)), text
+    assert left_on_screen(text)[: len(left)] == left
+
+
+@pytest.mark.long
+def test_a_sample_counts_its_lines_while_it_is_written(tmp_path):
+    command = ["sample", "--rows", "60000", "--seed", "1", "--out", str(tmp_path / "sample")]
+    code = "import sys; from lakelet.cli import live, main; live._QUIET_SECONDS = 0.2; sys.exit(main.main(sys.argv[1:]))"
+    text = on_terminal(([sys.executable, "-c", code, *command], {**os.environ, "TERM": "xterm-256color"}))
+    phases = [re.match(r"(Writing lines|Computing the expected tables) [\d,]+/(60,000|2) ━*", line) for line in shown(text)]
+    assert {found[1] for found in phases if found} == {"Writing lines", "Computing the expected tables"}
+    assert left_on_screen(text)[0] == "drop 1: 60,000 lines in 2 files"
 
 
 @pytest.mark.parametrize(("name", "value", "coloured"), [("NO_COLOR", "1", False), ("FORCE_COLOR", "1", True), ("TERM", "dumb", False)])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from lakelet.base.errors import LakeletError
+from lakelet.inspection.duck import answers
 from lakelet.inspection.duck.refusal import NotSame
 from lakelet.inspection.inspector import Selection, duck_table, read_rows, run_sql
 from lakelet.inspection.statements import run_statement
@@ -56,6 +58,43 @@ def answered(storage, query):
 )
 def test_plain_queries_are_answered(storage, query, rows):
     assert answered(storage, query) == rows
+
+
+@pytest.fixture
+def million(tmp_path):
+    """A storage with one table of a million rows."""
+    (tmp_path / "tables/big").mkdir(parents=True)
+    ids = pa.array(range(1_000_000), pa.int64())
+    write_deltalake(str(tmp_path / "tables/big"), pa.table({"id": ids, "text": pa.array(["x" * 100]).take(pa.array([0] * len(ids)))}))
+    Storage(tmp_path).save(Registry(datasets={"main.default.big": StoredDataset("main.default.big", "streaming_table", "tables/big")}))
+    return tmp_path
+
+
+@pytest.mark.parametrize("order", ["", " ORDER BY id DESC"])
+def test_only_the_rows_that_are_shown_are_kept_of_a_big_result_and_the_others_counted(million, order):
+    before = pa.total_allocated_bytes()
+    found = run_sql(million, f"SELECT * FROM big{order}", limit=20)
+    assert pa.total_allocated_bytes() - before < 1_000_000
+    assert (found.total, found.more) == (1_000_000, False)
+    ids = [row["id"] for row in found.rows]
+    assert len(ids) == 20
+    assert ids == (list(range(999_999, 999_979, -1)) if order else ids)
+
+
+def test_rows_that_take_long_to_count_are_not_counted(million, monkeypatch):
+    monkeypatch.setattr(answers, "COUNTING_SECONDS", 0.05)
+    query = "SELECT a.id FROM big AS a CROSS JOIN big AS b WHERE a.id + b.id >= 0"
+    started = time.monotonic()
+    found = run_sql(million, query, limit=20)
+    assert (len(list(found.rows)), found.total, found.more) == (20, None, True)
+    assert time.monotonic() - started < 10
+
+
+def test_a_result_without_a_limit_is_whole_and_one_within_it_is_counted(million):
+    whole = run_sql(million, "SELECT id FROM big")
+    assert (whole.batches.read_all().num_rows, whole.total) == (1_000_000, 1_000_000)
+    few = run_sql(million, "SELECT id FROM big WHERE id < 20", limit=20)
+    assert (len(list(few.rows)), few.total, few.more) == (20, 20, False)
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
@@ -112,6 +151,7 @@ def test_unknown_and_unwritten_tables_are_errors_at_once(storage):
 
 
 def test_rows_are_chosen_by_condition_order_and_columns(storage):
+    assert read_rows(storage, "shop.orders", limit=2, selection=Selection("id > 0")).total == 3
     chosen = read_rows(storage, "shop.orders", limit=2, selection=Selection("id > 0", "id DESC", "id, note"))
     assert list(chosen.rows) == [{"id": 3, "note": "b"}, {"id": 2, "note": None}]
     assert chosen.types == ("bigint", "string")

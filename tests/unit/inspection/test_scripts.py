@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.inspection.scripts import Script, script
+from lakelet.inspection.scripts import Script, script, split
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,27 @@ from lakelet.inspection.scripts import Script, script
 )
 def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple[str, str], ...], query: str) -> None:
     assert script(text) == Script(views, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "rest"),
+    [
+        ("", [], ""),
+        ("SELECT 1", [], "SELECT 1"),
+        (";; SELECT 1 ; -- ;", ["SELECT 1 ;"], ""),
+        ("SELECT 1; /* ;", ["SELECT 1;"], "/* ;"),
+        (
+            "CREATE VIEW a AS SELECT 1; CREATE VIEW b AS SELECT 2; SELECT",
+            [],
+            "CREATE VIEW a AS SELECT 1; CREATE VIEW b AS SELECT 2; SELECT",
+        ),
+        (
+            "SELECT 0; CREATE VIEW a AS SELECT 1; SELECT 2; SELECT 3;",
+            ["SELECT 0;", "CREATE VIEW a AS SELECT 1; SELECT 2;", "SELECT 3;"],
+            "",
+        ),
+        ("CREATE VIEW a AS SELECT 1; -- no query", ["CREATE VIEW a AS SELECT 1;"], ""),
+    ],
+)
+def test_a_text_is_split_at_its_semicolons_views_going_with_the_query_after_them(text: str, found: list[str], rest: str) -> None:
+    assert split(text) == (found, rest)

@@ -1,4 +1,4 @@
-"""Which datasets a saved file changes: from one definition to the next belongs to the first."""
+"""Which datasets a saved file changes: those whose definition is another one, or all of a file whose other code is another one."""
 
 from __future__ import annotations
 
@@ -25,41 +25,86 @@ LIMIT = 3
 def a():
     return 1
 
-@dlt.table
+def clean(rows):
+    return rows
+
+@dlt.table(
+    name="b",
+)
+@dlt.expect("known", "id > 0")
 def b():
-    return 2
+    return clean(2)
+
+for name in ("c", "d"):
+
+    @dlt.table(name=name)
+    def f():
+        return 3
+
+dlt.create_streaming_table("e")
+dlt.apply_changes("e", "a", keys=["id"])
 """
-PLACES = {"a": [(FILE, 4)], "b": [(FILE, 8)]}
 
 
-def after(text: str, places: dict[str, list[tuple[str, int]]] = PLACES) -> list[str]:
-    """The datasets that count as changed once `text` is saved."""
-    return changed(pieces(PLACES, {FILE: TEXT}), pieces(places, {FILE: text}), places, [FILE])
+def line_of(text: str, part: str) -> int:
+    return text[: text.index(part)].count("\n") + 1
+
+
+def places_of(text: str) -> dict[str, list[tuple[str, int]]]:
+    """Where Lakelet finds the definitions of such a text."""
+    found = {"a": ["@dlt.table\n"], "b": ["@dlt.table(\n"], "c": ["@dlt.table(name"], "d": ["@dlt.table(name"], "e": ["dlt.cr", "dlt.app"]}
+    return {key: [(FILE, line_of(text, part)) for part in parts] for key, parts in found.items()}
+
+
+PLACES = places_of(TEXT)
+ALL = ["a", "b", "c", "d", "e"]
+
+
+def after(text: str, before: str = TEXT, more: dict[str, list[tuple[str, int]]] | None = None) -> list[str]:
+    """The datasets that count as changed once `text` is saved. `more`: definitions that only `text` has."""
+    places = {**places_of(text), **(more or {})}
+    return changed(pieces(places_of(before), {FILE: before}), pieces(places, {FILE: text}), places, [FILE])
 
 
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         ("return 1", "return 7", ["a"]),
-        ("return 2", "return 7", ["b"]),
-        ("def b():\n    return 2", "def b():\n    x = 5\n    return x", ["b"]),
-        ("LIMIT = 3", "LIMIT = 4", ["a", "b"]),
+        ("clean(2)", "clean(7)", ["b"]),
+        ("def b():\n    return", "def b():\n    x = 5\n    return", ["b"]),
+        ("id > 0", "id > 1", ["b"]),
+        ("return 3", "return 7", ["c", "d"]),
+        ('keys=["id"]', 'keys=["no"]', ["e"]),
+        ("LIMIT = 3", "LIMIT = 4", ALL),
+        ("return rows", "return rows + 1", ALL),  # any of them may call it
+        ('("c", "d")', '("d", "c")', ALL),
+        ("import dlt", "import dlt\n# MAGIC %run ./more", ALL),
+        ("import dlt", "import dlt  # Delta Live Tables\n# of the shop", ALL),  # no definition is another one: all of the file is meant
     ],
 )
 def test_the_changed_definition_is_found(old: str, new: str, expected: list[str]) -> None:
     assert after(TEXT.replace(old, new)) == expected
 
 
-def test_lines_above_move_nothing() -> None:
-    moved = {"a": [(FILE, 5)], "b": [(FILE, 9)]}
-    assert after("# a comment\n" + TEXT, moved) == ["a", "b"]  # no definition is another one: all of the file is meant
-    edited = TEXT.replace("return 2", "return 7")
-    assert after("# a comment\n" + edited, moved) == ["b"]
+def test_comments_above_move_nothing() -> None:
+    assert after("# a comment\n\n" + TEXT) == ALL
+    assert after("# a comment\n\n" + TEXT.replace("clean(2)", "clean(7)")) == ["b"]
 
 
 def test_a_new_definition_is_a_change() -> None:
-    places = {**PLACES, "c": [(FILE, 12)]}
-    assert after(TEXT + "\n@dlt.table\ndef c():\n    return 3\n", places) == ["c"]
+    text = TEXT + "\n@dlt.table\ndef g():\n    return 3\n"
+    assert after(text, more={"g": [(FILE, line_of(text, "def g") - 1)]}) == ["g"]
+
+
+SQL_CELL = "\n# COMMAND ----------\n\n# MAGIC %sql\n# MAGIC CREATE LIVE TABLE s AS SELECT 1\n"
+
+
+@pytest.mark.parametrize(("more", "expected"), [("\nthis is no Python\n", ["a"]), (SQL_CELL, ["a"])])
+def test_where_statements_cannot_be_told_apart_the_text_up_to_the_next_definition_counts(more: str, expected: list[str]) -> None:
+    before, in_cell = TEXT + more, {"s": [(FILE, line_of(TEXT + SQL_CELL, "# MAGIC CREATE"))]} if more == SQL_CELL else {}
+    places = {**places_of(before), **in_cell}
+    text = before.replace("return rows", "return None")
+    assert changed(pieces(places, {FILE: before}), pieces(places, {FILE: text}), places, [FILE]) == expected
 
 
 def test_a_flow_elsewhere_belongs_to_its_dataset() -> None:

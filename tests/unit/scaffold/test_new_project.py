@@ -16,6 +16,8 @@ import pytest
 from lakelet.cli.main import main
 from lakelet.config.tool_settings import tomllib
 from lakelet.config.update_config import load_config
+from lakelet.deploy.bundle import desired_state
+from lakelet.deploy.desired import User
 from lakelet.scaffold import new_project, starting_points
 from lakelet.scaffold.starting_points import files_of
 from tests.paths import ROOT
@@ -98,6 +100,17 @@ def test_a_project_from_each_starting_point_holds_a_pipeline_tests_and_a_readme(
     for page in created.folder.rglob("*.md"):
         links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
         assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("target", ["dev", "prod"])
+@pytest.mark.parametrize("name", [*starting_points()])
+def test_a_project_from_each_starting_point_is_a_bundle_with_one_pipeline(name: str, target: str, tmp_path: Path) -> None:
+    root = new_project(tmp_path / "begun", name).folder
+    user = User("ada.l@example.com", "ada_l")
+    desired = desired_state(root, target, user, environ={}, cwd=root, lookup=lambda kind, name: f"{kind}-1")
+    assert [resource.key.kind for resource in desired.resources].count("pipelines") == 1
+    assert any(file.path.startswith("pipelines/") for file in desired.files)
+    assert not [file.path for file in desired.files if file.path.startswith((".lakelet", "landing"))]
 
 
 def test_the_files_of_every_starting_point_are_in_the_wheel() -> None:

@@ -13,6 +13,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from lakelet.scaffold import NewTable, SourceTable, SuggestedRule, named_source, new_project, table_files, table_name
+from lakelet.scaffold.examples import example
 from lakelet.scaffold.tables import Language
 from tests.paths import ROOT
 
@@ -53,6 +54,36 @@ def refunds():
     assert len(found) == 3
 
 
+def test_the_test_of_a_table_has_a_row_that_keeps_its_rules_and_says_what_to_change() -> None:
+    found = texts(REFUNDS)["tests/test_refunds.py"]
+    assert '    ("a", "a", Decimal(0), None),\n]' in found
+    assert found.count("# change me") == 2
+    assert ".count() == len(ROWS)" not in found
+    every = texts(replace(REFUNDS, where=None))["tests/test_refunds.py"]
+    assert "    assert refunds.count() == len(ROWS)\n" in every
+    assert every.count("# change me") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "constraint", "value"),
+    [
+        ("string", "x IN ('it''s', 'b')".replace("''", "\\'"), '"it\'s"'),
+        ("string", "x IS NOT NULL", '"a"'),
+        ("int", "x IS NULL OR (x BETWEEN -3 AND 9)", "-3"),
+        ("int", "other BETWEEN -3 AND 9", "1"),
+        ("double", "x BETWEEN 1.5E-7 AND 2", "1.5e-07"),
+        ("decimal(3,3)", "x IS NOT NULL", "Decimal(0)"),
+        ("date", "x >= DATE '2026-03-01'", "date(2026, 3, 1)"),
+        ("timestamp", "x >= DATE '2026-03-01'", "datetime(2026, 3, 1, 12)"),
+        ("struct<a:bigint,`b, c`:array<struct<d:int,e:int>>,f:decimal(10,2)>", "", "(1, [], Decimal(1))"),
+        ("struct<a:struct<b:boolean>>", "", "((True,),)"),
+        ("variant", "", "None"),
+    ],
+)
+def test_the_value_of_a_row_is_one_that_a_rule_names_or_one_of_the_type(kind: str, constraint: str, value: str) -> None:
+    assert example("x", kind, [constraint]) == value
+
+
 def test_a_sql_table_has_its_rules_as_constraints() -> None:
     found = texts(replace(REFUNDS, language=Language.SQL))
     assert (
@@ -88,7 +119,7 @@ def test_gold_tables_and_those_of_changing_sources_are_read_as_a_whole(change: d
 @pytest.mark.parametrize("where", [None, "type = 'refund'", 'type = "re\\fund" -- x\n AND amount > 0', "a" * 150 + " > 0"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_what_is_written_is_clean_python_whatever_the_columns_and_the_condition(where: str | None, wide: bool, tmp_path: Path) -> None:
-    odd = tuple((f"a column, number {i}", "struct<a:bigint,`b c`:array<string>>") for i in range(12)) if wide else ()
+    odd = tuple((f"a column, number {i}", "struct<a:bigint,`b c`:array<date>,d:timestamp>") for i in range(12)) if wide else ()
     new = replace(REFUNDS, where=where, source=replace(EVENTS, columns=(*COLUMNS, *odd)))
     for name, text in texts(new).items():
         if name.endswith(".py"):

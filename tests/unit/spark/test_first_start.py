@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.phases import Phase, reported_to
 from lakelet.cli.first_start import StepLines
 from lakelet.spark.launch import environment as env
 from lakelet.spark.launch import first_start
@@ -89,7 +91,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(machine: Path) -> None:
     assert len(reported()) == 3
 
 
-def test_steps_are_lines_in_a_pipe_and_one_line_on_a_terminal() -> None:
+def test_steps_are_lines_in_a_pipe_and_on_a_terminal_phases_with_a_line_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -98,15 +100,20 @@ def test_steps_are_lines_in_a_pipe_and_one_line_on_a_terminal() -> None:
         Step("Fetching jars", 0, 9_600_000),
         Step("Fetching jars", 4_000_000, 9_600_000),
         Step("Fetching jars", 9_600_000, 9_600_000, True),
+        Step("Preparing"),
     ]
     pipe, terminal = io.StringIO(), Terminal()
+    phases: list[Phase] = []
     for stream in (pipe, terminal):
-        show = StepLines(stream)
-        for step in steps:
-            show(step)
-    assert pipe.getvalue() == "Fetching jars 0.0/9.6 MB\nFetching jars 9.6/9.6 MB  0.0 s\n"
-    assert terminal.getvalue().split("\r\x1b[K")[1:] == [
-        "Fetching jars 0.0/9.6 MB",
-        "Fetching jars 4.0/9.6 MB  0.0 s",
-        "Fetching jars 9.6/9.6 MB  0.0 s\n",
+        monkeypatch.setattr(sys, "stderr", stream)
+        phases.clear()
+        show = StepLines()
+        with reported_to(phases.append):
+            for step in steps:
+                show(step)
+    assert pipe.getvalue() == "Fetching jars 0.0/9.6 MB\nFetching jars 9.6/9.6 MB  0.0 s\nPreparing\n"
+    assert terminal.getvalue() == "Fetching jars 9.6/9.6 MB  0.0 s\n"
+    assert [str(phase) for phase in phases] == [
+        *("Fetching jars 0.0/9.6 MB", "Fetching jars 4.0/9.6 MB", "Fetching jars 9.6/9.6 MB", "Preparing")
     ]
+    assert phases[1] == Phase("Fetching jars", 4_000_000, 9_600_000, in_bytes=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.phases import report
 from lakelet.project.samples.agent_changes import agent_change_lines
 from lakelet.project.samples.delivery import Arrival, Carry, Delivery, Position
 from lakelet.project.samples.entries import Episode, utc_text
@@ -20,6 +21,8 @@ from lakelet.project.samples.layout import AGENT_LANDING, LANDING, STATE_FILE, a
 FORMAT = 1
 FEWEST_ROWS = 200
 PART_LINES = 50_000
+REPORTED_LINES = 5_000
+"""Progress is reported each time that so many lines are written."""
 FEWEST_PARTS = 2  # so that a redelivery can sit in another file of the same drop
 
 
@@ -71,13 +74,13 @@ def generate(out: Path, *, rows: int, seed: int, drops: int = 1, append: bool = 
     carry = _continued(out, seed) if append else _fresh(out)
     for folder in (LANDING, AGENT_LANDING):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    reports = []
+    reports: list[DropReport] = []
     for index in range(drops):
         share = rows // drops + (1 if index < rows % drops else 0)
         stale = beyond_watermark and index == drops - 1
         _write_whole(agent_path(out, carry.next_drop), agent_change_lines(seed, carry.next_drop))
-        report, carry = _write_drop(out, Delivery(seed, share, carry, beyond_watermark=stale))
-        reports.append(report)
+        written, carry = _write_drop(out, Delivery(seed, share, carry, beyond_watermark=stale), sum(one.lines for one in reports), rows)
+        reports.append(written)
         _write_state(out / STATE_FILE, seed, carry)
     return SampleReport(out, tuple(reports), utc_text(carry.newest_timestamp))
 
@@ -143,8 +146,9 @@ def _write_state(path: Path, seed: int, carry: Carry) -> None:
     _write_whole(path, [text])
 
 
-def _write_drop(out: Path, delivery: Delivery) -> tuple[DropReport, Carry]:
-    drop, lines = delivery.before.next_drop, delivery.lines()
+def _write_drop(out: Path, delivery: Delivery, before: int, rows: int) -> tuple[DropReport, Carry]:
+    """Write the files of a drop. `before`, `rows`: how many lines this call has written, and writes in all."""
+    drop, lines = delivery.before.next_drop, _reported(delivery.lines(), before, rows)
     parts = max(FEWEST_PARTS, -(-delivery.rows // PART_LINES))
     per_part = -(-delivery.rows // parts)
     files = []
@@ -155,6 +159,13 @@ def _write_drop(out: Path, delivery: Delivery) -> tuple[DropReport, Carry]:
     tally = delivery.tally
     report = DropReport(drop, tuple(files), tally.lines, tally.redelivered, tally.broken, tally.stale)
     return report, delivery.carry()
+
+
+def _reported(lines: Iterable[bytes], before: int, rows: int) -> Iterator[bytes]:
+    for number, line in enumerate(lines, before):
+        if number % REPORTED_LINES == 0:
+            report("Writing lines", number, rows)
+        yield line
 
 
 def _write_whole(path: Path, lines: Iterable[bytes]) -> None:

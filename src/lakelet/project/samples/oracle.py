@@ -9,13 +9,14 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lakelet.base.phases import report
 from lakelet.project.samples.agents import AgentState
 from lakelet.project.samples.contract import (
     BRONZE,
@@ -57,12 +58,22 @@ def write_expected(sample: Path, *, silver_rows_kept: int = SILVER_ROWS_KEPT) ->
     """
     oracle = Oracle(silver_rows_kept)
     folders = []
-    for drop, files in landed_drops(sample).items():
-        oracle.read_drop(files)
+    drops = landed_drops(sample)
+    every, read = sum(map(len, drops.values())), 0
+    for drop, files in drops.items():
+        oracle.read_drop(_reported(files, read, every))
+        read += len(files)
         if (changes := agent_path(sample, drop)).is_file():
             oracle.agents.read(changes)
         folders.append(oracle.write(expected_folder(sample, drop), drop))
     return tuple(folders)
+
+
+def _reported(files: Iterable[Path], read: int, every: int) -> Iterator[Path]:
+    """Yield the files, and report each one. `read`: how many were read before, of `every` in all."""
+    for number, file in enumerate(files, read):
+        report("Computing the expected tables", number, every)
+        yield file
 
 
 class Oracle:
