@@ -66,6 +66,8 @@ def kinds_{n}():
 def days_{n}():
     return spark.read.table("small_{n}").groupBy("day").agg(F.count("*").alias("rows"), F.sum("id").alias("ids"))
 """
+SCRIPTS = Path(sys.executable).parent
+ENVIRONMENT = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable}
 TOOLS = ("lakelet", "spark-pipelines")
 
 
@@ -89,11 +91,9 @@ def make_project(folder: Path, landing: Path, domains: int) -> None:
         (folder / "transformations" / f"domain_{n}.py").write_text(DOMAIN.format(n=n, landing=landing / str(n)))
 
 
-def run(tool: str, folder: Path) -> Measured:
-    """Run the first update of the project in `folder`. Raises SystemExit with what was printed if it fails."""
-    scripts = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable}
-    found = measured([str(scripts / tool), "run"], folder, environment)
+def run(folder: Path, tool: str, *words: str) -> Measured:
+    """Run a command of the virtual environment in `folder`. Raises SystemExit with what was printed if it fails."""
+    found = measured([str(SCRIPTS / tool), *words], folder, ENVIRONMENT)
     if found.code:
         raise SystemExit(found.printed)
     return found
@@ -125,7 +125,7 @@ def main() -> None:
             for tool in TOOLS if turn % 2 else reversed(TOOLS):
                 folder = Path(work, f"{tool}-{turn}")
                 make_project(folder, Path(work, "landing"), choice.domains)
-                found[tool].append(run(tool, folder))
+                found[tool].append(run(folder, tool, "run"))
                 results[tool] = gold(tool, folder, choice.domains)
             if results["lakelet"] != results["spark-pipelines"]:
                 raise SystemExit("the gold tables differ")

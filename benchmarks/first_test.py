@@ -13,16 +13,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from processes import measured
+from processes import measured, watching
 
 FURTHER = 10
 BUNDLE = """
@@ -76,25 +72,12 @@ def timed(kind: str, tests: int, plugin: str) -> tuple[float, float]:
     return found.wall, found.processor
 
 
-@contextmanager
-def watched(folder: Path) -> Iterator[None]:
-    """In the block a `lakelet watch` of the project is ready."""
-    command = [sys.executable, "-m", "lakelet", "watch", "--json"]
-    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        assert process.stdout is not None
-        process.stdout.readline()  # the first validation: that tables from outside are missing, which the tests give
-        try:
-            yield
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=60)
-
-
 def timed_beside_a_watch(kind: str, tests: int) -> tuple[float, float]:
     """Seconds of a `lakelet test` that uses the Spark of a watch: wall, and processor time without that of the watch."""
     with tempfile.TemporaryDirectory() as folder:
         project(Path(folder), kind, tests)
-        with watched(Path(folder)):
+        with watching(Path(folder)) as findings:
+            findings.get(timeout=120)  # the first validation: that tables from outside are missing, which the tests give
             found = measured([sys.executable, "-m", "lakelet", "test"], Path(folder))
         if f"{tests} passed" not in found.printed or "is not used" in found.printed:
             raise SystemExit(found.printed)

@@ -3,7 +3,8 @@
     .venv/bin/python benchmarks/looking.py --rows 1000000 --files 10 --rounds 9
 
 Both take turns in going first; wall time and processor time (user and system, also of threads) of whole processes count. The bare process
-imports duckdb and deltalake, opens the table with delta-rs and counts. `lakelet --version` shows what starting the command costs.
+imports duckdb and deltalake, opens the table with delta-rs and counts; it fetches 20 rows of `SELECT *`, where the command shows 20 and
+counts the others. `lakelet --version` shows what starting the command costs.
 Prints machine, load, medians and ratios. Bars: 1.0 s wall, and 2 times the bare process.
 """
 
@@ -29,6 +30,7 @@ rows = DeltaTable(sys.argv[1]).to_pyarrow_dataset()
 print(duckdb.sql(sys.argv[2]).fetchall(), flush=True)
 os._exit(0)  # threads of the data set have aborted the interpreter's end
 """
+COUNT, EVERYTHING = "SELECT count(*) AS n FROM {}", "SELECT * FROM {}"
 GROUPED = "SELECT word, count(*) AS n, max(id) AS last FROM {} WHERE id > 100 GROUP BY word ORDER BY n DESC, word LIMIT 5"
 
 
@@ -71,10 +73,14 @@ def main() -> None:
         root = Path(folder) / "storage"
         path = stored(root, choice.rows, choice.files)
         lakelet = [sys.executable, "-m", "lakelet.cli.main"]
-        for title, query in (("count(*)", "SELECT count(*) AS n FROM {}"), ("grouped", GROUPED)):
+        for title, query, bare in (
+            ("count(*)", COUNT, COUNT),
+            ("grouped", GROUPED, GROUPED),
+            ("SELECT *", EVERYTHING, f"{EVERYTHING} LIMIT 20"),
+        ):
             commands = {
                 "lakelet sql": [*lakelet, "sql", query.format("events"), "--storage", str(root)],
-                "bare DuckDB": [sys.executable, "-c", BARE, str(path), query.format("rows")],
+                "bare DuckDB": [sys.executable, "-c", BARE, str(path), bare.format("rows")],
                 "lakelet --version": [*lakelet, "--version"],
             }
             compare(title, commands, choice.rounds)

@@ -16,61 +16,20 @@ import argparse
 import json
 import os
 import platform
-import queue
-import signal
 import statistics
-import subprocess
-import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import cold_run
+from cold_run import run
 from figures import quartiles
-from processes import Measured, measured
+from processes import Findings, watching
 
-SCRIPTS = Path(sys.executable).parent
-ENVIRONMENT = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable}
 RIVAL = "spark-pipelines dry-run"
-Events = queue.Queue[tuple[float, dict[str, Any]]]
 
 
-def run(folder: Path, *words: str) -> Measured:
-    """Run a command of the virtual environment in a folder. Raises SystemExit with what was printed if it fails."""
-    found = measured([str(SCRIPTS / words[0]), *words[1:]], folder, ENVIRONMENT)
-    if found.code:
-        raise SystemExit(found.printed)
-    return found
-
-
-@contextmanager
-def watching(folder: Path) -> Iterator[Events]:
-    """A `lakelet watch`: what it finds, with the time of each line, from after the first validation on."""
-    events: Events = queue.Queue()
-    command = [str(SCRIPTS / "lakelet"), "watch", "--json"]
-    process = subprocess.Popen(command, cwd=folder, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    assert process.stdout is not None
-    lines = process.stdout
-
-    def read() -> None:
-        for line in lines:
-            events.put((time.perf_counter(), json.loads(line)))
-
-    threading.Thread(target=read, daemon=True).start()
-    try:
-        next_event(events, "valid")
-        time.sleep(2)  # the files are watched from now on
-        yield events
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(60)
-
-
-def next_event(events: Events, name: str) -> float:
+def next_event(events: Findings, name: str) -> float:
     """The time of the next event of that name. Raises SystemExit at an error that the watch found."""
     while True:
         at, event = events.get(timeout=120)
@@ -114,7 +73,9 @@ def main() -> None:
         tell("lakelet validate, new process", cold["lakelet validate"], " (bar 6)")
         tell("lakelet preview of one table, new process", cold["lakelet preview"])
         valid, previewed = [], []
-        with watching(folder) as events:
+        with watching(folder, cold_run.ENVIRONMENT) as events:
+            next_event(events, "valid")
+            time.sleep(2)  # the files are watched from now on
             for turn in range(choice.rounds + 1):
                 saved = save(folder, turn % choice.domains, 51 + turn)
                 found = next_event(events, "valid") - saved, next_event(events, "preview") - saved

@@ -1,18 +1,25 @@
-"""Runs a command to its end and measures it, with all processes that it starts."""
+"""Runs a command to its end and measures it, with all processes that it starts; and a `lakelet watch` beside others."""
 
 from __future__ import annotations
 
+import json
+import queue
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
 _EVERY_SECONDS = 0.05
+Findings = queue.Queue[tuple[float, dict[str, Any]]]
+"""What a watch has written: when, and what it found."""
 
 
 class Measured(NamedTuple):
@@ -39,3 +46,29 @@ def measured(command: Sequence[str], folder: Path, environment: Mapping[str, str
         wall = time.perf_counter() - started
         output.seek(0)
         return Measured(wall, sum(spent.values()), running.returncode, output.read())
+
+
+@contextmanager
+def watching(folder: Path, environment: Mapping[str, str] | None = None) -> Iterator[Findings]:
+    """Run a `lakelet watch --json` of the project in `folder` for the block; yield what it finds.
+
+    Commands with the same variables use its Spark.
+    """
+    findings: Findings = queue.Queue()
+    command = [sys.executable, "-m", "lakelet", "watch", "--json"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        lines = process.stdout
+        assert lines is not None
+
+        def read() -> None:
+            for line in lines:
+                findings.put((time.perf_counter(), json.loads(line)))
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            yield findings
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(60)
+            reader.join()

@@ -11,8 +11,10 @@ import click
 import pytest
 import typer.main
 
+from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.cli.main import app, main
+from lakelet.config.path_map import PathMap
 from lakelet.config.rule_files import read_rule_file, rules
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.update_config import PipelineConfig, load_config
@@ -133,6 +135,16 @@ def declared(text: str) -> Registry:
     with recording(registry):
         sql.declare([sql.Cell(text, 1)], Path("pipelines/shop.sql"), configuration={"shop.floor": "10", "landing": "/l"}, session=None)
     return registry
+
+
+def test_a_path_that_nothing_maps_is_refused_in_the_words_of_the_page() -> None:
+    (shown,) = [block for block in blocks("reference/paths-and-tables.md", "text") if block.startswith("[")]
+    code, dataset, path, file, line = re.findall(r"\[(\w+)\] (\S+): (\S+) .*\n +(\S+), line (\d+)\n", shown)[0]
+    with pytest.raises(LakeletError) as refused:
+        PathMap().located(path, readable=lambda scheme: False, where=Location(file, int(line)))
+    refused.value.dataset = dataset
+    assert refused.value.code == code
+    assert str(refused.value).splitlines() == shown.splitlines()
 
 
 def test_types_for_editors_are_written_by_the_command_of_the_page(folder: Path) -> None:

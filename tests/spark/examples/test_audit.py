@@ -12,7 +12,7 @@ import sys
 import tarfile
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ import pytest
 from deltalake.exceptions import TableNotFoundError
 
 from lakelet.cli.main import main
-from tests.audit_example import check, copied, table
+from tests.audit_example import check, copied, sent, table
 from tests.oracles import audit as oracle
 from tests.paths import ROOT
 
@@ -72,6 +72,7 @@ def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], spark: Any
 ) -> None:
     (commands,) = SH.findall((project / "README.md").read_text(encoding="utf-8"))
+    export = project / "for others"
     updates = 0
     before: dict[str, set[str]] = {}
     odd: dict[Path, list[str]] = {}
@@ -83,11 +84,12 @@ def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
             if updates == 1:
                 odd = write_odd_files(project / "landing")
         else:
-            assert (first, main(rest)) == ("lakelet", 0), line
+            more = ["--param", f"export={export}"] if rest[0] == "run" else []
+            assert (first, main([*rest, *more])) == ("lakelet", 0), line
         if rest[0] == "run":
             updates += 1
             if updates == 1:
-                check(project)
+                assert sent(export) == Counter(check(project)["sensitive_changes"])
                 before = files_of(project, "calls_daily")
     assert updates == 2
     shown = capsys.readouterr().out
@@ -97,13 +99,27 @@ def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
     for path, records in odd.items():
         assert [normal(row["record"]) for row in stored if row["source_file"].endswith(path.name)] == list(map(normal, records))
         path.unlink()  # the oracle reads files that are one log
-    assert len(check(project)["events"]) > 15_000
+    wanted = check(project)
+    assert len(wanted["events"]) > 15_000
+    assert sent(export) == Counter(wanted["sensitive_changes"])
+    assert max(sent(export).values()) == 1
 
     # Late files came for some days: the rollups of the other days are the files of the first update.
     after = files_of(project, "calls_daily")
     assert {day for day in before if after[day] == before[day]} >= {"event_date=2026-02-28"}
     assert main(["events", "--type", "planning_information"]) == 0
     assert capsys.readouterr().out.count("PARTITION_OVERWRITE because main.audit.events changed in") == 3
+
+    assert main(["maintain", "events", "--json"]) == 0
+    (events,) = json.loads(capsys.readouterr().out)
+    assert (events["optimize"], events["columns"], events["notes"]) == ("zorder", ["user_arn", "event_id"], [])
+    check(project)
+
+
+def test_the_audit_example_sends_nothing_without_its_parameter(load_pipeline: Callable[..., Any]) -> None:
+    file = ROOT / "examples" / "audit" / "pipelines" / "send.py"
+    assert [*load_pipeline(file).functions] == []
+    assert [*load_pipeline(file, conf={"export": "somewhere"}).functions] == ["send_sensitive_changes"]
 
 
 @pytest.mark.real_data
