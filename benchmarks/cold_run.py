@@ -24,6 +24,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from figures import quartiles
+from processes import ENVIRONMENT as OURS
 from processes import Measured, measured
 
 SPEC = """\
@@ -67,7 +68,7 @@ def days_{n}():
     return spark.read.table("small_{n}").groupBy("day").agg(F.count("*").alias("rows"), F.sum("id").alias("ids"))
 """
 SCRIPTS = Path(sys.executable).parent
-ENVIRONMENT = {**os.environ, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable}
+ENVIRONMENT = {**OURS, "PATH": f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}", "PYSPARK_PYTHON": sys.executable}
 TOOLS = ("lakelet", "spark-pipelines")
 
 

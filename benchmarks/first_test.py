@@ -4,8 +4,9 @@
 
 Kinds: `function` (YAML, one query on given rows) and `update` (YAML with rules: an update in a storage of its own). Wall time and processor
 time (of Java and Python workers too) of whole processes count; a further test is a tenth of the difference. With `--rival` the package
-sdp-test runs the same `function` files in the same environment, where it is installed. With `--watch` the commands are `lakelet test`
-beside a `lakelet watch` of the project, whose Spark they use. Prints machine, load, medians. Bars: 6 s, and 1 s.
+sdp-test runs the same `function` files in the same environment, where it is installed. No other plugin of pytest is loaded. With
+`--watch` the commands are `lakelet test` beside a `lakelet watch` of the project, whose Spark they use. Prints machine, load, medians.
+Bars: 6 s, and 1 s.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from processes import measured, watching
+from processes import ENVIRONMENT, measured, watching
 
 FURTHER = 10
 BUNDLE = """
@@ -65,8 +66,8 @@ def timed(kind: str, tests: int, plugin: str) -> tuple[float, float]:
     """Seconds of a pytest process: wall, processor."""
     with tempfile.TemporaryDirectory() as folder:
         project(Path(folder), kind, tests)
-        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", f"no:{plugin}"]
-        found = measured(line, Path(folder))
+        line = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", plugin]
+        found = measured(line, Path(folder), {**ENVIRONMENT, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"})
         if f"{tests} passed" not in found.printed:
             raise SystemExit(found.printed)
     return found.wall, found.processor
@@ -90,13 +91,14 @@ def main() -> None:
     parser.add_argument("--rival", action="store_true", help="sdp-test too, with the files of the kind `function`")
     parser.add_argument("--watch", action="store_true", help="`lakelet test` beside a `lakelet watch` too")
     asked = parser.parse_args()
-    runs = [("lakelet", "function", "sdp_test"), ("lakelet", "update", "sdp_test")] + [("sdp-test", "function", "lakelet")] * asked.rival
+    runs = [("lakelet", kind, "lakelet.testing.plugin") for kind in ("function", "update")]
+    runs += [("sdp-test", "function", "sdp_test.pytest_plugin")] * asked.rival
     runs += [("watch", "function", ""), ("watch", "update", "")] * asked.watch
     found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     for _ in range(asked.rounds):
-        for name, kind, left_out in runs:
+        for name, kind, plugin in runs:
             for tests in (1, 1 + FURTHER):
-                spent = timed_beside_a_watch(kind, tests) if name == "watch" else timed(kind, tests, left_out)
+                spent = timed_beside_a_watch(kind, tests) if name == "watch" else timed(kind, tests, plugin)
                 found.setdefault((name, kind, tests), []).append(spent)
     print(f"{platform.platform()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {asked.rounds} rounds; seconds")
     for name, kind, _ in runs:

@@ -20,6 +20,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from processes import ENVIRONMENT
+
 HEAD = """\
 import dlt
 from pyspark.sql import functions as F
@@ -75,7 +77,7 @@ def main() -> None:
         root = Path(folder)
         made(root, choice.datasets, choice.files)
         command = [sys.executable, "-m", "lakelet", "run", "pipeline.py", "--param", f"landing={root / 'landing'}"]
-        on = dict(os.environ)
+        on = dict(ENVIRONMENT)
         rivals = {
             "quick answer": (command, on, choice.rounds),
             "quick answer off": (command, {**on, "LAKELET_IDLE_ANSWER": "off"}, choice.slow_rounds),

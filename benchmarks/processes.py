@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import psutil
 
 _EVERY_SECONDS = 0.05
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+"""The variables of a command, as its user has them: Python keeps the byte code of what it has imported once."""
 Findings = queue.Queue[tuple[float, dict[str, Any]]]
 """What a watch has written: when, and what it found."""
 
@@ -36,7 +39,7 @@ def measured(command: Sequence[str], folder: Path, environment: Mapping[str, str
     spent: dict[int, float] = {}
     with tempfile.TemporaryFile("w+") as output:
         started = time.perf_counter()
-        running = psutil.Popen(command, cwd=folder, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        running = psutil.Popen(command, cwd=folder, env=environment or ENVIRONMENT, stdout=output, stderr=subprocess.STDOUT)
         while running.poll() is None:
             with suppress(psutil.Error):
                 for process in (running, *running.children(recursive=True)):
@@ -56,7 +59,9 @@ def watching(folder: Path, environment: Mapping[str, str] | None = None) -> Iter
     """
     findings: Findings = queue.Queue()
     command = [sys.executable, "-m", "lakelet", "watch", "--json"]
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        command, cwd=folder, env=environment or ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         lines = process.stdout
         assert lines is not None
 

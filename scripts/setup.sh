@@ -115,4 +115,5 @@ need_venv
 install_packages
 warm_up
 fingerprint >$STAMP
+$VENV/bin/python -m compileall -q src || true  # where PYTHONDONTWRITEBYTECODE is set, every process would compile anew
 say "done; .venv/bin/lakelet is ready"

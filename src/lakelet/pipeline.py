@@ -183,12 +183,13 @@ class Pipeline:
 
     def _update(self, request: Request, listeners: Sequence[Listener], attempt: int, recording: Recording | None = None) -> UpdateResult:
         from lakelet.storage.eventlog.writer import EventWriter
-        from lakelet.update.update import Update
 
         update_id = str(uuid.uuid4())
         Storage(self.config.storage).refuse_if_busy()
         events = EventWriter(Storage(self.config.storage).events, listeners=listeners)
         with self._opened(request, update_id, events.emit, recording=recording) as opened:
+            from lakelet.update.update import Update  # after `import_update`
+
             if attempt:
                 opened = replace(opened, selection=opened.selection.without_resets())
             update = Update(opened, events, attempt=attempt, recording=recording)
@@ -228,12 +229,12 @@ class Pipeline:
         recording: Recording | None = None,
     ) -> Iterator[OpenedPipeline]:
         """`checking`: see `Analyzer.run`. `recording`: records what is read until the block begins."""
-        from lakelet.update.opened import OpenedPipeline
-        from lakelet.update.resets import check_resets
-
         config = self.config
         again = bool(request.full_refresh or request.full_refresh_all)
         with self._loaded(update_id, write, recording, again=again) as (found, end_watching):
+            from lakelet.update.opened import OpenedPipeline
+            from lakelet.update.resets import check_resets
+
             environment = found.environment
             registry, kept = environment.storage.registry(), _never_reset(environment.catalog)
             unbound = forgotten(request, registry.datasets, config.namespace, kept=kept)
@@ -249,6 +250,12 @@ class Pipeline:
         self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None, *, again: bool = False
     ) -> Iterator[tuple[LoadedPipeline, Callable[[], None]]]:
         """Yield the loaded pipeline, and the function that ends the watch for `recording`. `again`: for a full refresh."""
+        config, storage = self.config, Storage(self.config.storage)
+        checks, invalid = _table_checks(config)
+        registry = storage.registry()
+        owner = _owner(config, registry)
+        base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
+
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
@@ -257,11 +264,6 @@ class Pipeline:
         from lakelet.storage.eventlog.reporter import Reporter
         from lakelet.update.opened import LoadedPipeline
 
-        config, storage = self.config, Storage(self.config.storage)
-        checks, invalid = _table_checks(config)
-        registry = storage.registry()
-        owner = _owner(config, registry)
-        base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
         roots = [*config.import_roots]
         context = UpdateContext(
             base,
@@ -366,7 +368,14 @@ def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str,
         s3=is_s3(config.storage) or any(is_s3(table.path) for table in config.tables.values()),
         worker_python=config.worker_python,
         lasts=lasts,
+        meanwhile=import_update,
     )
+
+
+def import_update() -> None:
+    """Import what an update needs, which takes half a second: a session calls it while Java starts."""
+    import lakelet.flows.environment
+    import lakelet.update.update  # noqa: F401
 
 
 @contextmanager
@@ -391,7 +400,7 @@ def _pickle_by_value(helpers: Sequence[Any]) -> None:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
 
 
-__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "load"]
+__all__ = ["Checked", "Pipeline", "Request", "UpdateResult", "import_update", "load"]
 
 
 def __getattr__(name: str) -> Any:

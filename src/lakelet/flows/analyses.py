@@ -22,6 +22,7 @@ from lakelet.flows.analysed_flows import FlowNotices, FlowSources
 from lakelet.language.loader import Loaded
 from lakelet.language.model import Dataset, Flow
 from lakelet.language.registry import Notice, name_left_out
+from lakelet.spark.launch.forks import start_ahead
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.patches.session import CALL_SITES
 from lakelet.spark.session_clones import UpdateSession
@@ -46,7 +47,8 @@ class Analyses:
         `checking`: also for functions that raise (decision 0044); else they fail their branch of the update.
         """
         register(self.spark, wrap=False)
-        analyzer = self._analyzer({key: d for key, d in self.storage.registry().datasets.items() if key not in unbound})
+        stored = {key: d for key, d in self.storage.registry().datasets.items() if key not in unbound}
+        analyzer = self._analyzer(stored, ahead=not checking)
         try:
             with patched_with(CALL_SITES):
                 result = analyzer.run(found.errors, unfinished=found.unfinished, checking=checking)
@@ -75,18 +77,23 @@ class Analyses:
             raise next((p for p in problems if p is not None), None) or LakeletError("FLOW_FAILED", "it could not be analysed", dataset=key)
         return found
 
-    def _analyzer(self, stored: Mapping[str, StoredDataset]) -> Analyzer:
+    def _analyzer(self, stored: Mapping[str, StoredDataset], *, ahead: bool = False) -> Analyzer:
+        """`ahead`: start the fork server at the first cloudFiles source, for what is analysed will run; Spark reads those in Python."""
         return Analyzer(
             spark=self.spark,
             catalog=self.catalog,
             stored=stored,
             parameters=self.parameters,
-            open_source=self._dry_source,
+            open_source=self._source_to_read if ahead else self._dry_source,
             open_rows=self._rows,
             has_run=partial(once_markers.has_run, self.storage),
             made_with=partial(identity.made_with, self.storage),
             ever_run=self.storage.registry().last_update is not None,
         )
+
+    def _source_to_read(self, flow: Flow, number: int, spec: SourceSpec, placeholders: Any) -> DataFrame:
+        start_ahead()
+        return self._dry_source(flow, number, spec, placeholders)
 
     def _dry_source(self, flow: Flow, number: int, spec: SourceSpec, placeholders: Any) -> DataFrame:
         """A cloudFiles source as analysis sees it: its columns and hidden metadata, nothing read or written."""

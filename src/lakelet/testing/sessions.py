@@ -16,9 +16,10 @@ def shared_session() -> SparkSession:
 
     pyspark's own log of exceptions is silent from here on: pytest shows what is raised.
     """
+    from lakelet.pipeline import import_update
     from lakelet.spark.launch.session import start_session
 
-    session = start_session(app_name="pytest", input_bytes=0)
+    session = start_session(app_name="pytest", input_bytes=0, meanwhile=import_update)
     from pyspark.logger import PySparkLogger
 
     from lakelet.spark.session_clones import PYSPARK_LOGGERS

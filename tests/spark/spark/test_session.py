@@ -55,6 +55,47 @@ def test_a_session_is_quiet_and_leaves_nothing_behind_but_what_was_asked_for(tmp
     assert len(list((cache / "logs").glob("spark-*.log"))) == 1
 
 
+SOURCE = """
+from pyspark.sql.datasource import DataSource, DataSourceReader
+
+class DefaultSource(DataSource):
+    @classmethod
+    def name(cls):
+        return "demo"
+
+    def schema(self):
+        return "n int"
+
+    def reader(self, schema):
+        return Numbers()
+
+class Numbers(DataSourceReader):
+    def read(self, partition):
+        yield (7,)
+"""
+READING = """
+import sys
+from lakelet.spark.launch import forks
+from lakelet.spark.launch.session import start_session
+from lakelet.autoloader import register
+spark = start_session(input_bytes=0)
+register(spark)
+print(len(forks._servers))
+if sys.argv[1:]:
+    print(spark.read.format("demo").load().first()["n"])
+"""
+
+
+@pytest.mark.long
+def test_python_is_started_for_packages_with_data_sources_only(tmp_path: Path) -> None:
+    (tmp_path / "pyspark_demo.py").write_text(SOURCE)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    without = subprocess.run([sys.executable, "-c", READING], capture_output=True, text=True, timeout=300)
+    assert (without.stderr, without.stdout) == ("", "0\n")
+    found = subprocess.run([sys.executable, "-c", READING, "demo"], env=environment, capture_output=True, text=True, timeout=300)
+    assert (found.stderr, found.stdout) == ("", "1\n7\n")
+
+
 def test_the_running_session_is_given_back_also_in_another_thread(spark: SparkSession) -> None:
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(start_session(app_name="other", conf={"spark.x": "1"})))

@@ -107,6 +107,28 @@ def test_the_executable_is_an_interpreter_before_during_and_after_the_server(fol
         _gone(int(server))
 
 
+def test_the_server_can_start_before_it_is_asked(folder):
+    script = f"""
+        import json, os, subprocess, sys, time
+        from lakelet.spark.launch import forks
+
+        executable = forks.python_executable()
+        for _ in range(2):
+            forks.start_ahead()
+        while not forks._servers:
+            time.sleep(0.05)
+        environment = {{**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": {str(folder / "more")!r}}}
+        done = subprocess.run([executable, "-m", "report"], cwd={str(folder)!r}, env=environment, capture_output=True)
+        forks.start_ahead()
+        print(json.loads(done.stdout)["forked"], len(forks._servers), forks._servers[0].pid)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    forked, servers, server = done.stdout.split()
+    assert (forked, servers) == ("True", "1")
+    _gone(int(server))
+
+
 def _gone(process: int) -> None:
     deadline = time.monotonic() + 30
     while psutil.pid_exists(process) and psutil.Process(process).status() != psutil.STATUS_ZOMBIE:

@@ -23,6 +23,7 @@ from lakelet.spark.launch import fork_client
 from lakelet.spark.launch.fork_server import HASH_SEED
 
 PLAIN_PYTHON = "LAKELET_PLAIN_PYTHON"  # set to leave the fork server out
+_wakers: list[int] = []  # the ends of pipes that start servers ahead of the first request
 _servers: list[subprocess.Popen[bytes]] = []  # the one that was started; collected as garbage, its lifeline would close
 _LONGEST_ADDRESS = 100  # bytes in the path of a Unix socket, with room for those systems that take the fewest
 
@@ -43,7 +44,9 @@ def python_executable() -> str:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(address)
     listener.listen(128)
-    threading.Thread(target=_start_when_asked, args=(listener,), name="lakelet-forks", daemon=True).start()
+    woken, waker = os.pipe()
+    _wakers.append(waker)
+    threading.Thread(target=_start_when_asked, args=(listener, woken), name="lakelet-forks", daemon=True).start()
     executable = folder / "python"
     command = shlex.join([sys.executable, "-IS", fork_client.__file__, address, sys.executable])
     executable.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
@@ -51,9 +54,16 @@ def python_executable() -> str:
     return str(executable)
 
 
-def _start_when_asked(listener: socket.socket) -> None:
-    """Wait for the first request, leave it in the queue, and start the server that will answer it."""
-    select.select([listener], [], [])
+def start_ahead() -> None:
+    """Let the fork server start now, while nothing waits for it: the caller knows that a process will be asked for. Does nothing later."""
+    while _wakers:
+        os.close(_wakers.pop())
+
+
+def _start_when_asked(listener: socket.socket, woken: int) -> None:
+    """Wait for the first request, leave it in the queue, and start the server that will answer it; `start_ahead` needs no request."""
+    select.select([listener.fileno(), woken], [], [])
+    os.close(woken)
     number = listener.fileno()
     # The server's standard input stays open as long as this process lives; its end tells the server to go.
     server = subprocess.Popen(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from lakelet.spark.launch import java_process
 from lakelet.spark.launch.environment import Jars, archive_path, ensure_jars, ensure_s3_jars, note_use, require_java
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.local_files import use_quick_local_files
+from lakelet.spark.launch.quick_start import import_pyspark, look_up_sources
 from lakelet.spark.launch.resident.borrowing import borrowed
 from lakelet.spark.launch.resident.lending import started
 
@@ -93,6 +94,7 @@ def start_session(
     s3: bool = False,
     worker_python: str | None = None,
     lasts: bool = False,
+    meanwhile: Callable[[], None] | None = None,
 ) -> SparkSession:
     """Return the Spark session of this process, starting it when there is none.
 
@@ -106,6 +108,7 @@ def start_session(
         worker_python: the interpreter on the master's machines, this one included; by default this process's own. It needs pyarrow and
             nothing of Lakelet: for it, and for a master elsewhere, Lakelet's code travels with the session.
         lasts: the process goes on for long, so that what takes time at its start pays for itself: both compilers, `local_files`.
+        meanwhile: called once while Java starts, for imports that the caller needs afterwards; not where a session is there already.
 
     A session that is already active is returned as it is, with its own settings, provided that it has Delta. Inside of `resident.borrowing`
     a resident session is used where one fits. Raises JAVA_MISSING, JARS_MISSING, PYSPARK_BROKEN, SPARK_START_FAILED or
@@ -135,7 +138,7 @@ def start_session(
     process = java_process.start_java(command, local=local, lasts=lasts)
     note_use(archive_path(java, delta))
     try:
-        session = _new_session(process, settings, lasts=lasts)
+        session = _new_session(process, settings, lasts=lasts, meanwhile=meanwhile)
         if worker_python or not local:
             _equip_workers(session.sparkContext)
         else:
@@ -208,21 +211,25 @@ def _running_session() -> SparkSession | None:
     return session
 
 
-def _new_session(java: java_process.JavaProcess, settings: Mapping[str, str], *, lasts: bool) -> SparkSession:
+def _new_session(
+    java: java_process.JavaProcess, settings: Mapping[str, str], *, lasts: bool, meanwhile: Callable[[], None] | None
+) -> SparkSession:
     """Make the session in the Java process that is starting. Python's imports happen here, while Java comes up."""
     try:
-        # pyspark imports this one in its first call to Java, when nothing else can go on; here it costs no time.
-        import pyspark.testing.utils  # noqa: F401
+        import_pyspark()
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise LakeletError("PYSPARK_BROKEN", "pyspark cannot be imported", why=str(error), todo="Type: lakelet doctor") from error
+    if meanwhile is not None:
+        meanwhile()
     context = SparkContext(conf=SparkConf(loadDefaults=False).setAll(list(settings.items())), gateway=java_process.connect(java))
     if settings["spark.master"].startswith("local"):
         if lasts:
             java_process.compile_in_pauses(java)
             use_quick_local_files(context)
         _write_no_checksum_files(context)
+    look_up_sources(context)
     return SparkSession.builder.getOrCreate()
 
 

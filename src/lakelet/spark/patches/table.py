@@ -16,6 +16,7 @@ from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
 from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
 from lakelet.spark.patches.local_rows import LOCAL_ROWS
 from lakelet.spark.patches.made_tables import TABLES
 from lakelet.spark.patches.paths import PATHS
@@ -37,6 +38,7 @@ SETS: Mapping[str, tuple[Patch, ...]] = {
     "loading source files and calling their functions": MODULES,
     "lakelet.testing": GIVEN_INPUTS,
     "Auto Loader in an application of its own": STAND_ALONE,
+    "the start of a session": PANDAS_UNTOUCHED,
     "Spark's Python daemon": DAEMON,
     "a Python worker of Spark's": WORKER,
     "the process in which lakelet init loads source files": COLUMNS_WITHOUT_JAVA,
