@@ -10,6 +10,8 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
+from lakelet.deploy.bundle import desired_state
+from lakelet.deploy.desired import User
 from lakelet.project.init import report_lines, start
 from lakelet.project.init.findings import CodeLocation, PathFound
 from lakelet.project.init.paths import prefix
@@ -179,6 +181,23 @@ def test_layers_are_one_pipeline_and_copies_of_it_in_other_folders_are_others(re
         "demo_sql",
         "demo_python",
     ]
+
+
+def test_each_target_of_the_bundle_can_be_deployed_and_development_has_schemas_of_its_own(repository):
+    table = "CREATE STREAMING TABLE raw_{1} AS SELECT * FROM STREAM read_files('/x/{1}');\n"
+    table += "CREATE MATERIALIZED VIEW {1} AS SELECT * FROM main.{0}.raw_{1}"
+    names = {"loans": "one", "rates": "one", "wiki": "two"}
+    folder = repository(**{f"{name}/{name}.sql": table.format(schema, name) for name, schema in names.items()})
+    start(folder, load=False)
+
+    def deployed(target: str) -> dict[str, object]:
+        desired = desired_state(folder, target, User("ada.l@example.com", "ada_l"), environ={}, cwd=folder)
+        return {str(r.key): r.settings.get("schema") or r.settings["name"] for r in desired.resources}
+
+    pipelines = {f"pipelines.{name}_pipeline": schema for name, schema in names.items()}
+    assert deployed("prod") == pipelines
+    own = {key: f"dev_ada_l_{schema}" for key, schema in pipelines.items()}
+    assert deployed("dev") == {**own, "schemas.loans_pipeline_tables": "dev_ada_l_one", "schemas.wiki_pipeline_tables": "dev_ada_l_two"}
 
 
 def test_examples_in_one_folder_that_are_chains_of_their_own_are_pipelines_of_their_own(repository):

@@ -28,16 +28,20 @@ variables:
 resources:
   pipelines:
 """
-_TARGETS = """\
+_DEVELOPMENT = """\
 
 targets:
+  # Each developer's tables lie in schemas of their own, made by the deployment, with the user's name in front.
   dev:
     mode: development
     default: true
+    resources:
+"""
+_PRODUCTION = """\
   prod:
     mode: production
     workspace:
-      root_path: /Workspace/Users/${workspace.current_user.userName}/.bundle/${bundle.name}/${bundle.target}
+      root_path: /Workspace/Shared/.bundle/${bundle.name}/${bundle.target}
 """
 
 
@@ -72,16 +76,38 @@ def bundle_text(folder: Path, resources: list[Resource]) -> str:
         value=schema_line[2] if several else _scalar(schema_line[2]),
     )
     parts = [line for resource in resources for line in _resource(folder, resource, several, shared)]
-    return head + "\n".join(parts) + "\n" + _TARGETS
+    development = "\n".join(_own_schemas(resources, several, shared)) + "\n"
+    return head + "\n".join(parts) + "\n" + _DEVELOPMENT + development + _PRODUCTION
+
+
+def _own_schemas(resources: list[Resource], several: bool, shared: str | None) -> Iterator[str]:
+    """What the development target has: schemas that are not those of another target, and the pipelines that use them."""
+    places = {resource.group.key: (_catalog(resource, shared), _schema(resource, several)) for resource in resources}
+    keys: dict[tuple[str, str], str] = {}
+    for key, place in places.items():
+        keys.setdefault(place, f"{key}_tables")
+    yield "      schemas:"
+    for (catalog, schema), key in keys.items():
+        yield from (f"        {key}:", f"          catalog_name: {catalog}", f"          name: {schema}")
+    yield "      pipelines:"
+    for key, place in places.items():
+        yield from (f"        {key}:", f"          schema: ${{resources.schemas.{keys[place]}.name}}")
+
+
+def _catalog(resource: Resource, shared: str | None) -> str:
+    return _scalar(resource.catalog) if resource.catalog not in (None, shared) else "${var.catalog}"
+
+
+def _schema(resource: Resource, several: bool) -> str:
+    return "${var.schema_prefix}" + _plain(resource.schema or resource.group.key) if several else "${var.schema}"
 
 
 def _resource(folder: Path, resource: Resource, several: bool, shared: str | None) -> Iterator[str]:
     group = resource.group
     yield f"    {group.key}:"
     yield f"      name: {group.key}"
-    yield f"      catalog: {_scalar(resource.catalog) if resource.catalog not in (None, shared) else '${var.catalog}'}"
-    schema = "${var.schema_prefix}" + _plain(resource.schema or group.key) if several else "${var.schema}"
-    yield f"      schema: {schema}"
+    yield f"      catalog: {_catalog(resource, shared)}"
+    yield f"      schema: {_schema(resource, several)}"
     yield "      serverless: true"
     yield f"      root_path: {_scalar(_relative(resource.root, folder))}"
     yield "      libraries:"
