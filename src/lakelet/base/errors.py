@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from lakelet.base.redaction import redacted
+from lakelet.base.text import width_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,7 +60,8 @@ class Location:
         room = 120 if width is None else max(20, min(120, width - len(gutter)))
         first = column - 1 - room * 2 // 3 if column > room else 0
         shown = redacted(self.source[first : first + room].replace("\t", " ").rstrip())
-        return [gutter + shown, *([" " * (len(gutter) + column - 1 - first) + "^"] if column else [])]
+        before = width_of(self.source[first : column - 1].replace("\t", " ")) if column else 0
+        return [gutter + shown, *([" " * (len(gutter) + before) + "^"] if column else [])]
 
 
 class LakeletError(Exception):

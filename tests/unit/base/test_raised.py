@@ -102,6 +102,11 @@ def test_a_missing_module_says_what_to_install(raised):
     assert import_remedy(raised("value")) is None
 
 
+def test_a_caret_stands_behind_wide_characters_where_a_terminal_shows_the_column():
+    wide = Location("a.py", 1, column=12, source='x = "東京" + y')
+    assert wide.excerpt() == ['1 | x = "東京" + y', "    " + " " * 13 + "^"]
+
+
 def test_a_line_without_a_column_is_shown_without_a_caret_and_a_secret_is_not_shown():
     assert Location("a.py", 3, source="x = 1\n").excerpt() == ["3 | x = 1"]
     assert Location("a.py", 3).excerpt() == []
