@@ -416,3 +416,34 @@ def test_a_materialized_view_is_computed_again_when_the_files_of_a_named_table_a
     assert (len(p.rows("of_both")), p.rows("of_rows")) == (3, [0, 1, 2])
     p.tables = [(name, "data/array.json" if name == "shop.events" else place) for name, place in p.tables]
     assert computed() == ["of_a_version", "of_json"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("log", ["of appends", "with a deletion", "with a column added later", "without its beginning"])
+def test_a_stream_of_a_named_delta_table_reads_every_row_once_whatever_its_log_holds(project, log):
+    """A log of appends is streamed from its beginning, any other begins with a snapshot."""
+    p = project(HEAD + "    dlt.table(lambda: spark.readStream.table('shop.orders').select('id'), name='orders')")
+    place, p.tables = str(p.folder / "orders"), [("shop.orders", "orders")]
+
+    def append(*ids, **more):
+        rows = {"id": list(ids), **{key: [value] * len(ids) for key, value in more.items()}}
+        write_deltalake(place, pa.table(rows), mode="append", schema_mode="merge")
+
+    append(1, 2, 0)
+    append(3)
+    expected = [0, 1, 2, 3]
+    if log == "with a deletion":
+        DeltaTable(place).delete("id = 0")
+        expected = [1, 2, 3]
+    if log == "with a column added later":
+        append(4, more="x")
+        expected = [0, 1, 2, 3, 4]
+    if log == "without its beginning":
+        DeltaTable(place).create_checkpoint()
+        (p.folder / "orders/_delta_log/00000000000000000000.json").unlink()
+    assert p.run().rows("orders") == expected
+    append(8)
+    DeltaTable(place).optimize.compact()
+    append(9)
+    assert p.run().rows("orders") == [*expected, 8, 9]
+    assert p.run().rows("orders") == [*expected, 8, 9]

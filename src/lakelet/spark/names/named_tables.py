@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
+from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import Named, named
+from lakelet.storage.delta.tables import TableLog, streams_from_log
 
 
 def open_outside(spark: SparkSession, key: str, *, streaming: bool, jreader: Any = None) -> DataFrame:
@@ -35,6 +38,8 @@ def open_named(spark: SparkSession, table: NamedTable, *, streaming: bool, jread
     found = table_format(table, caller_location())
     reader = jreader or (session.readStream() if streaming else session.read())
     path = table.path
+    if streaming and jreader is None and found.format == "delta" and scheme_of(path) is None and streams_from_log(TableLog(Path(path))):
+        reader = reader.option("startingVersion", "0")
     if streaming and found.format != "delta":
         reader = reader.schema(with_options(session.read(), found.options).format(found.format).load(path).schema())
         if os.path.isfile(path):  # a stream lists folders only
