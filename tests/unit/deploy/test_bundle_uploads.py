@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakelet.deploy.bundle.problems import Problems
@@ -61,6 +61,12 @@ def test_sync_takes_paths_adds_what_is_ignored_and_leaves_out(folder: Folder) ->
     folder.put({".gitignore": "build/\n", "src/old/d.sql": "SELECT 2"})
     folder.bundle(BUNDLE + "sync:\n  paths: [src]\n  include: ['build/*.whl']\n  exclude: [src/old, '*.txt']\n")
     assert uploaded(folder) == ["build/c.whl", "src/a.sql"]
+
+
+def test_a_path_of_sync_inside_an_ignored_folder_has_no_files(folder: Folder) -> None:
+    folder.put({".gitignore": "build/\n!build/deep\n", "build/deep/d.sql": "SELECT 2"})
+    folder.bundle(BUNDLE + "sync: {paths: [src, build/deep]}\n")
+    assert uploaded(folder) == ["src/a.sql", "src/deep/b.txt"]
 
 
 def test_a_target_adds_to_sync(folder: Folder) -> None:
@@ -131,6 +137,7 @@ PATTERNS = st.sampled_from(
 @pytest.mark.skipif(shutil.which("git") is None, reason="Git is the judge")
 @pytest.mark.long
 @settings(max_examples=60, deadline=None)
+@example({"a/a/b"}, {"": ["a", "!/a"]})
 @given(
     st.sets(PATHS, min_size=1, max_size=8), st.dictionaries(st.sampled_from(["", "a/", "a/b/"]), st.lists(PATTERNS, max_size=4), max_size=3)
 )

@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.bundle import Node
@@ -104,9 +105,13 @@ def _spec(lines: Iterable[str]) -> GitIgnoreSpec:
 
 @dataclass(frozen=True)
 class _Ignored:
-    """The `.gitignore` files from the top of a repository down to a folder: the last pattern that matches decides."""
+    """The `.gitignore` files from the top of a repository down to a folder: the last pattern that matches a path decides.
+
+    What lies in a folder that is ignored is never asked for. `everything`: the folder itself is ignored, or one above it.
+    """
 
     specs: tuple[tuple[Path, GitIgnoreSpec], ...] = ()
+    everything: bool = False
 
     @classmethod
     def above(cls, folder: Path, root: Path) -> _Ignored:
@@ -114,8 +119,11 @@ class _Ignored:
         line = [folder, *folder.parents]
         top = next((one for one in line if (one / ".git").exists()), None) or (root if folder.is_relative_to(root) else folder)
         ignored = cls()
-        for one in reversed(line[1 : line.index(top) + 1]):
+        way = line[: line.index(top) + 1][::-1]
+        for one, below in pairwise(way):
             ignored = ignored.with_file(one)
+            if ignored.covers(below, folder=True):
+                return cls(everything=True)
         return ignored
 
     def with_file(self, folder: Path) -> _Ignored:
@@ -127,10 +135,19 @@ class _Ignored:
 
     def covers(self, path: Path, *, folder: bool = False) -> bool:
         for base, spec in reversed(self.specs):
-            decided = spec.check_file(_below(path, base) + ("/" if folder else "")).include
-            if decided is not None:
-                return decided
+            text = _below(path, base) + ("/" if folder else "")
+            for pattern in reversed(spec.patterns):
+                if pattern.include is not None and _means(pattern, text):
+                    return bool(pattern.include)
+        return self.everything
+
+
+def _means(pattern: Any, path: str) -> bool:
+    """Whether a pattern of Git matches the path itself. pathspec matches folders above it too; the slash of that folder is noted then."""
+    found = pattern.match_file(path)
+    if found is None:
         return False
+    return found.match.groupdict().get("ps_d") is None or found.match.end("ps_d") == len(path)
 
 
 def _unignored(folder: Path, ignored: _Ignored) -> Iterator[Path]:
