@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from deltalake import DeltaTable
 
+from lakelet.storage.delta import later_checkpoint
 from lakelet.storage.delta.later_upkeep import EVERY, FILES, LATER
 from lakelet.storage.delta.transaction import Transaction
 
@@ -74,3 +77,15 @@ def test_a_commit_without_its_checkpoint_runs_no_job(spark, tmp_path):
             version = transaction.commit(written, user_metadata={})
             assert (version, len(tracker.getJobIdsForGroup(f"commit {number}"))) == (number + 1, 0)
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+def test_the_class_of_transactions_is_there_once_however_often_and_from_how_many_threads_it_is_asked_for(spark, tmp_path):
+    """py4j calls a method of another class of the same name; flows of a first round ask at the same time."""
+    spark.range(0).write.format("delta").save(str(tmp_path / "numbers"))
+
+    def begun(_: int) -> str:
+        later_checkpoint._function.cache_clear()
+        return str(Transaction(spark, tmp_path / "numbers")._txn.getClass().getName())
+
+    with LATER.on(), ThreadPoolExecutor(4) as threads:
+        assert set(threads.map(begun, range(16))) == {"lakelet.LaterCheckpoint"}
