@@ -24,9 +24,12 @@ from processes import ENVIRONMENT, measured, watching
 FURTHER = 10
 BUNDLE = """
 bundle: {name: shop}
+include: ["resources/*.yml"]
+"""
+PIPELINE = """
 resources:
   pipelines:
-    shop: {name: shop, catalog: main, schema: gold, configuration: {bronze_schema: bronze}, libraries: [{glob: {include: "./code/**"}}]}
+    shop: {name: shop, catalog: main, schema: gold, configuration: {bronze_schema: bronze}, libraries: [{glob: {include: "../code/**"}}]}
 """
 SQL = """CREATE OR REFRESH MATERIALIZED VIEW gold.prices AS
 SELECT CAST(sku AS STRING) AS id, CAST(price / 100 AS DECIMAL(16, 2)) AS price FROM ${bronze_schema}.products"""
@@ -55,7 +58,9 @@ UPDATE = """
 def project(folder: Path, kind: str, tests: int) -> None:
     """Write the project with so many tests of one kind."""
     (folder / "code").mkdir()
+    (folder / "resources").mkdir()
     (folder / "databricks.yml").write_text(BUNDLE)
+    (folder / "resources" / "shop.yml").write_text(PIPELINE)
     (folder / "code" / "prices.sql").write_text(SQL)
     (folder / "code" / "orders.py").write_text(PYTHON)
     made = [FUNCTION.format(n, n / 100) if kind == "function" else UPDATE.format(n, "") for n in range(1, tests + 1)]
