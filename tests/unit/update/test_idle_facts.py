@@ -196,9 +196,10 @@ def test_some_changes_at_once_are_noticed(project: Project, tmp_path: Path) -> N
         lambda p: write(p.root / ".lakelet/checkpoints/main/shop/orders/orders/0/state/0/2.delta", ""),
         lambda p: registered(p, last_update=LastUpdate("2", "2026-01-02", clean=True)),
         lambda p: write(p.root / "lib/__pycache__/helper.pyc", ""),
+        lambda p: write(p.root / "expectations/__pycache__/rules.pyc", ""),
         lambda p: write(p.root / "README.md", "not read"),
     ],
-    ids=["terminal", "state store", "next idle update", "byte code", "file that was not read"],
+    ids=["terminal", "state store", "next idle update", "byte code", "byte code beside other files", "file that was not read"],
 )
 def test_what_does_not_count_is_no_change(project: Project, change: Callable[[Project], object]) -> None:
     change(project)

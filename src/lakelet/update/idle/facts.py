@@ -24,6 +24,8 @@ from lakelet.storage.root import Storage
 
 _STATE_STORES = ("state",)
 """Folders of checkpoints with the state of Spark's operators: they change only together with the offsets."""
+_BYTE_CODE = ("__pycache__",)
+"""What Python writes beside modules when it imports them the first time; the modules are compared."""
 
 
 UNKNOWN = (OSError, ValueError, LookupError, RecursionError)
@@ -109,7 +111,7 @@ class Here:
     def _tree(self, name: str) -> str:
         started = time.perf_counter()
         try:
-            return signatures.of_tree(name)
+            return signatures.of_tree(name, without=_BYTE_CODE)
         finally:
             self.seconds[name] = time.perf_counter() - started
 
