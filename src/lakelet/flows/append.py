@@ -33,6 +33,7 @@ from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.flows.positions import (
     Checkpoint,
+    discard_half_written,
     files_position,
     physical_filter,
     read_checkpoint,
@@ -345,6 +346,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
         writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
         if rounds is None:
             writer = writer.trigger(once=True) if one_batch else writer.trigger(availableNow=True)
+        discard_half_written(checkpoint, state)
         batches.query = writer.option("checkpointLocation", str(checkpoint)).start()
         undo.pop_all()
     batches.started.set()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.files.paths import AnyPath, names_in
+from lakelet.files.paths import AnyPath, names_in, remove_tree
 from lakelet.plan.decisions import SourcePosition
 from lakelet.storage.delta.tables import TableLog
 
@@ -33,6 +33,16 @@ def read_checkpoint(folder: AnyPath) -> Checkpoint:
         return Checkpoint((), -1, completed)
     lines = (folder / "offsets" / str(planned)).read_text().splitlines()[2:]
     return Checkpoint(tuple(None if line.strip() == "-" else line for line in lines), planned, completed)
+
+
+def discard_half_written(folder: AnyPath, state: Checkpoint) -> None:
+    """Remove what is left of a first batch that was never planned, as its process died while it wrote the offsets.
+
+    Spark refuses to begin in a checkpoint whose offset log has any file (STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY), so the flow could
+    never start again. One that has states or completed batches, but no offsets, stays as it is, for Spark to refuse.
+    """
+    if state.planned < 0 and names_in(folder / "offsets"):
+        remove_tree(folder / "offsets")
 
 
 def _newest(folder: AnyPath) -> int:

@@ -33,7 +33,7 @@ from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
-from lakelet.flows.positions import read_checkpoint
+from lakelet.flows.positions import discard_half_written, read_checkpoint
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.language.model import Dataset, Sink
 from lakelet.language.registry import reading
@@ -134,7 +134,8 @@ class _Sending:
 
 def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sending:
     sink, reader = _sink(run), _reader(run, spark, batch_query=False)
-    prepare(run, reader, spark, read_checkpoint(run.checkpoint()))
+    state = read_checkpoint(run.checkpoint())
+    prepare(run, reader, spark, state)
     frame = _frame(run, reader)
     sending = _Sending(run, reader)
     started.append(sending)
@@ -145,6 +146,7 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
         writer = writer.foreachBatch(sending)
     else:
         writer = writer.format(sink.format).options(**sink.options)
+    discard_half_written(run.checkpoint(), state)
     try:
         sending.query = writer.start()
     except AnalysisException as problem:

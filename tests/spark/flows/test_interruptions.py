@@ -37,3 +37,31 @@ def test_a_checkpoint_that_a_dying_process_still_wrote_costs_a_start_and_no_batc
     p.arrive("b.json", {"v": "b"}, {"v": "c"})
     p.run()
     assert (tmp_path / "log").read_text() == "0:1;1:2;"
+
+
+def test_a_flow_whose_process_died_while_it_wrote_its_first_offsets_starts_all_the_same(project, tmp_path):
+    p = project(f"""
+        import dlt
+
+        dlt.create_sink("files", "json", {{"path": {str(tmp_path / "out")!r}}})
+
+        @dlt.table
+        def rows():
+            return spark.readStream.schema("n INT").json(spark.conf.get("landing"))
+
+        @dlt.append_flow(target="files", name="sent")
+        def sent():
+            return spark.readStream.schema("n INT").json(spark.conf.get("landing"))
+    """)
+    p.arrive("a.json", {"n": 1})
+    p.run()
+    checkpoints = [folder.parent for folder in (p.storage.root / "checkpoints").rglob("offsets")]
+    assert len(checkpoints) == 2
+    for folder in checkpoints:
+        assert folder.name == "0"
+        begun = folder.with_name("1") / "offsets"  # of the full refresh to come
+        begun.mkdir(parents=True)
+        (begun / ".0.0b5e1f6a-7c1d-4c0e-9d2f-3f6f6a1d0b57.tmp").write_text("v1\n{")
+    p.run(full_refresh_all=True)
+    assert p.rows("rows") == [1]
+    assert all((folder.with_name("1") / "offsets" / "0").is_file() for folder in checkpoints)
