@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
 from lakelet.storage.delta.tables import TableLog
+from tests.crash.deaths import Deaths, remove
 from tests.crash.scenario import COLUMNS, FIRST, PIPELINE, Answer, Drop, answer
 from tests.crash.victim_processes import die, end, started
 from tests.spark.conftest import Project
@@ -23,6 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.crash)
+
+
+@pytest.fixture(scope="session")
+def java_options() -> str:
+    """Those of a single update: most of the time goes to the processes that die."""
+    return ""
 
 
 # ------------------------------------------------------------------------------------------------------------- the scene
@@ -40,26 +46,18 @@ class Scene:
         shutil.copytree(folder, self.kept)
 
     def start_empty(self) -> Scene:
-        self._clear()
+        remove(self.folder, self.spark)
         self._open().write(PIPELINE)
         self.drops: list[Drop] = []
         return self
 
     def start_after_update_1(self) -> Scene:
-        self._clear()
+        remove(self.folder, self.spark)
         shutil.copytree(self.kept, self.folder)
         self._open().files = [self.folder / "pipeline.py"]
         self.drops = [FIRST]
         self.project._clock += 1000
         return self
-
-    def _clear(self) -> None:
-        """Remove the project. Threads of Spark write there after an update has ended: once a minute those of state stores, for one."""
-        self.spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
-        self.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-        deadline = time.monotonic() + 10
-        while self.folder.exists():
-            shutil.rmtree(self.folder, ignore_errors=time.monotonic() < deadline)
 
     def _open(self) -> Project:
         self.project = Project(self.folder, self.spark)
@@ -69,9 +67,13 @@ class Scene:
         """Put the files of one drop into the landing folder."""
         landed = Drop(drop.orders, drop.letters if letters else {})
         self.drops.append(landed)
-        for folder, files in (("orders", landed.orders), ("letters", landed.letters)):
-            for name, records in files.items():
-                self.project.arrive(name, *records, folder=folder)
+        land(self.project, landed)
+
+
+def land(project: Project, drop: Drop) -> None:
+    for folder, files in (("orders", drop.orders), ("letters", drop.letters)):
+        for name, records in files.items():
+            project.arrive(name, *records, folder=folder)
 
 
 @pytest.fixture(scope="session")
@@ -152,6 +154,11 @@ def killed_at(victims: Victims) -> Any:
         victims.start_next()
 
     return run
+
+
+@pytest.fixture(scope="session")
+def deaths(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Deaths:
+    return Deaths(tmp_path_factory.mktemp("deaths"), spark)
 
 
 # ---------------------------------------------------------------------------------------------------------------- judging

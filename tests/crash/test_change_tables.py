@@ -9,7 +9,8 @@ import pytest
 
 from lakelet.base.failpoints import FAILPOINTS
 from tests.crash.conftest import check_log, measured
-from tests.crash.victim_processes import kill_at, kill_second_update
+from tests.crash.deaths import Deaths, Scenario
+from tests.crash.victim_processes import kill_at
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -44,10 +45,25 @@ POINTS = [
 ]
 
 
+def second_file_landed(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", *FIRST)
+    project.run()
+    project.arrive("b.json", *SECOND)
+
+
+def second_file_with_an_odd_column_landed(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", *FIRST)
+    project.run()
+    project.arrive("b.json", *({**row, "sent by": "x"} for row in SECOND))
+
+
+SECOND_UPDATE = Scenario(second_file_landed, (*POINTS, "changes.merged@2"))  # the last one: see test_commits_of_others.py
+SWITCHING = Scenario(second_file_with_an_odd_column_landed, (PREPARING, f"{PREPARING}@2"))
+
+
 @pytest.mark.parametrize("failpoint", POINTS)
-def test_changes_of_an_update_that_was_killed_there_are_applied_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    kill_second_update(project, failpoint, FIRST, SECOND)
+def test_changes_of_an_update_that_died_there_are_applied_once(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(SECOND_UPDATE, failpoint)
     project.run()
     assert project.rows("current", "id", "name") == [(1, "anna"), (3, "cy")]
     assert project.rows("history", "id", "name", "__START_AT", "__END_AT") == [
@@ -79,10 +95,9 @@ def test_a_state_that_was_converted_by_an_update_that_was_killed_is_converted_on
     assert events.where("count > 1").count() == 0
 
 
-@pytest.mark.parametrize("failpoint", [PREPARING, f"{PREPARING}@2"])
-def test_an_update_that_was_killed_while_it_switched_column_mapping_on_is_gone_on_with(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    kill_second_update(project, failpoint, FIRST, [{**row, "sent by": "x"} for row in SECOND])
+@pytest.mark.parametrize("failpoint", SWITCHING.points)
+def test_an_update_that_died_while_it_switched_column_mapping_on_is_gone_on_with(failpoint: str, deaths: Deaths, spark: Any) -> None:
+    project = deaths.left_at(SWITCHING, failpoint)
     project.run()
     rows = spark.read.format("delta").load(str(project.path("current"))).collect()
     assert sorted((row["id"], row["name"], row["sent by"]) for row in rows) == [(1, "anna", "x"), (3, "cy", "x")]
@@ -118,13 +133,18 @@ def believed(id: int, at: int, known: int, name: str | None = None) -> dict[str,
     return {"id": id, "at": at, "known": known, "name": name, "gone": name is None}
 
 
-@pytest.mark.parametrize("failpoint", ["batch.files_written", "changes.merged", "changes.mirrored", "flow.drained"])
-def test_beliefs_of_an_update_that_was_killed_there_are_added_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(BELIEFS)
-    project.arrive("a.json", believed(1, 1001, 1005, "v1"), believed(1, 1215, 1220, "v2"))
+def second_beliefs_landed(project: Project) -> None:
+    project.write(BELIEFS).arrive("a.json", believed(1, 1001, 1005, "v1"), believed(1, 1215, 1220, "v2"))
     project.run()
     project.arrive("b.json", believed(1, 1205, 1225, "v3"), believed(1, 1230, 1230))
-    kill_at(failpoint, project.folder)
+
+
+BELIEVING = Scenario(second_beliefs_landed, ("batch.files_written", "changes.merged", "changes.mirrored", "flow.drained"))
+
+
+@pytest.mark.parametrize("failpoint", BELIEVING.points)
+def test_beliefs_of_an_update_that_died_there_are_added_once(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(BELIEVING, failpoint)
     project.run()
     assert project.rows("beliefs", "name", *TIMES) == [
         ("v1", 1001, 1205, 1225, None),

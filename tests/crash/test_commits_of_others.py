@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from lakelet.storage.delta.tables import TableLog
 from tests.crash.conftest import check_log, measured
-from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND
-from tests.crash.victim_processes import kill_at, kill_second_update
+from tests.crash.deaths import Deaths, Scenario
+from tests.crash.test_change_tables import FIRST, OF_OTHERS, PIPELINE, SECOND, SECOND_UPDATE
 from tests.spark.conftest import Project
 
 CURRENT = [(1, "anna"), (3, "cy"), (7, "hand")]
@@ -36,21 +33,24 @@ def check(project: Project) -> None:
     assert project.versions() == versions
 
 
-@pytest.mark.parametrize("failpoint", sorted(OF_OTHERS))
-def test_what_others_wrote_is_taken_over_once_though_the_update_was_killed_there(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", *FIRST)
+def others_wrote(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", *FIRST)
     project.run()
     written_by_hand(project)
     project.arrive("b.json", *SECOND)
-    kill_at(failpoint, project.folder)
-    check(project)
+
+
+TAKING_OVER = Scenario(others_wrote, tuple(sorted(OF_OTHERS)))
+
+
+@pytest.mark.parametrize("failpoint", TAKING_OVER.points)
+def test_what_others_wrote_is_taken_over_once_though_the_update_died_there(failpoint: str, deaths: Deaths) -> None:
+    check(deaths.left_at(TAKING_OVER, failpoint))
 
 
 @pytest.mark.parametrize("failpoint", ["changes.merged", "changes.merged@2"])
-def test_what_others_wrote_after_an_update_was_killed_between_the_two_logs_is_kept(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    kill_second_update(project, failpoint, FIRST, SECOND)
+def test_what_others_wrote_after_an_update_died_between_the_two_logs_is_kept(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(SECOND_UPDATE, failpoint)
     written_by_hand(project)
     check(project)
     assert TableLog(project.path("current")).version() == project.version("current")

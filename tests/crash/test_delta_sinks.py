@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.crash.victim_processes import kill_at
+from tests.crash.deaths import Deaths, Scenario
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -52,12 +51,17 @@ POINTS = (
 )
 
 
-@pytest.mark.parametrize("failpoint", POINTS)
-def test_rows_of_an_update_that_was_killed_there_are_sent_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
+def first_update(project: Project) -> None:
     (project.folder / "out").mkdir()
-    project.arrive("a.json", {"id": 1}, {"id": 2})
-    kill_at(failpoint, project.folder)
+    project.write(PIPELINE).arrive("a.json", {"id": 1}, {"id": 2})
+
+
+FIRST_UPDATE = Scenario(first_update, POINTS)
+
+
+@pytest.mark.parametrize("failpoint", POINTS)
+def test_rows_of_an_update_that_died_there_are_sent_once(failpoint: str, deaths: Deaths, spark: Any) -> None:
+    project = deaths.left_at(FIRST_UPDATE, failpoint)
     project.run()
     project.arrive("b.json", {"id": 3})
     project.run()

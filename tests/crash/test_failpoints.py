@@ -11,7 +11,8 @@ from deltalake import DeltaTable
 
 import lakelet
 from lakelet.base.failpoints import FAILPOINTS
-from tests.crash.conftest import check_all, check_idle, check_log, measured
+from tests.crash.conftest import check_all, check_idle, check_log, land, measured
+from tests.crash.deaths import Scenario
 from tests.crash.scenario import FIRST, PIPELINE, SECOND, answer
 
 RESETTING = {"reset.recorded"}
@@ -32,12 +33,30 @@ def both_refreshes(*, reset: bool = False):
     return after
 
 
-def deaths(project) -> int:
+def said_dead(project) -> int:
     """How many updates the log says ended with their process."""
     return sum("its process ended" in e["message"] for e in project.logged(event_type="update_progress", level="ERROR"))
 
 
-@pytest.mark.parametrize("failpoint", COMMON)
+def second_drop_landed(project):
+    land(project.write(PIPELINE), FIRST)
+    project.run()
+    land(project, SECOND)
+
+
+SECOND_UPDATE = Scenario(second_drop_landed, tuple(point for point in COMMON if point not in RESETTING | REPAIRING))
+
+
+@pytest.mark.parametrize("failpoint", SECOND_UPDATE.points)
+def test_an_update_that_died_there_is_made_good_by_the_next_one(failpoint, deaths):
+    project = deaths.left_at(SECOND_UPDATE, failpoint)
+    project.run()
+    assert measured(project) == both_refreshes()
+    assert said_dead(project) == (failpoint not in LEAVES_NO_TRACE)
+    check_all(project, [FIRST, SECOND])
+
+
+@pytest.mark.parametrize("failpoint", sorted(RESETTING | REPAIRING))
 def test_an_update_killed_there_is_made_good_by_the_next_one(failpoint, scene, killed_at):
     scene.land(SECOND)
     if failpoint in REPAIRING:
@@ -45,7 +64,7 @@ def test_an_update_killed_there_is_made_good_by_the_next_one(failpoint, scene, k
     killed_at(failpoint, **({"full_refresh": ["clean"]} if failpoint in RESETTING else {}))
     scene.project.run()
     assert measured(scene.project) == both_refreshes(reset=failpoint in RESETTING)
-    assert deaths(scene.project) == (failpoint not in LEAVES_NO_TRACE)
+    assert said_dead(scene.project) == 1
     check_all(scene.project, scene.drops)
 
 
@@ -114,7 +133,7 @@ def test_an_update_whose_end_is_in_the_log_is_not_said_to_have_failed(scene):
     registry = (storage.system / "registry.json").read_text()
     (storage.system / "registry.json").write_text(registry.replace('"clean": true', '"clean": false'))
     check_idle(scene.project)
-    assert deaths(scene.project) == 0
+    assert said_dead(scene.project) == 0
     check_log(scene.project)
 
 

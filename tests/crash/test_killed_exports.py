@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.crash.victim_processes import kill_second_update
+from tests.crash.deaths import Deaths, Scenario
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -53,10 +52,18 @@ CHANGES = [
 POINTS = ("sink.staged@2", "sink.noted@2", "sink.file_moved@2")
 
 
+def second_file_landed(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", *FIRST)
+    project.run()
+    project.arrive("b.json", *SECOND)
+
+
+SECOND_UPDATE = Scenario(second_file_landed, POINTS)
+
+
 @pytest.mark.parametrize("failpoint", POINTS)
-def test_changes_of_an_update_that_was_killed_there_are_in_the_folders_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    kill_second_update(project, failpoint, FIRST, SECOND)
+def test_changes_of_an_update_that_died_there_are_in_the_folders_once(failpoint: str, deaths: Deaths, spark: Any) -> None:
+    project = deaths.left_at(SECOND_UPDATE, failpoint)
     project.run()
     project.run()
     assert set(project.statuses().values()) == {"IDLE"}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakelet.maintenance.maintain import maintain
-from tests.crash.victim_processes import kill_at
+from tests.crash.deaths import Deaths, Scenario
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -36,6 +35,16 @@ def copy():
 TABLES = ("current", "history", "rows", "copy")
 
 
+def four_files_read(project: Project) -> None:
+    land(project.write(PIPELINE), 1, 2, 3, 4)
+    project.run()
+
+
+MAINTENANCE = Scenario(four_files_read, ("maintain.optimized@2", "maintain.mirrored", "maintain.deleted@2"), (("maintain", ()),))
+ROWS = [(0, "name 3"), (1, "name 1"), (1, "name 4"), (2, "name 2")]
+BEFORE = {"current": [(0, "name 3"), (1, "name 4"), (2, "name 2")], "history": ROWS, "rows": ROWS, "copy": ROWS}
+
+
 def content(project: Project) -> dict[str, list[Any]]:
     return {name: project.rows(name, "id", "name") for name in TABLES}
 
@@ -49,19 +58,14 @@ def land(project: Project, *sequences: int) -> None:
     ("failpoint", "then_maintained"),
     [("maintain.optimized@2", True), ("maintain.optimized@2", False), ("maintain.mirrored", False), ("maintain.deleted@2", True)],
 )
-def test_maintenance_killed_there_loses_nothing(failpoint: str, then_maintained: bool, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    land(project, 1, 2, 3, 4)
-    project.run()
-    before = content(project)
-    kill_at(failpoint, project.folder, maintain=[])
-    spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
-    assert content(project) == before
+def test_maintenance_that_died_there_loses_nothing(failpoint: str, then_maintained: bool, deaths: Deaths, spark: Any) -> None:
+    project = deaths.left_at(MAINTENANCE, failpoint)
+    assert content(project) == BEFORE
     if then_maintained:
         assert [table.error for table in maintain(project.storage.root, spark=spark, least=0) if table.error] == []
-        assert content(project) == before
+        assert content(project) == BEFORE
     project.run()
-    assert content(project) == before
+    assert content(project) == BEFORE
     assert {step.strategy.value for step in project.result.steps} == {"skip"}
     land(project, 5, 6, 7)
     project.run()

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.crash.conftest import check_log, measured
-from tests.crash.victim_processes import kill_at
+from tests.crash.deaths import Deaths, Scenario
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -30,10 +27,16 @@ POINTS = (
 )
 
 
+def first_update(project: Project) -> None:
+    project.write(PIPELINE)
+
+
+FIRST_UPDATE = Scenario(first_update, POINTS)
+
+
 @pytest.mark.parametrize("failpoint", POINTS)
-def test_the_batch_of_an_update_that_was_killed_there_is_appended_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    kill_at(failpoint, project.folder)
+def test_the_batch_of_an_update_that_died_there_is_appended_once(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(FIRST_UPDATE, failpoint)
     project.run()
     assert project.rows("orders") == [(1, 10), (3, 30)]
     assert measured(project) == {"priced": (2, 1)}
@@ -59,12 +62,17 @@ dlt.create_auto_cdc_flow("people", "copied", name="copy", once=True, keys=["id"]
 """
 
 
-@pytest.mark.parametrize("failpoint", ["changes.merged", "changes.mirrored", "flow.drained", "flow.finished"])
-def test_a_stream_that_is_read_once_is_not_read_on_after_its_update_was_killed_there(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(STREAM)
-    project.arrive("a.json", {"id": 1, "name": "one", "seq": 0}, {"id": 2, "seq": 0})
+def two_files(project: Project) -> None:
+    project.write(STREAM).arrive("a.json", {"id": 1, "name": "one", "seq": 0}, {"id": 2, "seq": 0})
     project.arrive("b.json", {"id": 3, "name": "three", "seq": 0})
-    kill_at(failpoint, project.folder)
+
+
+READING = Scenario(two_files, ("changes.merged", "changes.mirrored", "flow.drained", "flow.finished"))
+
+
+@pytest.mark.parametrize("failpoint", READING.points)
+def test_a_stream_that_is_read_once_is_not_read_on_after_its_update_died_there(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(READING, failpoint)
     project.arrive("c.json", {"id": 4, "name": "late", "seq": 0})
     project.run()
     assert project.rows("people", "id", "name") == [(1, "one"), (2, None), (3, "three")]
@@ -78,11 +86,16 @@ def test_a_stream_that_is_read_once_is_not_read_on_after_its_update_was_killed_t
     assert project.rows("people", "id", "name") == [(1, "one"), (2, None), (3, "three"), (4, "late")]
 
 
-@pytest.mark.parametrize("failpoint", ["once.started", "batch.started"])
-def test_a_stream_that_is_read_once_and_was_not_committed_is_read_in_the_next_update(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(STREAM)
-    project.arrive("a.json", {"id": 1, "name": "one", "seq": 0})
-    kill_at(failpoint, project.folder)
+def one_file(project: Project) -> None:
+    project.write(STREAM).arrive("a.json", {"id": 1, "name": "one", "seq": 0})
+
+
+BEGINNING = Scenario(one_file, ("once.started", "batch.started"))
+
+
+@pytest.mark.parametrize("failpoint", BEGINNING.points)
+def test_a_stream_that_is_read_once_and_was_not_committed_is_read_in_the_next_update(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(BEGINNING, failpoint)
     project.arrive("b.json", {"id": 4, "name": "late", "seq": 0})
     project.run()
     assert project.rows("people", "id", "name") == [(1, "one"), (4, "late")]

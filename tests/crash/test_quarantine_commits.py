@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.crash.conftest import check_log, measured
+from tests.crash.deaths import Deaths, Scenario
 from tests.crash.victim_processes import kill_at
 from tests.spark.conftest import Project
 
@@ -72,13 +73,22 @@ def quarantined(project: Project) -> int:
     return sum(body.get("data_quality", {}).get("quarantined_records", 0) for body in bodies)
 
 
-@pytest.mark.parametrize("failpoint", POINTS)
-def test_each_row_is_in_one_of_both_tables_after_an_update_that_was_killed_there(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
+def updated(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
     project.run()
+
+
+def updated_and_landed(project: Project) -> None:
+    updated(project)
     land(project)
-    kill_at(failpoint, project.folder)
+
+
+SECOND_UPDATE = Scenario(updated_and_landed, tuple(POINTS))
+
+
+@pytest.mark.parametrize("failpoint", POINTS)
+def test_each_row_is_in_one_of_both_tables_after_an_update_that_died_there(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(SECOND_UPDATE, failpoint)
     project.run()
     assert kept(project) == [1, 3, 4]
     assert held(project, "rows", "n") == [11, 30, 40, None]
@@ -113,35 +123,23 @@ def test_an_empty_quarantine_is_there_after_an_update_that_was_killed_when_it_wa
 
 @pytest.mark.parametrize(("limit", "stays", "left"), [("35", [1, 3, 4, 30], [11, 40, None]), ("4", [1, 3], [4, 11, 30, 40, None])])
 def test_rules_that_change_between_the_death_and_the_next_update_decide_about_the_whole_batch(
-    limit: str, stays: list[int], left: list[int | None], tmp_path: Path, spark: Any
+    limit: str, stays: list[int], left: list[int | None], deaths: Deaths
 ) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
-    land(project)
-    kill_at("quarantine.committed", project.folder)
+    project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     project.write(PIPELINE.replace("LIMIT = 10", f"LIMIT = {limit}"))
     project.run()
     assert (kept(project), held(project, "rows", "n")) == (stays, left)
 
 
-def test_a_batch_that_is_tried_again_without_a_quarantine_leaves_no_row_in_it(tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
-    land(project)
-    kill_at("quarantine.committed", project.folder)
+def test_a_batch_that_is_tried_again_without_a_quarantine_leaves_no_row_in_it(deaths: Deaths) -> None:
+    project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 35").replace('"true"', '"false"'))
     project.run()
     assert (kept(project), held(project, "rows", "n")) == ([1, 3, 4, 30], [11])
 
 
-def test_rows_that_somebody_changed_after_the_death_are_replaced_too(tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
-    land(project)
-    kill_at("quarantine.committed", project.folder)
+def test_rows_that_somebody_changed_after_the_death_are_replaced_too(deaths: Deaths, spark: Any) -> None:
+    project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     path = project.path("rows_quarantine")
     spark.sql(f"UPDATE delta.`{path}` SET kind = 'mended'")
     project.run()
@@ -150,30 +148,42 @@ def test_rows_that_somebody_changed_after_the_death_are_replaced_too(tmp_path: P
     ]
 
 
-@pytest.mark.parametrize("failpoint", ["reset.recorded", "quarantine.committed", "batch.committed", "flow.drained"])
-def test_a_full_refresh_that_was_killed_there_leaves_no_old_row_in_the_quarantine(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
+def other_files(project: Project, last: int) -> None:
+    updated(project)
     (project.landing / "a.json").unlink()
     project.arrive("b.json", {"n": 2, "kind": "x"})
-    project.arrive("c.json", {"n": 12 if failpoint == "quarantine.committed" else 3, "kind": "x"})
-    kill_at(failpoint, project.folder, full_refresh=["rows"])
+    project.arrive("c.json", {"n": last, "kind": "x"})
+
+
+def other_files_without_quarantined_rows(project: Project) -> None:
+    other_files(project, 3)
+
+
+REFRESH = Scenario(
+    other_files_without_quarantined_rows, ("reset.recorded", "batch.committed", "flow.drained"), (("full_refresh", ("rows",)),)
+)
+
+
+@pytest.mark.parametrize("failpoint", REFRESH.points)
+def test_a_full_refresh_that_died_there_leaves_no_old_row_in_the_quarantine(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(REFRESH, failpoint)
     project.run()
-    after = [12] if failpoint == "quarantine.committed" else []
-    assert kept(project) == ([2] if after else [2, 3])
-    assert held(project, "rows", "n") == after
+    assert (kept(project), held(project, "rows", "n")) == ([2, 3], [])
+
+
+def test_a_full_refresh_that_was_killed_between_both_commits_leaves_no_old_row_in_the_quarantine(tmp_path: Path, spark: Any) -> None:
+    project = Project(tmp_path / "project", spark)
+    other_files(project, 12)
+    kill_at("quarantine.committed", project.folder, full_refresh=["rows"])
+    project.run()
+    assert (kept(project), held(project, "rows", "n")) == ([2], [12])
 
 
 @pytest.mark.parametrize(("limit", "stays", "left"), [("10", [1, 1, 3, 4], [11, 30, 40, None]), ("35", [1, 1, 3, 4, 11, 30], [40, None])])
 def test_rows_of_a_batch_that_died_are_held_once_though_its_flow_begins_again(
-    limit: str, stays: list[int], left: list[int | None], tmp_path: Path, spark: Any
+    limit: str, stays: list[int], left: list[int | None], deaths: Deaths
 ) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
-    land(project)
-    kill_at("quarantine.committed", project.folder)
+    project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     project.write(PIPELINE.replace("LIMIT = 10", f"LIMIT = {limit}"))
     kill_at("quarantine.committed", project.folder, reset_checkpoint=["rows"])
     project.run()
@@ -197,13 +207,18 @@ def test_a_flow_that_keeps_its_rows_in_spark_meanwhile_and_was_killed_holds_each
 WIDER = PIPELINE.replace("LIMIT = 10", "LIMIT = 12")
 
 
-@pytest.mark.parametrize("failpoint", ["quarantine.released", "batch.committed"])
-def test_released_rows_of_a_replay_that_was_killed_there_are_added_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"}, {"n": 13, "kind": "x"})
+def widened(project: Project) -> None:
+    project.write(PIPELINE).arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"}, {"n": 13, "kind": "x"})
     project.run()
     project.write(WIDER)
-    kill_at(failpoint, project.folder, replay=["rows"])
+
+
+REPLAY = Scenario(widened, ("quarantine.released", "batch.committed"), (("replay", ("rows",)),))
+
+
+@pytest.mark.parametrize("failpoint", REPLAY.points)
+def test_released_rows_of_a_replay_that_died_there_are_added_once(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(REPLAY, failpoint)
     project.run()
     assert (kept(project), held(project, "rows", "n")) == ([1, 11], [13])
     assert measured(project)["small"] == (1 + 1, 2 + 1)
@@ -213,23 +228,15 @@ def test_released_rows_of_a_replay_that_was_killed_there_are_added_once(failpoin
     assert kept(project) == [1, 11]
 
 
-def test_a_replay_after_one_that_was_killed_finishes_that_first(tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"}, {"n": 13, "kind": "x"})
-    project.run()
-    project.write(WIDER)
-    kill_at("quarantine.released", project.folder, replay=["rows"])
+def test_a_replay_after_one_that_died_finishes_that_first(deaths: Deaths) -> None:
+    project = deaths.left_at(REPLAY, "quarantine.released")
     project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 20"))
     project.pipeline.replay("rows")
     assert (kept(project), held(project, "rows", "n")) == ([1, 11, 13], [])
 
 
-def test_rows_of_a_batch_that_is_not_finished_are_not_replayed(tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
-    project.arrive("a.json", {"n": 1, "kind": "x"}, {"n": 11, "kind": "x"})
-    project.run()
-    land(project)
-    kill_at("quarantine.committed", project.folder)
+def test_rows_of_a_batch_that_is_not_finished_are_not_replayed(deaths: Deaths) -> None:
+    project = deaths.left_at(SECOND_UPDATE, "quarantine.committed")
     project.write(PIPELINE.replace("LIMIT = 10", "LIMIT = 35"))
     _, found = project.pipeline.replay("rows")
     assert (found.judged, found.released, found.waiting) == (1, 1, True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from tests.crash.conftest import check_log
-from tests.crash.victim_processes import kill_at
+from tests.crash.deaths import Deaths, Scenario
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -28,13 +25,19 @@ datasets:
 """
 
 
-@pytest.mark.parametrize("failpoint", ["checks.validated", "checks.reported", "events.before_flush", "update.before_terminal"])
-def test_the_checks_of_an_update_that_was_killed_there_are_in_the_log_once(failpoint: str, tmp_path: Path, spark: Any) -> None:
-    project = Project(tmp_path / "project", spark).write(PIPELINE)
+def first_update(project: Project) -> None:
+    project.write(PIPELINE)
     (project.folder / "expectations").mkdir()
     (project.folder / "expectations" / "orders.yml").write_text(CHECKS)
     project.arrive("1.json", {"id": 1, "at": "2026-03-01T00:00:00Z"})
-    kill_at(failpoint, project.folder)
+
+
+FIRST_UPDATE = Scenario(first_update, ("checks.validated", "checks.reported", "events.before_flush", "update.before_terminal"))
+
+
+@pytest.mark.parametrize("failpoint", FIRST_UPDATE.points)
+def test_the_checks_of_an_update_that_died_there_are_in_the_log_once(failpoint: str, deaths: Deaths) -> None:
+    project = deaths.left_at(FIRST_UPDATE, failpoint)
     project.run()
     assert project.result.failed_checks == ("main.default.orders.fresh",)
     project.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,9 +17,6 @@ from typing import IO, Any
 import psutil
 
 from tests.paths import ROOT
-from tests.spark.conftest import Project
-
-Row = Mapping[str, Any]
 
 
 def started(folder: Path, failpoint: str | None, log: IO[str]) -> subprocess.Popen[str]:
@@ -56,13 +54,56 @@ def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
             raise AssertionError(f"{problem}\n{Path(log.name).read_text()[-2000:]}") from None
 
 
-def kill_second_update(project: Project, failpoint: str, first: Sequence[Row], second: Sequence[Row]) -> Project:
-    """Update a project with the first records, then with the second ones in a process that must die at a failpoint."""
-    project.arrive("a.json", *first)
-    project.run()
-    project.arrive("b.json", *second)
-    kill_at(failpoint, project.folder)
-    return project
+def stop_at(points: Sequence[str], folder: Path, images: Path, *, seconds: float = 180, **request: list[str]) -> Mapping[str, Path]:
+    """Update the project in a folder, stopped for a moment at each of the points; copies of the folder as it was at each one."""
+    asked = images.with_name("asked")
+    asked.mkdir(parents=True)
+    found = {}
+    for point in points:
+        name = point if "@" in point else f"{point}@1"
+        (asked / name).touch()
+        found[point] = images / name
+    with (images.with_name("victim.log")).open("w") as log:
+        process = started(folder, f"STOP:{asked}", log)
+        try:
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            deadline = time.monotonic() + seconds
+            while process.poll() is None and time.monotonic() < deadline:
+                _copy_where_stopped(process.pid, asked, folder, images)
+                time.sleep(0.01)
+        finally:
+            end(process)
+    told = Path(log.name).read_text()[-2000:]
+    assert process.returncode == 0, f"the update ended with {process.returncode}\n{told}"
+    assert not (left := sorted(file.name for file in asked.iterdir())), f"never reached: {', '.join(left)}\n{told}"
+    return found
+
+
+def _copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> None:
+    """Copy the folder for each point whose process says that it is there, when all of them have stopped, and let them go on.
+
+    Two processes may get to points at the same time, and a planner of Auto Loader has a group of its own.
+    """
+    with suppress(psutil.NoSuchProcess):  # one has just ended: the next look sees the others
+        stopped = _is_stopped(group)
+        there = {file: int(pid) for file in asked.iterdir() if (pid := file.read_text())}
+        members = _members(group)
+        if there and all(map(_is_stopped, there.values())):
+            os.killpg(group, signal.SIGSTOP)  # one of them went on for another point while this one was being reached
+        if not stopped or not all(map(_is_stopped, (*members, *there.values()))):
+            return
+        for file in there:
+            shutil.copytree(folder, images / file.name)
+            file.unlink()
+        os.killpg(group, signal.SIGCONT)
+        for pid in {*there.values()} - {*members}:
+            os.kill(pid, signal.SIGCONT)
+
+
+def _is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -2,7 +2,9 @@
 
 `LAKELET_FAILPOINT=name` kills the whole process group (driver, JVM, workers) the first time the point is reached,
 `name@N` the N-th time. `name:ENOSPC` lets the step fail instead, that time only, as the system does with this error.
-Costs a dictionary look-up when unset.
+`STOP:folder` stops the group, as SIGSTOP does, at every point for which the folder has an empty file `name@N`; the process id is written
+into that file first. The disk is then as a process that dies there leaves it, so that one update shows many deaths. Whoever asked removes
+the file and lets the group go on with SIGCONT. Costs a dictionary look-up when unset.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import time
 from collections import Counter
+from pathlib import Path
 
 FAILPOINTS: tuple[str, ...] = (
     "lease.acquired",
@@ -85,11 +89,20 @@ _hits: Counter[str] = Counter()
 
 
 def reached(name: str) -> None:
-    """Mark that execution is at the point `name`; ends the process group if the environment asks for it."""
+    """Mark that execution is at the point `name`; ends or stops the process group if the environment asks for it."""
     wanted = os.environ.get("LAKELET_FAILPOINT")
     if not wanted:
         return
     wanted, _, error = wanted.partition(":")
+    if wanted == "STOP":
+        _hits[name] += 1
+        asked = Path(error, f"{name}@{_hits[name]}")
+        if asked.exists():
+            asked.write_text(str(os.getpid()))
+            while asked.exists():  # a SIGCONT meant for the point before undoes a SIGSTOP: only the file says that this one was seen
+                _signal_all(signal.SIGSTOP)
+                time.sleep(0.01)
+        return
     point, _, nth = wanted.partition("@")
     if point != name:
         return
@@ -98,6 +111,12 @@ def reached(name: str) -> None:
         number = getattr(errno, error)
         raise OSError(number, os.strerror(number))
     if not error and _hits[name] >= int(nth or 1):
-        # Set by the driver: a data source's Python process lives in a process group of its own.
-        os.killpg(int(os.environ.get("LAKELET_FAILPOINT_GROUP", os.getpgid(0))), signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+        _signal_all(signal.SIGKILL)
+
+
+def _signal_all(number: int) -> None:
+    own = os.getpgid(0)
+    group = int(os.environ.get("LAKELET_FAILPOINT_GROUP", own))
+    os.killpg(group, number)
+    if group != own:  # set by the driver: a data source's Python process lives in a process group of its own
+        os.kill(os.getpid(), number)
