@@ -13,6 +13,8 @@ ROWS = 20000
 # One process per core, each with a session of its own; a file's tests stay together.
 PROCESSES = $(shell nproc 2>/dev/null || echo 2)
 PARALLEL = -n $(PROCESSES) --dist loadfile
+# Where single tests take long, a process that has ended takes from the others, also out of a file.
+STEALING = -n $(PROCESSES) --dist worksteal
 
 setup:
 	@sh scripts/setup.sh
@@ -72,11 +74,11 @@ test-oldest: setup
 		tests/unit/plan tests/unit/testing tests/unit/update tests/unit/spark/test_patches.py tests/unit/spark/test_python_files.py
 
 test-crash: setup
-	@.venv/bin/python -m pytest -n $(PROCESSES) --dist worksteal -m "crash and not slow" tests/crash tests/deploy
+	@.venv/bin/python -m pytest $(STEALING) -m "crash and not slow" --durations=20 tests/crash tests/deploy
 
 test-long: setup
-	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow" --ignore=tests/spark/cdc
-	@.venv/bin/python -m pytest $(PARALLEL) -m "long and not slow" tests/spark/cdc  # in new Java processes: the others have filled theirs
+	@.venv/bin/python -m pytest $(STEALING) -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
+	@.venv/bin/python -m pytest $(STEALING) -m "long and not slow" --durations=20 tests/spark/cdc  # in new Java processes: the others have filled theirs
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000
@@ -86,7 +88,7 @@ test-cloud: setup
 
 # The page, driven in the Chromium of the system; skipped where there is none.
 test-browser: setup
-	@.venv/bin/python -m pytest -m browser tests/browser
+	@.venv/bin/python -m pytest $(PARALLEL) -m browser tests/browser
 
 # The pictures in docs/images, drawn again by the tests that look at them, where they show something else.
 pictures: setup
