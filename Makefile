@@ -5,8 +5,9 @@
 # make test-adaptive: all Spark tests with adaptive execution, as Spark runs for much or unknown input; by hand.
 # make test-cloud: updates on S3's protocol and on a cluster of two workers; fetches 690 MB of jars once; ten minutes. CI leaves it out.
 # make test-browser: the page driven in Chromium; two minutes.
+# make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample clean
+.PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample constraints clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -67,8 +68,8 @@ which-oldest:
 	@echo $(PYTHON310)
 
 test-oldest: setup
-	@test $(OLDEST)/installed -nt pyproject.toml || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
-		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --editable . --group dev && touch $(OLDEST)/installed; }
+	@test $(OLDEST)/installed -nt pyproject.toml -a $(OLDEST)/installed -nt constraints.txt || { $(PYTHON310) -m venv $(OLDEST) && $(OLDEST)/bin/python -m pip install -q --disable-pip-version-check uv \
+		&& $(OLDEST)/bin/uv pip install -q --python $(OLDEST)/bin/python --constraint constraints.txt --editable . --group dev && touch $(OLDEST)/installed; }
 	@$(OLDEST)/bin/python -m pytest -p no:cacheprovider $(PARALLEL) -m "not spark and not crash and not slow and not long and not cloud" \
 		tests/unit/base tests/unit/cli tests/unit/config tests/unit/files tests/unit/house tests/unit/language \
 		tests/unit/plan tests/unit/testing tests/unit/update tests/unit/spark/test_patches.py tests/unit/spark/test_python_files.py
@@ -112,6 +113,11 @@ test-conformance: setup
 # The site of the documentation, in site/; needs no network.
 docs: setup
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build
+
+# For every Python that is promised and every system: the markers in the file choose.
+constraints: setup
+	@{ sed '/^[^#]/,$$d' constraints.txt; .venv/bin/uv pip compile -q pyproject.toml --group dev --universal --python-version 3.10 \
+		--upgrade --no-header --no-annotate --no-emit-index-url; } >constraints.new && mv constraints.new constraints.txt
 
 lint: setup
 	@.venv/bin/ruff check

@@ -19,7 +19,7 @@ is_debian_root() { [ "$(id -u)" = 0 ] && have apt-get; }
 fingerprint() {
     java=${JAVA_HOME:+$JAVA_HOME/bin/java}
     {
-        cat pyproject.toml scripts/setup.sh
+        cat pyproject.toml constraints.txt scripts/setup.sh
         printf '%s\n' "$PWD" "${PYTHON:-}" "${LAKELET_CACHE:-}" "${LAKELET_JARS:-}"
         ls -lL "${java:-$(command -v java || echo /nowhere)}" 2>/dev/null || true
     } | cksum
@@ -92,12 +92,12 @@ install_packages() {
     [ -x "$uv" ] || $VENV/bin/python -m pip install -q --disable-pip-version-check uv 2>/dev/null || say "no uv; going on with pip"
     if [ -x "$uv" ]; then
         say "installing the packages with uv (about 1 GB in $VENV; a minute or two the first time)"
-        if "$uv" pip install -q --python $VENV/bin/python --compile-bytecode --editable . --group dev; then return; fi
+        if "$uv" pip install -q --python $VENV/bin/python --compile-bytecode --constraint constraints.txt --editable . --group dev; then return; fi
         say "uv could not do it; going on with pip"
     fi
     say "installing the packages with pip (two minutes or more the first time)"
     $VENV/bin/python -m pip install -q --disable-pip-version-check 'pip>=25.1'  # older ones have no --group
-    $VENV/bin/python -m pip install -q --disable-pip-version-check --editable . --group dev
+    $VENV/bin/python -m pip install -q --disable-pip-version-check --constraint constraints.txt --editable . --group dev
 }
 
 # --- Spark --------------------------------------------------------------------------------------------------------------------

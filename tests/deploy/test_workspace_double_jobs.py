@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +15,6 @@ from databricks.sdk.service.jobs import CronSchedule, JobSettings, PipelineTask,
 from databricks.sdk.service.workspace import ImportFormat, ObjectType
 
 from tests.workspace_double import Workspace, failing_flow
-from tests.workspace_double.job_settings import FIELDS, TASK_FIELDS
 
 if TYPE_CHECKING:
     from databricks.sdk import WorkspaceClient
@@ -32,11 +30,6 @@ def _job(api: WorkspaceClient, **settings: Any) -> tuple[int, str]:
     made = api.jobs.create(name="nightly", tasks=[Task("refresh", pipeline_task=PipelineTask(key))], **settings).job_id
     assert made
     return made, key
-
-
-def test_the_fields_of_jobs_are_those_of_the_sdk() -> None:
-    assert {field.name for field in fields(JobSettings)} == FIELDS
-    assert {field.name for field in fields(Task)} == TASK_FIELDS
 
 
 def test_a_job_comes_back_with_what_the_workspace_filled_in(client: Client) -> None:

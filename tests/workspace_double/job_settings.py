@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
+
+from databricks.sdk.service.jobs import JobSettings, Task
 
 from tests.workspace_double.wire import invalid
 
-# The fields of `JobSettings` and `Task` of the SDK, which a test compares.
-_FIELDS = """
-budget_policy_id continuous deployment description duration_target edit_mode email_notifications environment_variables
-environments format git_source health job_clusters max_concurrent_runs name notification_settings parameters parent_path
-performance_target queue run_as schedule tags tasks timeout_seconds trigger triggers usage_policy_id webhook_notifications
-"""
-FIELDS = frozenset(_FIELDS.split())
-_TASK_FIELDS = """
-task_key ai_runtime_task alert_task clean_rooms_notebook_task compute condition_task dashboard_task dbt_cloud_task
-dbt_platform_task dbt_task depends_on description disable_auto_optimization disabled email_notifications environment_key
-environment_variables_key existing_cluster_id for_each_task gen_ai_compute_task health job_cluster_key libraries max_retries
-min_retry_interval_millis new_cluster notebook_task notification_settings pipeline_task power_bi_task python_operator_task
-python_wheel_task retry_on_timeout run_if run_job_task spark_jar_task spark_python_task spark_submit_task sql_task timeout_seconds
-webhook_notifications
-"""
-TASK_FIELDS = frozenset(_TASK_FIELDS.split())
+FIELDS = frozenset(field.name for field in fields(JobSettings))
+TASK_FIELDS = frozenset(field.name for field in fields(Task))
 _PIPELINE_TASK = {"pipeline_id", "full_refresh", "full_refresh_selection", "refresh_selection", "refresh_flow_selection"}
 _PIPELINE_TASK |= {"reset_checkpoint_selection", "parameters"}
 _KINDS = frozenset(key for key in TASK_FIELDS if key.endswith("_task"))
