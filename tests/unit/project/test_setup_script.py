@@ -23,7 +23,8 @@ def run(tmp_path: Path) -> Run:
     checkout, tools = tmp_path / "checkout", tmp_path / "tools"
     (checkout / "scripts").mkdir(parents=True)
     shutil.copy(REPOSITORY / "scripts" / "setup.sh", checkout / "scripts")
-    shutil.copy(REPOSITORY / "pyproject.toml", checkout)
+    for depended_on in ("pyproject.toml", "constraints.txt"):
+        shutil.copy(REPOSITORY / depended_on, checkout)
     tools.mkdir()
     for name in TOOLS:
         (tools / name).symlink_to(shutil.which(name) or pytest.skip(f"no {name}"))
