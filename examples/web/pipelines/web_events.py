@@ -38,10 +38,10 @@ def web_events():
         dlt.read_stream("web_event_files")
         .transform(replace_in_names())
         .transform(rename({"Event_Time": "event_time", "Page_URL": "page"}))
+        .transform(tokenize("user", key=KEY, domain="user"))  # first: what tells duplicates is kept as the state of the stream
         .transform(drop_duplicates("event_id", "event_time", "user"))
         .transform(with_columns({"person": "email"}))
         .transform(keyed_hash("person", key=KEY))
-        .transform(tokenize("user", key=KEY, domain="user"))
         .transform(tokenize("ip", key=KEY, domain="ip", prefix="ip_", length=12))
         .transform(mask_email("email"))
         .transform(mask_phone("phone"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import runpy
 import shlex
@@ -10,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from lakelet.cli.main import main
@@ -17,6 +19,7 @@ from tests.paths import ROOT
 from tests.web_example import KEY, check, copied, rows
 
 SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PERSONAL = ("user", "email", "phone", "ip", "card")
 SHOWN = re.compile(r"^```sh\n([^`]*)^```\n\n```text\n([^`]*)^```$", re.MULTILINE)
 
 
@@ -53,7 +56,28 @@ def test_the_page_of_the_web_example_gives_the_tables_of_the_oracle_and_what_it_
             assert main(shlex.split(line)[1:]) == 0, line
         assert capsys.readouterr().out.replace(f"{project}/", "").split() == shown[block].split()
 
-    stored = (path for path in (project / ".lakelet").rglob("*") if path.is_file())
     assert {date(2026, 3, 1), date(2026, 3, 6), None} <= {row["event_date"] for row in rows(project, "web_events")}
-    secrets = [KEY.encode(), b"4111 1111 1111 1"]
-    assert [path for path in stored if any(secret in path.read_bytes() for secret in secrets)] == []
+    nothing_personal_is_stored(project, spark)
+
+
+def nothing_personal_is_stored(project: Path, spark: Any) -> None:
+    """No value of a masked column, and not the key, is in a table, in a log, in Spark's state or in any other file of the storage."""
+    storage = project / ".lakelet"
+    personal = set[str]()
+    for path in (project / "landing").glob("*.csv"):
+        with path.open(newline="", encoding="utf-8") as file:
+            personal |= {row[name] for row in csv.DictReader(file) for name in PERSONAL} - {""}
+    assert {"u1", "no address"} < personal
+    assert len(personal) > 500
+
+    (state,) = {path.parents[1] for path in storage.rglob("state/0")}
+    remembered = [str(row) for row in spark.read.format("statestore").load(str(state)).select("key.*").collect()]
+    assert len(remembered) > 500
+    tables = [str(row) for path in storage.rglob("*.parquet") for row in pq.read_table(path, partitioning=None).to_pylist()]
+    logs = [path.read_text(encoding="utf-8") for path in storage.rglob("*.json")]
+    assert len(logs) > 10
+    words = set(re.findall(r"[\w@.+-]+", "\n".join([*remembered, *tables, *logs])))
+    assert personal & words == set()
+    long = [KEY, *(value for value in personal if len(value) > 4)]  # a few letters may be anywhere in a compressed file
+    text = b"\n".join([*(path.read_bytes() for path in storage.rglob("*") if path.is_file()), *map(str.encode, [*remembered, *tables])])
+    assert [value for value in long if value.encode() in text] == []
