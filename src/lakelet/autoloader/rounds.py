@@ -1,8 +1,8 @@
 """A stream that stays alive between the rounds of a continuous update (docs/decisions/0050-kept-queries.md).
 
-The query has no end of its own. Its source plans batches until no file is left that was there when the round began, says that the round has
-ended, and keeps Spark waiting in `latestOffset` until the update says that the next one begins: in between nothing is listed and nothing
-runs. Both ends are processes of one machine, the driver's.
+The query has no end of its own. Its source plans batches until no file is left that was there when the round began, or until the time of
+the round is over. Then it says that the round has ended, and keeps Spark waiting in `latestOffset` until the update says that the next one
+begins: in between nothing is listed and nothing runs. Both ends are processes of one machine, the driver's.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 
 from lakelet.files.scratch import scratch_folder
 
@@ -74,14 +75,22 @@ class QueryRounds:
 class SourceRounds:
     """The source's end, in the process that plans the batches of a stream."""
 
-    def __init__(self, address: str, begin: Callable[[], None]) -> None:
-        """`begin`: lists what a round may read: files that come meanwhile belong to the next one, or a round would not end while files
-        keep coming, and what reads the table would wait.
+    def __init__(
+        self, address: str, begin: Callable[[], None], *, seconds: float = inf, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Connect to the update. Without a bound a round would not end while files keep coming, and what reads the table would wait.
+
+        Args:
+            address: of the update's end.
+            begin: called when a round begins; lists what the round may read, where that is the bound.
+            seconds: after which a round plans no further batch, whatever waits; at least one batch is planned.
+            clock: seconds of a clock that never goes back.
         """
         self._update = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._update.connect(address)
-        self._begin = begin
-        self._at_work, self._begun = True, False
+        self._begin, self._seconds, self._clock = begin, seconds, clock
+        self._at_work = True
+        self._ends_at: float | None = None  # of the round that has begun
 
     def plan(self, after: int, plan: Callable[[], int]) -> int:
         """The batch after `after`, as `plan` finds it; `after` itself once a round has ended and the next one may begin.
@@ -89,13 +98,14 @@ class SourceRounds:
         Spark then asks again: the time of waiting belongs to no micro-batch.
         """
         if self._at_work:
-            if not self._begun:
+            begins = self._ends_at is None
+            if self._ends_at is None:
                 self._begin()
-                self._begun = True
-            batch = plan()
+                self._ends_at = self._clock() + self._seconds
+            batch = plan() if begins or self._clock() < self._ends_at else after
             if batch != after:
                 return batch
-            self._at_work = self._begun = False
+            self._at_work, self._ends_at = False, None
             with suppress(OSError):
                 self._update.sendall(_ENDED)
         self._at_work = self._begins()

@@ -21,6 +21,9 @@ from lakelet.autoloader.spec import SPEC_OPTION, ReaderSpec
 from lakelet.autoloader.state.ledger import Limits
 from lakelet.autoloader.state.offsets import batch_of, offset_of
 
+NEWEST_FIRST_SECONDS = 5.0
+"""A round of `latestFirst` plans no further batch after so long: what reads the table gets the newest rows before the backlog is read."""
+
 
 class CloudFilesDataSource(DataSource):
     """`format("cloudFiles")`."""
@@ -96,8 +99,10 @@ class CloudFilesStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
         if not self._spec.rounds:
             return offset_of(plan())
         if self._rounds is None:
-            begin = (lambda: None) if self._spec.newest_first else self._planner.freeze  # the newest may come at any time
-            self._rounds = SourceRounds(self._spec.rounds, begin)
+            if self._spec.newest_first:  # the newest may come at any time: each batch lists again
+                self._rounds = SourceRounds(self._spec.rounds, lambda: None, seconds=NEWEST_FIRST_SECONDS)
+            else:
+                self._rounds = SourceRounds(self._spec.rounds, self._planner.freeze)
         return offset_of(self._rounds.plan(after, plan))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:

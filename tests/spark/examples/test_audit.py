@@ -8,9 +8,11 @@ import os
 import re
 import runpy
 import shlex
+import signal
 import sys
 import tarfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -185,3 +187,44 @@ def test_readers_see_whole_files_in_their_order_the_newest_first_while_an_update
         assert {row["event_id"] for row in found} == known[version], f"version {version} of events is not a prefix of the files"
     assert len(seen["audit_records"]) > 2
     assert len(seen["events"]) > 2
+
+
+def test_live_records_are_in_the_tables_while_a_backlog_is_read(project: Path, spark: Any) -> None:
+    made = runpy.run_path(str(project / "generate.py"))
+    landing, count = project / "landing", 50
+    *backlog, (live_name, live_content) = made["files"](2, (count + 2) // 2, 10, 5)
+    for number, (name, content) in enumerate(backlog):
+        made["write"](landing / name, content)
+        os.utime(landing / name, (1_700_000_000 + number, 1_700_000_000 + number))
+    oldest, live = landing / backlog[0][0], landing / live_name
+    seen = dict[str, set[str]]()
+
+    def stored(name: str, column: str) -> set[str]:
+        try:
+            return set(table(project, name).to_pyarrow_table(columns=[column])[column].to_pylist())
+        except TableNotFoundError:
+            return set()
+
+    def wait_for(condition: Callable[[], bool]) -> None:
+        give_up = time.monotonic() + 90
+        while not condition() and time.monotonic() < give_up:
+            time.sleep(0.1)
+
+    def watch() -> None:
+        wait_for(lambda: bool(stored("events", "event_id")))
+        made["write"](live, live_content)
+        new = {record["eventID"] for record in oracle.records_of(live) if oracle.event_of(record) is not None}
+        wait_for(lambda: new <= stored("events", "event_id"))
+        seen.update(events=stored("events", "event_id") & new, files=stored("audit_records", "source_file"), new=new)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        assert main(["run", "--continuous", "--param", "newest_first=true", "--param", "files_per_batch=1"]) == 130
+    finally:
+        watcher.join()
+    assert seen["events"] == seen["new"] != set()
+    assert not any(path.endswith(oldest.name) for path in seen["files"]), "the backlog was read first"
+    assert main(["run"]) == 0
+    check(project)

@@ -70,6 +70,26 @@ def test_a_round_ends_while_files_keep_coming() -> None:
     stream.join()
 
 
+def test_a_round_whose_time_is_over_ends_after_its_batch_and_the_next_one_goes_on() -> None:
+    rounds = QueryRounds()
+    seconds = iter(range(100))
+    source = SourceRounds(rounds.address, lambda: None, seconds=3.0, clock=lambda: float(next(seconds)))
+    ended = threading.Thread(target=rounds.ended, args=(lambda: True,))
+    ended.start()
+    batches = [source.plan(0, lambda: 1), source.plan(1, lambda: 2), source.plan(2, lambda: 3)]
+    assert batches == [1, 2, 3]
+    rounds_left = threading.Thread(target=lambda: batches.append(source.plan(3, lambda: 4)))
+    rounds_left.start()
+    ended.join(10)
+    assert not ended.is_alive()
+    assert batches == [1, 2, 3]
+    rounds.begin()
+    rounds_left.join(10)
+    assert batches == [1, 2, 3, 3]
+    assert source.plan(3, lambda: 4) == 4
+    rounds.close()
+
+
 def test_a_query_that_ends_ends_its_round() -> None:
     rounds = QueryRounds()
     assert not rounds.ended(lambda: False)
