@@ -45,22 +45,23 @@ def summary(
     elapsed: float | None = None,
     following: Sequence[str] | None = None,
     width: int | None = None,
+    needs_spark: str = "",
 ) -> list[Line]:
     """The closing report of an update that ended in `state`.
 
     `errors` are those of the result; errors seen in events are added, each once. For the commands to try next: `namespace` is where
     unqualified names live, `storage` what `--storage` they need. `elapsed` is the time since the process began.
     `following`: the commands to try next, where they are not those of a local storage. `width`: that of the terminal, None to cut no line.
-    The outcome comes last, next to the prompt.
+    `needs_spark`: why an update with nothing to do starts Spark, of the result. The outcome comes last, next to the prompt.
     """
     short = shortener(tally.datasets)
     lines = [*_table(tally, short, width), *_broken_rules(tally, short), *_checks(tally, short), *_warnings(tally, short)]
-    lines += [*_errors([*errors, *tally.errors]), Line(""), *_head(tally, state, elapsed)]
+    lines += [*_errors([*errors, *tally.errors]), Line(""), *_head(tally, state, elapsed, needs_spark)]
     lines += _next(following or _commands(tally, state, namespace or Namespace(), storage))
     return lines[1:] if lines[0] == Line("") else lines
 
 
-def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[Line]:
+def _head(tally: Tally, state: UpdateState, elapsed: float | None, needs_spark: str) -> Iterator[Line]:
     style = {UpdateState.COMPLETED: "good", UpdateState.FAILED: "bad"}.get(state, "warning")
     of = f" of {tally.pipeline}" if tally.pipeline else ""
     whole = f", {seconds_text(elapsed)} with start-up" if elapsed is not None else ""
@@ -74,6 +75,8 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None) -> Iterator[L
         yield Line(f"  {counted(len(tally.datasets), 'dataset')}: {', '.join(facts)}; {counted(tally.rows, 'row')} written{dropped}")
     if facts and set(counts) <= {FlowState.IDLE, FlowState.EXCLUDED}:
         yield Line("  Nothing new: no table was touched.")
+        if needs_spark:
+            yield Line(f"  Spark was started to find that out: {needs_spark.replace(f'{Path.cwd()}/', '')}.", "quiet")
 
 
 def _table(tally: Tally, short: Callable[[str], str], width: int | None) -> Iterator[Line]:

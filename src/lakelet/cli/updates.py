@@ -86,7 +86,7 @@ def _run_here(asked: o.Asked, config: PipelineConfig) -> None:
         watch.close()
     tally.update_id = result.update_id
     elapsed = time.time() - psutil.Process().create_time()
-    lines = summary(tally, result.state, result.errors, elapsed=elapsed, **shown)
+    lines = summary(tally, result.state, result.errors, elapsed=elapsed, needs_spark=result.needs_spark, **shown)
     write_lines([Line(""), *lines] if not asked.as_json else lines, sys.stderr)
     write_after_update(config)
     raise typer.Exit(int(exit_code_of(result)))

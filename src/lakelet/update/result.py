@@ -14,7 +14,8 @@ class UpdateResult:
     """How an update ended. `state`: COMPLETED, FAILED or CANCELED; `errors`: one per failed flow; `steps`: what was done and why.
 
     `retry_after`: when it is to be tried again, in seconds; None for never. `failed_checks`: the critical checks that the tables fail as
-    they are now, as `dataset.check`; they change neither state nor data.
+    they are now, as `dataset.check`; they change neither state nor data. `needs_spark`: why the next update starts Spark even if it has
+    nothing to do (IF-9); empty where it need not, or where this process records nothing.
     """
 
     update_id: str
@@ -24,6 +25,7 @@ class UpdateResult:
     steps: tuple[Step, ...]
     retry_after: float | None = None
     failed_checks: tuple[str, ...] = ()
+    needs_spark: str = ""
 
 
 __all__ = ["UpdateResult"]

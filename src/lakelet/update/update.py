@@ -93,18 +93,20 @@ class Update:
             state = self._end(state, again=f"; {retry[1]} follows in {retry[0]:g} s" if retry else "")
             if self._events.failure is None:
                 self._checks.save()
+            needs_spark = ""
             if self._recording is not None:
-                finish(
-                    self._recording,
-                    self._opened,
-                    everything,
-                    self._progress,
-                    completed=state is UpdateState.COMPLETED and not self._checks.failed,
-                )
-        seconds, progress = self._clock() - started, self._progress
-        pause = retry[0] if retry else None
+                completed = state is UpdateState.COMPLETED and not self._checks.failed
+                needs_spark = finish(self._recording, self._opened, everything, self._progress, completed=completed)
+        progress = self._progress
         return UpdateResult(
-            self._opened.id, state, tuple(progress.errors), seconds, tuple(progress.steps.values()), pause, tuple(self._checks.failed)
+            self._opened.id,
+            state,
+            tuple(progress.errors),
+            self._clock() - started,
+            tuple(progress.steps.values()),
+            retry_after=retry[0] if retry else None,
+            failed_checks=tuple(self._checks.failed),
+            needs_spark=needs_spark,
         )
 
     def _flows(self, everything: Sequence[FlowTask]) -> UpdateState:

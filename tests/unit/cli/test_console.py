@@ -168,6 +168,12 @@ def test_summary_of_three_hundred_datasets_stays_short(golden):
     golden("run_many_summary.txt", text_of(summary(many_story().tally(), UpdateState.COMPLETED)))
 
 
+def test_summary_when_nothing_was_new_tells_why_spark_had_to_be_started(golden):
+    story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").state("COMPLETED")
+    doubt = f"{Path.cwd()}/pipelines/a.py:3 imports requests"
+    golden("run_idle_with_spark_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED, needs_spark=doubt)))
+
+
 def test_summary_when_nothing_was_new(golden):
     story = Story().state("RUNNING").flow("a", "QUEUED", "IDLE").flow("b", "QUEUED", "EXCLUDED").state("COMPLETED")
     golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))

@@ -52,22 +52,26 @@ class _Doubt(Exception):
 
 def finish(
     recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress, *, completed: bool
-) -> None:
-    """Store the record of an update that completed, or the reason why there is none; else remove the last one. Raises nothing.
+) -> str:
+    """Store the record of an update that completed, or the reason why there is none, and return that; else remove the last record.
 
-    The caller holds the lease and has written everything else. `completed`: the update has completed, and no critical check fails.
+    The caller holds the lease and has written everything else. `completed`: the update has completed, and no critical check fails. Returns
+    an empty text where the next update can be answered from the record, and where nothing is known. Raises nothing.
     """
     if record_file(opened.storage) is None:
-        return
+        return ""
     if not completed:
         remove_record(opened.storage)
-        return
+        return ""
+    doubt = ""
     try:
         text = _record(recording, opened, everything, progress).to_json()
     except Exception as problem:  # whatever goes wrong with a record must not change how the update ended
-        text = doubt_json(f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}")
+        doubt = f"{problem}" if isinstance(problem, _Doubt) else f"{type(problem).__name__}: {problem}"
+        text = doubt_json(doubt)
     with suppress(LakeletError):
         save_record(opened.storage, text)
+    return doubt
 
 
 def _record(recording: Recording, opened: OpenedPipeline, everything: Sequence[FlowTask], progress: UpdateProgress) -> IdleRecord:
