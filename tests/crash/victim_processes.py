@@ -33,13 +33,17 @@ def started(folder: Path, failpoint: str | None, log: IO[str]) -> subprocess.Pop
     )
 
 
-def die(process: subprocess.Popen[str], request: Mapping[str, Any], failpoint: str, *, seconds: float = 120) -> None:
+PATIENCE = 400.0
+"""Seconds after which an update that neither died nor ended counts as one that hangs; beside other work one may take minutes."""
+
+
+def die(process: subprocess.Popen[str], request: Mapping[str, Any], failpoint: str) -> None:
     """Let a process run its update, and wait until it has died at its failpoint."""
     assert process.stdin is not None
     try:
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
-        process.wait(seconds)
+        process.wait(PATIENCE)
     finally:
         end(process)
     assert process.returncode == -signal.SIGKILL, f"{failpoint} was never reached: exit code {process.returncode}"
@@ -49,12 +53,12 @@ def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
     """Run an update of the project in a folder, in a process that must die at a failpoint."""
     with (folder.parent / "victim.log").open("w") as log:
         try:
-            die(started(folder, failpoint, log), request, failpoint, seconds=180)
+            die(started(folder, failpoint, log), request, failpoint)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{Path(log.name).read_text()[-2000:]}") from None
 
 
-def stop_at(points: Sequence[str], folder: Path, images: Path, *, seconds: float = 180, **request: list[str]) -> Mapping[str, Path]:
+def stop_at(points: Sequence[str], folder: Path, images: Path, **request: list[str]) -> Mapping[str, Path]:
     """Update the project in a folder, stopped for a moment at each of the points; copies of the folder as it was at each one."""
     asked = images.with_name("asked")
     asked.mkdir(parents=True)
@@ -69,8 +73,9 @@ def stop_at(points: Sequence[str], folder: Path, images: Path, *, seconds: float
             assert process.stdin is not None
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
-            deadline = time.monotonic() + seconds
-            while process.poll() is None and time.monotonic() < deadline:
+            deadline = time.monotonic() + PATIENCE
+            while process.poll() is None:
+                assert time.monotonic() < deadline, f"the update did not end within {PATIENCE:g} s"
                 _copy_where_stopped(process.pid, asked, folder, images)
                 time.sleep(0.01)
         finally:
@@ -87,10 +92,12 @@ def _copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> 
     Two processes may get to points at the same time, and a planner of Auto Loader has a group of its own.
     """
     with suppress(psutil.NoSuchProcess):  # one has just ended: the next look sees the others
-        stopped = _is_stopped(group)
         there = {file: int(pid) for file in asked.iterdir() if (pid := file.read_text())}
+        if not there:
+            return
+        stopped = _is_stopped(group)
         members = _members(group)
-        if there and all(map(_is_stopped, there.values())):
+        if all(map(_is_stopped, there.values())):
             os.killpg(group, signal.SIGSTOP)  # one of them went on for another point while this one was being reached
         if not stopped or not all(map(_is_stopped, (*members, *there.values()))):
             return
