@@ -1,6 +1,8 @@
 """Web events from CSV files to typed, partitioned tables. What is personal is masked before anything is stored."""
 
 import dlt
+from pyspark.sql import functions as F
+
 from lakelet.transforms import (
     add_partition_columns,
     add_source_file,
@@ -18,7 +20,6 @@ from lakelet.transforms import (
     tokenize,
     with_columns,
 )
-from pyspark.sql import functions as F
 
 KEY = dbutils.secrets.get("web", "pii_key")
 

@@ -1,4 +1,4 @@
-"""new: starts projects and tables from templates."""
+"""new: starts projects and tables from templates, and copies the library that a deployed project takes along."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ POINTS = "starter|contact-center|web|factory|audit"
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Write a new project or table.", rich_markup_mode=None)
+    group = typer.Typer(no_args_is_help=True, help="Write a new project or table, or a copy of lakelet.transforms.", rich_markup_mode=None)
     group.command()(project)
     group.command()(table)
+    group.command()(transforms)
     app.add_typer(group, name="new")
 
 
@@ -73,6 +74,28 @@ def table(
         as_json=as_json,
         remarks=remarks,
     )
+
+
+def transforms(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The pipeline's root_path; default: the project's folder.", show_default=False)
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files of an earlier copy.")] = False,
+    as_json: o.AsJson = False,
+) -> None:
+    """Write a copy of lakelet.transforms, which Databricks does not have, into the project: it is deployed with it."""
+    from lakelet.config.update_config import project_above
+    from lakelet.scaffold import LIBRARY, write_library
+
+    root = folder or project_above(Path.cwd()) or Path.cwd()
+    if not root.is_dir():
+        raise LakeletError("USAGE", f"{root} is not a folder", todo="Name the folder of root_path, or none for the project's.")
+    root = root.resolve()
+    written = write_library(root, overwrite=overwrite)
+    if written or as_json:
+        _report(written, Path.cwd(), ["lakelet deploy --plan"], as_json=as_json)
+    else:
+        _note(f"{_shown(root / LIBRARY)} is the library of the installed Lakelet already.")
 
 
 def _report(files: Sequence[Path], near: Path, commands: Sequence[str], *, as_json: bool, remarks: Sequence[str] = ()) -> None:

@@ -4,6 +4,7 @@ The templates of projects are projects of this repository, which its tests run; 
 """
 
 from lakelet.scaffold.data_files import DataSet, data_sets, pipeline_of
+from lakelet.scaffold.library import LIBRARY, outdated, write_library
 from lakelet.scaffold.names import NewName, project_name, table_name
 from lakelet.scaffold.projects import Created, new_project
 from lakelet.scaffold.starting_points import DEFAULT, StartingPoint, starting_points
@@ -12,6 +13,7 @@ from lakelet.scaffold.writing import NewFile, write_new
 
 __all__ = [
     "DEFAULT",
+    "LIBRARY",
     "Created",
     "DataSet",
     "NewFile",
@@ -23,10 +25,12 @@ __all__ = [
     "data_sets",
     "named_source",
     "new_project",
+    "outdated",
     "pipeline_of",
     "project_name",
     "starting_points",
     "table_files",
     "table_name",
+    "write_library",
     "write_new",
 ]

@@ -22,6 +22,11 @@ class NewFile:
     def of(cls, path: str, text: str) -> NewFile:
         return cls(PurePosixPath(path), text)
 
+    def is_in(self, folder: Path) -> bool:
+        """Return whether `folder` has this file with this text."""
+        found = folder / self.path
+        return found.is_file() and found.read_bytes() == self.text.encode()
+
 
 def write_new(folder: Path, files: Sequence[NewFile]) -> tuple[Path, ...]:
     """Write the files below `folder` and return their paths (PF-3).
@@ -30,7 +35,7 @@ def write_new(folder: Path, files: Sequence[NewFile]) -> tuple[Path, ...]:
     file has a different text or if all files exist; STORAGE_FAILED where the disk refuses.
     """
     existing = [file for file in files if (folder / file.path).exists()]
-    others = [file for file in existing if not _same(folder / file.path, file.text)]
+    others = [file for file in existing if not file.is_in(folder)]
     if others or len(existing) == len(files):
         raise _exists([file.path for file in others or existing])
     for file in files:
@@ -39,10 +44,6 @@ def write_new(folder: Path, files: Sequence[NewFile]) -> tuple[Path, ...]:
             create_atomically(target, file.text, alone=True)
         reached("scaffold.file_written")
     return tuple(folder / file.path for file in files)
-
-
-def _same(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_bytes() == text.encode()
 
 
 def _exists(paths: Iterable[PurePosixPath]) -> LakeletError:

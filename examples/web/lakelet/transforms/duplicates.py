@@ -1,0 +1,1 @@
+../../../../src/lakelet/transforms/duplicates.py
