@@ -276,6 +276,7 @@ CODES: dict[str, CodeInfo] = {
     ),
     "TABLE_OWNED": CodeInfo(_I, "the sources define a table that belongs to another pipeline of the storage"),
     "FORMAT_NEWER": CodeInfo(_I, "the storage was written by a newer Lakelet", StateError),
+    "DEPLOY_NEEDS_LAKELET": CodeInfo(_I, "code that is deployed imports Lakelet, or its environment installs it: Databricks has none"),
     "DEPLOY_STATE": CodeInfo(_I, "the state of a deployment cannot be read, or belongs to another bundle or target", StateError),
     "DEPLOY_EXISTS": CodeInfo(_I, "the workspace has a resource of that name that this bundle did not deploy"),
     "DEPLOY_DRIFT": CodeInfo(_I, "the bundle changes a setting that somebody has changed in the workspace to something else", StateError),

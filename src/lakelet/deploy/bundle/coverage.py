@@ -10,13 +10,14 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, Location
 from lakelet.config.bundle import shown_path
 from lakelet.config.spark_pipeline_file import Remark
-from lakelet.deploy.bundle import packages
+from lakelet.deploy.bundle import lakelet_imports, packages
 from lakelet.deploy.bundle.imports import Import, Located, Parsed, forget, located, parsed
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.paths import PipelineSources
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.uploads import Synced
 from lakelet.deploy.desired import ResourceKey
+from lakelet.scaffold import LIBRARY
 
 CODE = "FILE_NOT_COVERED"
 _DATA = (".yml", ".yaml", ".sql", ".json", ".csv", ".txt", ".toml")
@@ -111,11 +112,16 @@ class _Walk:
     _told: set[str] = field(default_factory=set)
     _roots: dict[Path, list[Path]] = field(default_factory=dict)
     _moves_path: bool = False
+    _installs_lakelet: bool = False
+    _needs_lakelet: list[LakeletError] = field(default_factory=list)
 
     def run(self) -> None:
         self._installed = packages.installed_by(self.sources.requirements)
         projects = packages.projects_of(self.sources.requirements)
         self._hosted = [*([self.sources.root] if self.sources.root else []), *projects, *(one / "src" for one in projects)]
+        for node in self.sources.requirements:
+            if lakelet_imports.PACKAGE in packages.installed_by([node]):
+                self.problems.add(lakelet_imports.installs_lakelet(node.text, node.where))
         for file in self.sources.files:
             self._upload(file, None, f"a source of {self.key}")
         waiting = list(reversed(self.sources.files))
@@ -130,14 +136,22 @@ class _Walk:
                 self.remarks.append((f"only here, unless sys.path is extended there too: {error.what}", error.where or Location("", 0)))
             else:
                 self.problems.add(error)
+        for error in self._needs_lakelet:
+            if unsure or self._installs_lakelet:
+                self.remarks.append((f"only here, unless something else puts it there: {error.what}", error.where or Location("", 0)))
+            else:
+                self.problems.add(error)
 
     def _needs(self, file: Path) -> Iterator[Path]:
         """The local files that a file needs, each noted if it is not uploaded."""
         found = parsed(file)
         self._moves_path = self._moves_path or found.changes_path
+        self._installs_lakelet = self._installs_lakelet or found.installs_lakelet
         for name, line in found.notebooks:
             yield from self._notebook(file, name, line)
         for one in found.imports:
+            if lakelet_imports.is_of_lakelet(one) and self._of_runtime(file, one):
+                continue
             place = located(one, file, self._local_roots(file))
             if place is not None and all(part.is_relative_to(self.project.base) for part in place.files):
                 yield from self._module(file, one, place)
@@ -175,7 +189,10 @@ class _Walk:
         for needed in place.files:
             if not one.optional:
                 self._upload(needed, where, f"imported by {self.project.shown(file)}")
-            yield needed
+            if needed not in self.missing or one.top != lakelet_imports.PACKAGE:  # one file stands for all of the library
+                yield needed
+        if lakelet_imports.is_of_lakelet(one):
+            self._copy(place.root)
         if one.level or one.optional or place.root in self._hosted:
             return
         if place.root == file.parent:
@@ -203,9 +220,38 @@ class _Walk:
         if packages.is_provided(one.top) or packages.is_installed(one.top, self._installed) or one.optional or one.top in self._told:
             return
         self._told.add(one.top)
+        if one.top == lakelet_imports.PACKAGE:
+            self._needs_lakelet.append(self._without_copy(file, one))
+            return
         name = packages.distribution_of(one.top)
         text = f"{one.top} is imported, and environment.dependencies of {self.key} do not name it; add: - {name}"
         self.remarks.append((text, self._where(file, one.line)))
+
+    def _of_runtime(self, file: Path, one: Import) -> bool:
+        """Note each name of an import that is Lakelet's own; return whether there is any."""
+        where, names = self._where(file, one.line), [*lakelet_imports.beyond_library(one)]
+        self._needs_lakelet += [lakelet_imports.needs_runtime(self.project.shown(file), name, where) for name in names]
+        return bool(names)
+
+    def _without_copy(self, file: Path, one: Import) -> LakeletError:
+        root = self.sources.root or self.project.root
+        folder = root / LIBRARY
+        covered = any(folder.is_relative_to(start) for start in self.project.starts)
+        sync = "" if covered else self.project.below(folder)
+        return lakelet_imports.needs_copy(self.project.shown(file), self._argument(root), sync, self._where(file, one.line))
+
+    def _copy(self, root: Path) -> None:
+        """Remark on a copy of the library that is not the installed one, once."""
+        copy = root / LIBRARY
+        if str(copy) not in self._told and copy.is_dir():
+            self._told.add(str(copy))
+            text = lakelet_imports.age_of_copy(root, self.project.shown(copy), self._argument(root))
+            if text:
+                self.remarks.append((text, Location(self.project.shown(copy / "__init__.py"), 1)))
+
+    def _argument(self, root: Path) -> str:
+        """The folder as `lakelet new transforms` takes it; "" for its default, the project's."""
+        return "" if root == self.project.root else self.project.shown(root)
 
     def _notebook(self, file: Path, name: str, line: int) -> Iterator[Path]:
         base = (file.parent / name) if not name.startswith("/") else Path(name)

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _RUN = re.compile(r"^\s*(?:# MAGIC\s+)?%run\s+[\"']?([^\s\"']+)", re.MULTILINE)
+_PIP_LAKELET = re.compile(r"^\s*(?:# MAGIC\s+)?%pip\s+install\b.*\blakelet\b", re.MULTILINE)
 _MAGIC = re.compile(r"^\s*[%!]")
 
 
@@ -42,12 +43,14 @@ class Parsed:
         notebooks: what `%run` names, with the line.
         uses_file: the file looks for others beside itself (`__file__`).
         changes_path: it adds to `sys.path`.
+        installs_lakelet: it is a notebook that installs Lakelet by `%pip`.
     """
 
     imports: tuple[Import, ...] = ()
     notebooks: tuple[tuple[str, int], ...] = ()
     uses_file: bool = False
     changes_path: bool = False
+    installs_lakelet: bool = False
 
 
 def parsed(file: Path) -> Parsed:
@@ -66,7 +69,8 @@ def _parsed(file: Path, changed: int) -> Parsed:
         tree = ast.parse(code)
     except (SyntaxError, ValueError):
         return Parsed(notebooks=notebooks)
-    return Parsed(tuple(_imports(tree.body, optional=False)), notebooks, "__file__" in code, "sys.path" in code)
+    imports, installs = tuple(_imports(tree.body, optional=False)), _PIP_LAKELET.search(code) is not None
+    return Parsed(imports, notebooks, "__file__" in code, "sys.path" in code, installs)
 
 
 def _cells(text: str) -> str:
