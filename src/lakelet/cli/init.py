@@ -51,7 +51,8 @@ def init(
             "FILE_EXISTS",
             f"{done.existing.name} is there already; it was left as it is",
             why=f"{done.existing} makes the folder a project, and init overwrites nothing.",
-            todo=f"Try it as it is: {program()} validate. Only the report, without this error: {program()} init --report",
+            todo=f"Try it as it is: {program()} validate. Only the report, without this error: {program()} init --report. "
+            f"Types for the editor: {program()} init --editor",
         )
     if done.made:
         _write_settings(folder)

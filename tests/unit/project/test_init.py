@@ -12,6 +12,7 @@ from lakelet.cli.main import main
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
 from lakelet.deploy.desired import User
+from lakelet.project.editor import STUBS
 from lakelet.project.init import report_lines, start
 from lakelet.project.init.findings import CodeLocation, PathFound
 from lakelet.project.init.paths import prefix
@@ -119,6 +120,9 @@ def test_an_existing_bundle_is_left_as_it_is(repository, capsys):
     assert "[FILE_EXISTS]" in out.err
     assert "materialized view" in out.out
     assert (folder / "databricks.yml").read_text() == "bundle: {name: mine}\n"
+    assert not (folder / "typings").exists()
+    assert "Types for the editor: " in out.err
+    assert "init --editor" in " ".join(out.err.split())
     assert main(["init", str(folder), "--report"]) == 0
 
 
@@ -150,8 +154,12 @@ def test_the_command_line_reports_on_stdout_and_writes_the_bundle_and_types_for_
     assert [one["name"] for one in told["pipelines"][0]["datasets"]] == ["orders_raw", "customers", "totals"]
     assert told["written"] == str(folder / "databricks.yml")
     assert "Wrote" in out.err
-    written = {f for f in set(folder.parent.rglob("*")) - before if "typings" not in f.parts}
-    assert written == {folder / "databricks.yml"}
+    written = {f for f in set(folder.parent.rglob("*")) - before if f.is_file()}
+    stubs = {folder / "typings" / stub.relative_to(STUBS) for stub in STUBS.rglob("*.pyi")}
+    assert {stub.relative_to(folder).as_posix() for stub in stubs} >= {"typings/dlt/__init__.pyi", "typings/__builtins__.pyi"}
+    assert written == {folder / "databricks.yml", *stubs}
+    assert main(["init", str(folder), "--editor"]) == 0
+    assert "are up to date" in capsys.readouterr().err
 
 
 def test_a_folder_without_pipelines_is_an_error_that_says_what_was_looked_at(repository):
