@@ -186,7 +186,7 @@ def test_pyright_finds_nothing_in_our_pipelines_and_every_mistake_in_a_wrong_one
     write_settings(tmp_path)
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
-    ours = [ROOT / "pipelines", ROOT / "expectations", *ROOT.glob("examples/*/pipelines")]
+    ours = [ROOT / "pipelines", ROOT / "expectations", *ROOT.glob("examples/*/pipelines"), ROOT / "examples" / "alerts"]
     settings = {
         "include": [str(tmp_path), *map(str, ours)],
         "extraPaths": [str(ROOT), *(str(folder.parent) for folder in ours)],
