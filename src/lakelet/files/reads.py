@@ -220,7 +220,7 @@ def _on_stat(reads: Reads, path: Any, *, relative: bool) -> None:
     reads.note(Access.FILE, name)
     frame = _first(sys._getframe(2))
     callers = {f.f_code.co_name for f in (frame, frame and frame.f_back) if f is not None}
-    if relative or (callers.isdisjoint(_EXISTENCE) and signatures.of_file(name) == signatures.FOLDER):
+    if relative or (callers.isdisjoint(_EXISTENCE) and signatures.is_folder(signatures.of_file(name))):
         user = _user_line()
         if user is not None:
             reads.doubt(f"{user} asks for facts about the folder {name}")

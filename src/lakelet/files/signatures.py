@@ -15,12 +15,22 @@ FOLDER = "folder"
 
 
 def of_file(path: str) -> str:
-    """Return the signature of a file, `FOLDER` for any folder, `ABSENT` for a missing path."""
+    """Return the signature of a file, `FOLDER` for any folder, with where it leads for a link to one, `ABSENT` for a missing path."""
     try:
         stat = os.stat(path)
     except (OSError, ValueError):
         return ABSENT
-    return FOLDER if os.path.isdir(path) else _of_stat(stat)
+    if not os.path.isdir(path):
+        return _of_stat(stat)
+    try:
+        return f"{FOLDER} {os.readlink(path)}"
+    except OSError:  # not a link
+        return FOLDER
+
+
+def is_folder(signature: str) -> bool:
+    """Return whether a signature of `of_file` is that of a folder, or of a link to one."""
+    return signature.startswith(FOLDER)
 
 
 def of_names(folder: str) -> str:
@@ -98,4 +108,4 @@ def _tree(folder: str, without: frozenset[str], above: tuple[str, ...]) -> Itera
             yield from _tree(entry.path, without, (*above, entry.path))
 
 
-__all__ = ["ABSENT", "FOLDER", "digest", "is_newer", "of_entries", "of_file", "of_log", "of_names", "of_tree"]
+__all__ = ["ABSENT", "FOLDER", "digest", "is_folder", "is_newer", "of_entries", "of_file", "of_log", "of_names", "of_tree"]

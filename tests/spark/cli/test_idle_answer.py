@@ -17,8 +17,8 @@ import pyspark
 import pytest
 from deltalake import write_deltalake
 
-from lakelet.spark.launch.environment import cache_folder, find_java
-from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET
+from lakelet.spark.launch.environment import cache_folder
+from tests.spark.cli.installed import LAKELET, NEEDS_LAKELET, NotedJava
 
 pytestmark = [
     pytest.mark.spark,
@@ -78,14 +78,6 @@ datasets:
       known: kind IS NOT NULL
 """
 
-JAVA = """\
-#!/bin/sh
-echo started >> "{folder}/starts"
-[ -e "{folder}/forbidden" ] && exit 1
-exec "{java}" "$@"
-"""
-"""Notes that Java was started, and fails where a file says so."""
-
 DECISION = """\
 import json, os, sys
 sys.path[0] = {bin!r}
@@ -125,10 +117,7 @@ def folder(tmp_path: Path) -> Path:
     (shop / "landing").mkdir()
     (shop / "landing" / "a.json").write_text('{"id": 1, "kind": "a", "at": 1}\n{"id": 2, "kind": "b", "at": 2}\n')
     write_deltalake(str(shop / "kinds"), pa.table({"kind": ["a", "b"], "name": ["first", "second"]}))
-    java = tmp_path / "java" / "bin" / "java"
-    java.parent.mkdir(parents=True)
-    java.write_text(JAVA.format(folder=tmp_path / "java", java=find_java().executable.resolve()))
-    java.chmod(0o755)
+    NotedJava.made(tmp_path / "java")
     return shop
 
 
@@ -145,10 +134,6 @@ def run(folder: Path, **environ: str) -> tuple[list[dict[str, Any]], str]:
     done = command(folder, **environ)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
-
-
-def java_starts(folder: Path) -> int:
-    return (folder.parent / "java" / "starts").read_text().count("started")
 
 
 def changed(folder: Path, *, landing: str = "landing", **environ: str) -> tuple[str, set[tuple[str, str]]]:
@@ -189,13 +174,13 @@ def recorded(folder: Path) -> None:
 
 def test_an_idle_update_is_answered_without_java_until_something_changes(folder: Path) -> None:
     recorded(folder)
-    first, starts = record(folder), java_starts(folder)
+    java = NotedJava(folder.parent / "java")
+    first, starts = record(folder), java.starts
     assert starts
     jars = [str(cache_folder() / "jars"), os.path.join(os.path.dirname(pyspark.__file__), "jars")]
     assert {sysconfig.get_path("purelib"), *jars} <= {name for kind, name, _ in first["facts"] if kind == "NAMES"}, "packages and jars"
 
-    forbidden = folder.parent / "java" / "forbidden"
-    forbidden.touch()
+    java.forbidden.touch()
     quick, said = run(folder)
     assert re.sub(r"\b[0-9a-f]{6}\b|[\d.]+(?= s\b)|/\S*/(?=lakelet )", "…", said).splitlines() == [
         "Update … of pipeline COMPLETED in … s, … s with start-up",
@@ -203,13 +188,13 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
         "  Nothing new: no table was touched.",
         "Next: …lakelet show  ·  …lakelet events",
     ]
-    assert (record(folder), java_starts(folder)) == (first, starts)
+    assert (record(folder), java.starts) == (first, starts)
     logged = subprocess.run([str(LAKELET), "events", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout
     assert [json.loads(line)["id"] for line in logged.splitlines()] == [event["id"] for event in quick]
 
-    forbidden.unlink()
+    java.forbidden.unlink()
     slow, _ = run(folder, LAKELET_IDLE_ANSWER="off")
-    assert java_starts(folder) > starts
+    assert java.starts > starts
     assert plain(quick) == plain(slow)
 
     assert changed(folder) == ("None", set())
@@ -244,11 +229,11 @@ def test_an_idle_update_is_answered_without_java_until_something_changes(folder:
     for file in (folder / "yaml.py", folder / "flags" / "none", storage / "checkpoints" / "another", storage / "autoloader" / "another"):
         file.unlink()
 
-    forbidden.touch()
-    starts = java_starts(folder)
+    java.forbidden.touch()
+    starts = java.starts
     assert command(folder).returncode == 3
-    assert java_starts(folder) > starts
-    forbidden.unlink()
+    assert java.starts > starts
+    java.forbidden.unlink()
     events, _ = run(folder)
     assert "COMPLETED" in {event["details"].get("flow_progress", {}).get("status") for event in events}
 
@@ -258,3 +243,35 @@ def test_the_reason_why_spark_is_started_is_told(folder: Path) -> None:
     run(folder)
     _, said = run(folder)
     assert "Spark was started to find that out: pipeline.py:1 imports time." in said
+STARTING_POINTS = {
+    "starter": [],
+    "factory": ["generate.py", "landing"],
+    "audit": ["generate.py", "landing"],
+    "web": ["generate.py", "1"],
+}
+"""Starting points of projects, and the program with its arguments that writes their input."""
+
+
+@pytest.mark.parametrize("point", [name if name == "starter" else pytest.param(name, marks=pytest.mark.slow) for name in STARTING_POINTS])
+def test_the_second_run_of_a_new_project_starts_no_java(point: str, tmp_path: Path) -> None:
+    java = NotedJava.made(tmp_path / "java")
+    environ = {**os.environ, "JAVA_HOME": str(java.home), "LAKELET_SECRET_WEB_PII_KEY": "only for the tests: 32 bytes of it"}
+
+    def called(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=folder, env=environ, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done
+
+    called("-m", "lakelet", "new", "project", "demo", "--from", point, folder=tmp_path)
+    demo = tmp_path / "demo"
+    if STARTING_POINTS[point]:
+        called(*STARTING_POINTS[point], folder=demo)
+    update = ["-m", "lakelet", "run", *(["--param", "landing=landing"] if point == "web" else [])]
+    assert "COMPLETED" in called(*update, folder=demo).stderr
+    starts = java.starts
+    assert starts
+    java.forbidden.touch()
+    assert "Nothing new: no table was touched." in called(*update, folder=demo).stderr, record(demo).get("doubt")
+    assert java.starts == starts

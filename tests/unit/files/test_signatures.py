@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakelet.files.signatures import ABSENT, of_file, of_tree
+from lakelet.files.signatures import ABSENT, FOLDER, is_folder, of_file, of_tree
 
 
 @pytest.fixture
@@ -42,6 +42,16 @@ def test_a_folder_may_be_very_deep(tmp_path: Path) -> None:
     before = of_tree(str(tmp_path))
     (deep / "a.json").write_text("1")
     assert of_tree(str(tmp_path)) != before
+
+
+def test_a_link_to_a_folder_that_leads_elsewhere_counts(folder: Path) -> None:
+    link = folder / "beside"
+    before = of_file(str(link))
+    assert (of_file(str(folder)), is_folder(before), is_folder(of_file(str(folder / "deep" / "a.json")))) == (FOLDER, True, False)
+    link.unlink()
+    os.symlink("deep", link)
+    assert is_folder(of_file(str(link)))
+    assert of_file(str(link)) not in (before, FOLDER)
 
 
 def test_names_can_be_left_out_and_what_is_not_there_is_absent(folder: Path) -> None:

@@ -206,7 +206,7 @@ def test_what_does_not_count_is_no_change(project: Project, change: Callable[[Pr
     assert project.changed() is None
 
 
-@pytest.mark.parametrize("name", ["interpreter", "search path", "folder", "user"])
+@pytest.mark.parametrize("name", ["interpreter", "search path", "folder", "user", "Java"])
 def test_another_process_is_noticed(project: Project, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if name == "interpreter":
         monkeypatch.setattr(sys, "executable", "/usr/bin/other")
@@ -214,6 +214,8 @@ def test_another_process_is_noticed(project: Project, name: str, monkeypatch: py
         monkeypatch.setattr(sys, "path", [*sys.path, "/more"])
     elif name == "folder":
         monkeypatch.chdir(tmp_path)
+    elif name == "Java":
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     else:
         monkeypatch.setenv("LOGNAME", "somebody")
     assert unchanged(project.facts, project.here()) == replace_name(Kind.PROCESS, name)

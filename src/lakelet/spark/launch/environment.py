@@ -99,7 +99,7 @@ def find_java() -> Java:
     The answer of the two `java` calls is kept in the cache under the file's path and time, so a second look costs no process.
     Raises JAVA_MISSING when there is none or it does not answer; a Java that is too old is returned, with its `problem`.
     """
-    executable = _java_executable()
+    executable = java_executable()
     real = executable.resolve()
     key = f"{real}|{real.stat().st_mtime_ns}"
     known = _read_json(cache_folder() / "java.json")
@@ -119,7 +119,8 @@ def require_java() -> Java:
     return java
 
 
-def _java_executable() -> Path:
+def java_executable() -> Path:
+    """Return the file that `find_java` asks, without asking it. Raises JAVA_MISSING."""
     home = os.environ.get("JAVA_HOME")
     if home:
         inside = Path(home) / "bin" / "java"
@@ -182,6 +183,15 @@ def spark_home() -> Path:
         todo = f"Type: {sys.executable} -m pip install pyspark=={SPARK_VERSION}"
         raise LakeletError("PYSPARK_BROKEN", "pyspark is not installed", todo=todo)
     return Path(next(iter(spec.submodule_search_locations))).absolute()
+
+
+def configuration_folders(*, local: bool) -> list[str]:
+    """Return the folders of the user that configure Spark and Hadoop. A local run takes only a Spark folder that was named on purpose."""
+    named = [os.environ.get("SPARK_CONF_DIR")]
+    if not local:
+        home = os.environ.get("SPARK_HOME")
+        named += [f"{home}/conf" if home else None, os.environ.get("HADOOP_CONF_DIR"), os.environ.get("YARN_CONF_DIR")]
+    return [folder for folder in named if folder]
 
 
 def jars() -> Jars:

@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.scratch import scratch_folder
-from lakelet.spark.launch.environment import Jars, Java, archive_path, cache_folder, spark_home
+from lakelet.spark.launch.environment import Jars, Java, archive_path, cache_folder, configuration_folders, spark_home
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -93,7 +93,8 @@ def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapp
     `more`: further jars. They come last: the class-data archive fits a class path that begins with its own.
     """
     spark = spark_home()
-    class_path = [delta.class_path, *_configuration_folders(settings), str(spark / "jars" / "*"), *map(str, more)]
+    folders = configuration_folders(local=settings["spark.master"].startswith("local"))
+    class_path = [delta.class_path, *folders, str(spark / "jars" / "*"), *map(str, more)]
     own = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     memory = f"-Xmx{settings['spark.driver.memory']}"
@@ -101,15 +102,6 @@ def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapp
         str(java.executable), "-cp", os.pathsep.join(class_path), memory, *options, *own, *MODULE_OPTIONS,
         "org.apache.spark.deploy.SparkSubmit", *submitted, "pyspark-shell",
     ]  # fmt: skip
-
-
-def _configuration_folders(settings: Mapping[str, str]) -> list[str]:
-    """Folders with the user's Spark and Hadoop configuration. A local run takes only a Spark folder that was named on purpose."""
-    named = [os.environ.get("SPARK_CONF_DIR")]
-    if not settings["spark.master"].startswith("local"):
-        home = os.environ.get("SPARK_HOME")
-        named += [f"{home}/conf" if home else None, os.environ.get("HADOOP_CONF_DIR"), os.environ.get("YARN_CONF_DIR")]
-    return [folder for folder in named if folder]
 
 
 def start_java(command: Sequence[str], *, local: bool, lasts: bool = False) -> JavaProcess:

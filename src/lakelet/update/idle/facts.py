@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.terminals import VOLATILE
 from lakelet.base.text_enum import TextEnum
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files import signatures
+from lakelet.spark.launch.environment import java_executable
 from lakelet.storage.root import Storage
 
 _STATE_STORES = ("state",)
@@ -132,10 +134,19 @@ def _process(what: str) -> str:
     return signatures.digest(_PROCESS[what]())
 
 
+def _java() -> str:
+    """Return the file of the Java that Spark would start. Links are followed: there may be another version behind the same name."""
+    try:
+        return os.path.realpath(java_executable())
+    except LakeletError:
+        return signatures.ABSENT
+
+
 _PROCESS: Mapping[str, Callable[[], object]] = {
     "interpreter": lambda: (sys.version, sys.executable, sys.prefix, sys.flags),
     "search path": lambda: sys.path,
     "folder": os.getcwd,
+    "Java": _java,
     "user": lambda: (os.getuid() if hasattr(os, "getuid") else None, getpass.getuser()),
 }
 

@@ -89,8 +89,9 @@ def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Flo
     """Yield facts about the files that loading and analysis read, and the folders of data. Raises _Doubt."""
     trees = tuple(dict.fromkeys(_trees(opened, everything)))
     below = tuple(tree + os.sep for tree in trees)
-    noted = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items() if not f"{path}/".startswith(below)}
-    files = {path for kind, path in noted if kind is Kind.FILE and noted[kind, path] not in (signatures.ABSENT, signatures.FOLDER)}
+    found = {(_ACCESS[access], path): value for (access, path), value in recording.reads.found.items()}
+    files = {path for (kind, path), value in found.items() if kind is Kind.FILE and _is_file(value)}
+    noted = {(kind, path): value for (kind, path), value in found.items() if not f"{path}/".startswith(below)}
     modules = set(_modules(opened)) - {path for _, path in noted}
     for path in files | modules:
         if signatures.is_newer(path, recording.moment):
@@ -100,6 +101,10 @@ def _read(recording: Recording, opened: OpenedPipeline, everything: Sequence[Flo
     yield from facts.looked_up(
         recording.here, [*((Kind.FILE, path) for path in modules), *installed, *((Kind.TREE, tree) for tree in trees)]
     )
+
+
+def _is_file(signature: str) -> bool:
+    return signature != signatures.ABSENT and not signatures.is_folder(signature)
 
 
 # --- what cannot be recorded --------------------------------------------------------------------------------------------------------------

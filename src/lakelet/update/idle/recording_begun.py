@@ -14,7 +14,7 @@ import psutil
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.reads import Reads
 from lakelet.quality.files import FOLDER as RULES
-from lakelet.spark.launch.environment import cache_folder
+from lakelet.spark.launch.environment import cache_folder, configuration_folders, spark_home
 from lakelet.update.idle import facts
 from lakelet.update.idle.facts import Fact, Here, Kind
 
@@ -76,8 +76,10 @@ def process_start() -> float:
 
 
 def _declared_trees(config: PipelineConfig) -> Iterator[str]:
-    """Yield the folders of tables from outside, and the folder of rules."""
+    """Yield the folders of tables from outside, the folder of rules, and those from which Java reads settings."""
     yield os.path.abspath(config.root / RULES)
+    yield from map(os.path.abspath, configuration_folders(local=(config.master or "local").startswith("local")))
+    yield str(spark_home() / "conf")
     yield from (os.path.abspath(table.path) for table in config.tables.values())
 
 
