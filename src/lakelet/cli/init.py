@@ -13,7 +13,7 @@ import typer
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted
 from lakelet.cli import options as o
-from lakelet.cli.console import write_lines
+from lakelet.cli.console import shown_phases, write_lines
 from lakelet.cli.summary import Line, program
 
 
@@ -39,7 +39,8 @@ def init(
             )
         _write_settings(folder)
         return
-    done = starter.start(folder, write=not report, load=not static)
+    with shown_phases(sys.stderr, "Reading the code"):
+        done = starter.start(folder, write=not report, load=not static)
     if as_json:
         report_json = starter.as_json(done.report, str(done.written) if done.written else None)
         sys.stdout.write(json.dumps(report_json, indent=2, ensure_ascii=False) + "\n")

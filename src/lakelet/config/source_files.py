@@ -46,10 +46,15 @@ def speaks_pipeline(file: Path) -> bool:
 
 def in_folder(folder: Path) -> list[Path]:
     """Files below `folder` that speak the pipeline language, sorted; hidden and generated folders and tests are left out."""
-    files = [file for file in _source_files(folder.rglob("*"), folder) if not _is_test(file)]
+    files = all_in_folder(folder)
     speaking = {file for file in files if speaks_pipeline(file)}
     modules = {name for file in speaking for name in _module_names(file.relative_to(folder))}
     return [file for file in files if file in speaking or (file.suffix == ".py" and _calls_into(file, modules))]
+
+
+def all_in_folder(folder: Path) -> list[Path]:
+    """All source files below `folder`, also those that declare nothing; hidden and generated folders and tests are left out."""
+    return [file for file in _source_files(folder.rglob("*"), folder) if not _is_test(file)]
 
 
 def _module_names(file: Path) -> set[str]:

@@ -6,17 +6,20 @@ Code is read, not run; only names that running code makes are learned by loading
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
-from lakelet.base.text import listed
+from lakelet.base.text import counted, listed
 from lakelet.config.bundle import bundle_file, load_bundle
+from lakelet.config.source_files import all_in_folder
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.update_config import load_config
 from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
+from lakelet.project.init.plain import PlainResult, plain_results
 from lakelet.project.init.report import Report, as_json, report_on
 from lakelet.project.init.report_text import report_lines
 from lakelet.project.init.repository import Found, read_repository
@@ -25,6 +28,8 @@ from lakelet.scaffold import DataSet, data_sets, pipeline_of, write_new
 __all__ = ["Report", "Started", "as_json", "report_lines", "start"]
 
 BUNDLE = "databricks.yml"
+_SHOWN = 3
+_PLAIN = "The code computes data frames and declares no dataset. Lakelet stores the rows of functions that a decorator declares."
 _SOURCE = "A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like."
 
 
@@ -54,8 +59,21 @@ def _nothing_found(found: Found, report: Report, sets: Sequence[DataSet]) -> Lak
     elif not any(folder.iterdir()):
         todo = "The folder is empty. Begin with a project that runs: lakelet new project ."
     else:
-        todo = f"{_SOURCE} A project to copy from: lakelet new project NAME"
+        plain = _plain_files(found)
+        lines = [line for one in plain[:_SHOWN] for line in one.advice()]
+        more = [f"{counted(len(plain) - _SHOWN, 'more file')} like these: {listed([one.location.file for one in plain[_SHOWN:]], 5)}"]
+        lines += more if len(plain) > _SHOWN else []
+        last = f"Then again: lakelet init {shlex.quote(str(folder))}" if folder != Path.cwd() else "Then again: lakelet init"
+        todo = "\n".join([*lines, last] if lines else [f"{_SOURCE} A project to copy from: lakelet new project NAME"])
+        why = "\n".join(filter(None, [why, _PLAIN if lines else ""])) or None
     return LakeletError("NO_SOURCES", f"no pipeline source file in {folder}", why=why, todo=todo)
+
+
+def _plain_files(found: Found) -> list[PlainResult]:
+    """What the files compute that declare no dataset, those of other projects left out."""
+    others = [one.parent for one in found.projects]
+    files = [file for file in all_in_folder(found.folder) if not any(file.is_relative_to(other) for other in others)]
+    return plain_results(found.folder, files)
 
 
 def _projects_below(found: Found) -> list[str]:

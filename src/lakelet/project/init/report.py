@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lakelet.base import phases
 from lakelet.config import path_map
 from lakelet.files.remote import scheme_of
 from lakelet.project.init import trial
@@ -107,8 +108,10 @@ def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = N
     groups = grouped(folder, found.sources) if groups is None else groups
     for group in groups:
         group.helpers = _helpers(group, found)
-        if load and any(reading.incomplete for reading in group.readings):
-            _add_loaded(group, folder)
+    loaded = [group for group in groups if load and any(reading.incomplete for reading in group.readings)]
+    for number, group in enumerate(loaded):
+        phases.report(f"Loading the code of {group.key}", number, len(loaded))
+        _add_loaded(group, folder)
     kept = [group for group in groups if _stores(group)]
     views = "it declares views only; a pipeline needs a table"
     aside = [*found.aside, *((file.file, views) for group in groups if group not in kept for file in group.files)]
