@@ -4,7 +4,8 @@
 
 Each repository is brought once into `LAKELET_CORPUS` (default ~/.cache/lakelet/corpus) as `<owner>+<name>/<commit>/…`, only the paths the
 cases need, as they are at that commit. A local git folder `<mirrors>/<owner>+<name>` (`LAKELET_CORPUS_MIRRORS`) is used where there is one,
-else `git clone` of `<base>/<owner>/<name>` (`--from`; the public address by default).
+else `git clone` of `<base>/<owner>/<name>` (`--from`; the public address by default). Packages are downloaded by pip, with the settings
+that it has here, and unpacked as `<name>/<version>/…`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -103,6 +105,41 @@ SOURCES: dict[str, Source] = {
 }
 
 
+@dataclass(frozen=True)
+class Package:
+    """A published package of Python whose files are read, and run in processes of their own; it is not installed."""
+
+    name: str
+    version: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie, or would lie: on the import path of a process they are the package."""
+        return corpus_root() / self.name / self.version
+
+    @property
+    def present(self) -> bool:
+        return any(self.folder.glob("*.dist-info/METADATA"))
+
+
+SDP_TEST = Package("sdp-test", "0.4")
+PACKAGES = (SDP_TEST,)
+
+
+def fetch_packages() -> Iterator[str]:
+    """Bring the packages that are not there yet, without what they depend on; one line for each."""
+    for package in PACKAGES:
+        if package.present:
+            continue
+        with tempfile.TemporaryDirectory() as scratch:
+            wanted = f"{package.name}=={package.version}.*"
+            options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--dest", scratch]
+            code = subprocess.run([sys.executable, "-m", "pip", "download", *options, wanted]).returncode
+            for wheel in Path(scratch).glob("*.whl"):
+                zipfile.ZipFile(wheel).extractall(package.folder)
+        yield f"{wanted} -> {package.folder}" if package.present else f"{wanted}: pip ended with exit code {code}"
+
+
 def fetch(cases: Sequence[str], *, base: str, mirrors: Path | None) -> Iterator[str]:
     """Bring what the cases need and is not there yet; one line for each checkout, also for one that git could not bring."""
     wanted: dict[tuple[str, str], list[Source]] = {}
@@ -160,12 +197,15 @@ def main() -> int:
         parser.error(f"no such case: {', '.join(unknown)}")
     for line in fetch(asked.cases or list(SOURCES), base=asked.base, mirrors=asked.mirrors):
         print(line)
+    for line in fetch_packages() if not asked.cases else ():
+        print(line)
     missing = [case for case, source in SOURCES.items() if not source.present]
     print(
         f"{corpus_root()}: {len(SOURCES) - len(missing)} of {len(SOURCES)} cases have their sources"
         + (f"; not {missing}" if missing else "")
     )
-    return 1 if set(missing) & set(asked.cases or SOURCES) else 0
+    absent = [package for package in PACKAGES if not package.present and not asked.cases]
+    return 1 if absent or set(missing) & set(asked.cases or SOURCES) else 0
 
 
 if __name__ == "__main__":

@@ -225,6 +225,11 @@ class Bundle:
         """Like `text`, but references that mean nothing locally (`${resources.…}`, `${secrets…}`) stay as they are written."""
         return self._resolved(_IN_WORKSPACE.sub("", node.text), node, ())
 
+    def referred(self, path: str, node: Node) -> Node | None:
+        """The value that a reference in `node` means, not resolved itself; None where it is no value of the files."""
+        found = self._lookup(path, node)
+        return found if isinstance(found, Node) else None
+
     def _resolved(self, text: str, node: Node, within: tuple[str, ...]) -> str:
         def value(match: re.Match[str]) -> str:
             path = match.group(1)

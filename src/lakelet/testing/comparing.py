@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ __tracebackhide__ = True
 
 Row = Mapping[str, Any]
 _SHOWN = 20
+_DIGITS = Context(prec=76)
 _WIDE = 60
 
 
@@ -147,8 +148,8 @@ def _scalar(value: Any, kind: pa.DataType) -> Any:
             moment = moment_of(value) if isinstance(value, str) else value
             moment = moment if isinstance(moment, datetime) else datetime(moment.year, moment.month, moment.day)
             return moment if kind.tz is None or moment.tzinfo else moment.replace(tzinfo=timezone.utc)
-        if pa.types.is_date(kind) and isinstance(value, str):
-            return date.fromisoformat(value)
+        if pa.types.is_date(kind) and isinstance(value, str | datetime):
+            return value.date() if isinstance(value, datetime) else date.fromisoformat(value)
         if pa.types.is_binary(kind) and isinstance(value, str):
             return value.encode()
     except (ValueError, InvalidOperation, OverflowError):
@@ -165,12 +166,28 @@ def rows_of(table: pa.Table) -> list[dict[str, Any]]:
 def compared(found: pa.Table, expected: Sequence[Row], columns: Sequence[str], variants: Collection[str] = ()) -> Difference:
     """Compare a table with rows as they are written in a test, which take the types of its columns; `variants` hold JSON text."""
     kinds = {field.name: field.type for field in found.schema if field.name not in variants}
-    typed = [{name: converted(row.get(name), kinds[name]) if name in kinds else row.get(name) for name in columns} for row in expected]
+    typed = [{name: _expected(row.get(name), kinds[name]) if name in kinds else row.get(name) for name in columns} for row in expected]
     rows = rows_of(found.select(list(columns)))
     parsed = [{k: json.loads(v) if k in variants and v is not None else v for k, v in row.items()} for row in rows] if variants else rows
     return difference(parsed, typed, columns)
 
 
+def _expected(value: Any, kind: pa.DataType) -> Any:
+    """`converted`, and a decimal rounded to the scale of its column."""
+    found = converted(value, kind)
+    if not (pa.types.is_decimal(kind) and isinstance(found, Decimal) and found.is_finite()):
+        return found
+    return found.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _DIGITS)
+
+
 def columns_of(rows: Sequence[Row]) -> list[str]:
     """The columns that the rows name, in order."""
     return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def columns_of_texts(rows: Sequence[Row]) -> list[str]:
+    """The columns that hold texts beside single values of other types."""
+    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns_of(rows)}
+    texts = {name: [isinstance(value, str) for value in found] for name, found in values.items()}
+    mixed = [name for name, found in texts.items() if any(found) and not all(found)]
+    return [name for name in mixed if not any(isinstance(value, list | Mapping | bytes) for value in values[name])]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _OTHER_PLUGIN = "sdp_test"
+_GIVEN = pytest.StashKey[set[Path]]()
+_BESIDE = pytest.StashKey[bool]()
 _UPDATE = "--lakelet-update-snapshots"
 
 
@@ -33,21 +35,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect unit tests in YAML beside the code too where `testpaths` would leave them out."""
-    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or hasattr(config, "workerinput"):
-        return
-    from lakelet.testing.yaml_names import unit_test_files
+    """Collect unit tests in YAML beside the code too where `testpaths` would leave them out.
 
-    given = [Path(config.invocation_params.dir, arg).resolve() for arg in config.args]
+    Not where pytest is given a file that defines pipelines: it stands for the tests beside their code. Nor where `auto_discover`
+    of `[tool.sdp-test]` is false.
+    """
+    from lakelet.testing.yaml_names import is_definition_file, unit_test_files
+
+    config.stash[_GIVEN] = given = {Path(config.invocation_params.dir, arg.partition("::")[0]).resolve() for arg in config.args}
+    config.stash[_BESIDE] = beside = not any(map(is_definition_file, given)) and _discovered(config.rootpath)
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or hasattr(config, "workerinput") or not beside:
+        return
     found = unit_test_files(config.rootpath, config.getini("norecursedirs"))
     config.args += [str(file) for file in found if not any(file.resolve().is_relative_to(one) for one in given)]
 
 
-def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect `*.unit_tests.yml` and `*_pipeline_tests.yml`, unless the package whose format they have does."""
-    from lakelet.testing.yaml_names import is_unit_test_file
+def _discovered(root: Path) -> bool:
+    """Whether unit tests beside the code are collected without being named: the switch that sdp-test has for it."""
+    file = root / "pyproject.toml"
+    if not file.is_file() or "auto_discover" not in (text := file.read_text(encoding="utf-8", errors="replace")):
+        return True
+    from lakelet.config.tool_settings import tomllib
 
-    if not is_unit_test_file(file_path) or parent.config.pluginmanager.hasplugin(_OTHER_PLUGIN):
+    try:
+        return tomllib.loads(text).get("tool", {}).get("sdp-test", {}).get("auto_discover") is not False
+    except tomllib.TOMLDecodeError:
+        return True
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect `*.unit_tests.yml`, `*_pipeline_tests.yml` and given definitions of pipelines, unless the package of that format does."""
+    from lakelet.testing.yaml_names import is_definition_file, is_pipeline_test_file, is_unit_test_file
+
+    definition, stash = is_definition_file(file_path), parent.config.stash
+    if not (definition or is_unit_test_file(file_path)) or parent.config.pluginmanager.hasplugin(_OTHER_PLUGIN):
+        return None
+    unnamed = not definition and (is_pipeline_test_file(file_path) or stash[_BESIDE])
+    if not unnamed and file_path.resolve() not in stash[_GIVEN]:
         return None
     from lakelet.testing.collecting import UnitTestFile
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 SUFFIXES = (".yml", ".yaml")
+_DEFINITIONS = ("databricks.yml", "databricks.yaml", "spark-pipeline.yml", "spark-pipeline.yaml")
 
 
 def is_unit_test_file(file: Path) -> bool:
@@ -18,6 +19,11 @@ def is_unit_test_file(file: Path) -> bool:
 def is_pipeline_test_file(file: Path) -> bool:
     """Whether the name of a file says that it holds the tests of a whole pipeline."""
     return file.suffix in SUFFIXES and file.stem.endswith("_pipeline_tests")
+
+
+def is_definition_file(file: Path) -> bool:
+    """Whether a file defines pipelines by its name: where pytest is given one, the tests beside their code are meant."""
+    return file.name in _DEFINITIONS or (file.suffix in SUFFIXES and file.stem.endswith(".pipeline"))
 
 
 def unit_test_files(top: Path, skipped: Sequence[str]) -> Iterator[Path]:

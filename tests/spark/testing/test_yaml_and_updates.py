@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -298,32 +296,6 @@ def test_a_project_of_spark_has_tests_beside_its_code_and_in_a_file_of_the_pipel
     monkeypatch.chdir(tmp_path)
     found = {name.rpartition("::")[2]: outcome for name, outcome in outcomes().items()}
     assert found == dict.fromkeys(("joins the names", "counts the initials", "inline"), ("passed", ""))
-
-
-EXAMPLE = re.compile(
-    r"^Given a \w+ model:\s+^```(?:sql|python)\n(?P<model>.*?)^```\s+Test it:\s+^```yaml\n(?P<tests>.*?)^```$", re.MULTILINE | re.DOTALL
-)
-
-
-def test_the_examples_that_sdp_test_is_shipped_with_run_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
-    """Model and test file of each example in the description of the installed package, 0.4; Lakelet does not depend on it."""
-    try:
-        package = metadata.metadata("sdp-test")
-    except metadata.PackageNotFoundError:
-        pytest.skip("sdp-test is not installed")
-    examples = list(EXAMPLE.finditer(str(package.get_payload() or package["Description"])))
-    assert (package["Version"].rpartition(".")[0], len(examples)) == ("0.4", 2)
-    (tmp_path / "spark-pipeline.yml").write_text(
-        OF_SPARK["spark-pipeline.yml"].replace("bronze:", "bronze_schema:").replace("silver:", "silver_schema:")
-    )
-    (tmp_path / "transformations").mkdir()
-    for number, example in enumerate(examples):
-        (model,) = re.findall(r"model: (\S+)", example["tests"])
-        (tmp_path / "transformations" / model).write_text(example["model"])
-        (tmp_path / "transformations" / f"{number}.unit_tests.yml").write_text(example["tests"])
-    monkeypatch.chdir(tmp_path)
-    found = {name.rpartition("::")[2]: outcome for name, outcome in outcomes().items()}
-    assert found == dict.fromkeys(("maps_product_type_flags_and_price", "maps_price_correctly"), ("passed", ""))
 
 
 @pytest.mark.long

@@ -244,3 +244,77 @@ def test_unit_tests_in_yaml_are_found_below_a_folder_but_not_in_environments(tmp
         (tmp_path / name).touch()
     (tmp_path / "env" / "pyvenv.cfg").touch()
     assert [f.name for f in unit_test_files(tmp_path, ["venv"])] == ["x.unit_tests.yml", "y_pipeline_tests.yaml"]
+
+
+class Collected:
+    """The tests that a run of pytest would do."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        self.names = sorted(item.name for item in items)
+
+
+SHOP = {
+    "spark-pipeline.yml": "name: shop\nlibraries: [{glob: {include: 'src/**'}}]\n",
+    "resources/sales.pipeline.yml": "resources: {pipelines: {sales: {name: sales, libraries: [{glob: {include: ../src/sales/**}}]}}}\n",
+    "src/sales/day.sql": "CREATE MATERIALIZED VIEW day AS SELECT 1 AS id",
+    "src/sales/day.unit_tests.yml": "tests: [{name: beside, model: day.sql}]",
+    "tests/test_it.py": "def test_it(): pass",
+    "tests/shop_pipeline_tests.yml": "pipeline: {file: ../spark-pipeline.yml}\ntests: [{name: inline, model: ../src/sales/day.sql}]",
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "found"),
+    [
+        ("", [], ["beside", "day::beside", "inline", "test_it"]),
+        ("[tool.pytest.ini_options]\ntestpaths = ['tests']", [], ["beside", "day::beside", "inline", "test_it"]),
+        (
+            "[tool.pytest.ini_options]\ntestpaths = ['tests', 'resources/sales.pipeline.yml']",
+            [],
+            ["day::beside", "inline", "sales::day::beside", "test_it"],
+        ),
+        ("[tool.sdp-test]\nauto_discover = false\nvariable_resolution_depth = 9", [], ["day::beside", "inline", "test_it"]),
+        ("[tool.sdp-test]\nauto_discover = false", ["src/sales/day.unit_tests.yml"], ["beside"]),
+        ("", ["spark-pipeline.yml"], ["shop::day::beside"]),
+        ("", ["src", "resources/sales.pipeline.yml"], ["sales::day::beside"]),
+        ("", ["tests/shop_pipeline_tests.yml"], ["day::beside", "inline"]),
+    ],
+)
+def test_pytest_collects_what_the_settings_and_arguments_of_sdp_test_name(
+    settings: str, arguments: list[str], found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {**SHOP, "pyproject.toml": settings}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    collected = Collected()
+    options = [
+        "-q",
+        "--collect-only",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:timeout",
+        "-p",
+        "no:sdp_test",
+        "--rootdir=.",
+        "--import-mode=importlib",
+    ]
+    assert pytest.main([*options, *arguments], plugins=[collected]) == 0
+    assert collected.names == found
+
+
+def test_a_variable_that_stands_alone_keeps_the_type_of_its_value(tmp_path: Path) -> None:
+    (tmp_path / "databricks.yml").write_text(
+        "bundle: {name: shop}\nvariables: {limit: {default: 5}, day: {default: 2024-01-15}}\n"
+        "resources: {pipelines: {shop: {libraries: [{glob: {include: 'src/**'}}],"
+        " configuration: {top: '${var.limit}', word: '5', on: true}}}}\n"
+    )
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.sql").write_text("CREATE MATERIALIZED VIEW a AS SELECT 1 AS id")
+    row = "{a: '${var.limit}', b: '${top}', c: '${word}', d: '${on}', e: '${var.day}', f: 'n${top}', g: '${own}'}"
+    [(_, test)] = read(tmp_path, f"tests: [{{model: a.sql, own: 7, given: [{{table: t, rows: [{row}]}}]}}]", "src/a.unit_tests.yml")
+    assert test.steps[0].given[0].rows == ({"a": 5, "b": 5, "c": "5", "d": True, "e": date(2024, 1, 15), "f": "n5", "g": 7},)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import CODES, Location, nearest_names
 from lakelet.config.bundle import Node
-from lakelet.testing.comparing import Row
+from lakelet.testing.comparing import Row, columns_of_texts
 from lakelet.testing.project import RuleCounts
 from lakelet.testing.unit_tests.settings import Settings
 
@@ -22,7 +22,11 @@ _COUNTS = frozenset({"passed", "failed"})
 
 @dataclass(frozen=True)
 class Given:
-    """One input: rows of a table (`folder` is False), or a file with rows or text in a folder of files."""
+    """One input: rows of a table (`folder` is False), or a file with rows or text in a folder of files.
+
+    As in sdp-test the columns of a table without `schema` are in alphabetical order, so that UNION puts two tables together, and a column
+    with texts and other values holds texts.
+    """
 
     name: str
     rows: tuple[Row, ...]
@@ -89,13 +93,14 @@ class UnitTest:
 
 
 def read_test(node: Node, folder: Path, settings: Settings) -> UnitTest:
-    """Read one entry of `tests`. Scalars under other keys are variables of this test. Raises CONFIG_INVALID with file and line."""
+    """Read one entry of `tests`. Scalars under other keys are variables of this test. Raises CONFIG_INVALID with file and line.
+
+    As in sdp-test, lists and mappings under other keys mean nothing, for example YAML anchors.
+    """
     entries = node.entries("a test")
     more = {key: value for key, value in entries.items() if key not in _TEST}
-    for key, value in more.items():
-        if isinstance(value.value, dict | list):
-            raise value.bad(f"a test has no key {key!r}", nearest=nearest_names(key, _TEST))
-    settings = settings.over({key: settings.text(value) for key, value in more.items()})
+    refuse_misspelt(node, _TEST, "a test", only=[key for key, value in more.items() if isinstance(value.value, dict | list)])
+    settings = settings.over({key: value for key, value in more.items() if not isinstance(value.value, dict | list)})
     model = entries.get("model")
     if model is None:
         raise node.bad("a test has no model", todo="Name the file under test: model: orders.sql")
@@ -147,11 +152,15 @@ def _one_given(node: Node, settings: Settings) -> Given:
         raise node.bad("an input is either a table or a folder of files", todo="Write table: NAME, or folder: PATH.")
     if table and (file or text):
         raise (file or text or node).bad("file and text belong to a folder of files")
+    rows, schema = _rows(node.get("rows"), settings), _texts(node.get("schema"), settings, "schema")
+    if not (schema or folder):
+        rows = tuple({key: row[key] for key in sorted(row)} for row in rows)
+        schema = dict.fromkeys(columns_of_texts(rows), "string")
     return Given(
         name=settings.text(named),
-        rows=_rows(node.get("rows"), settings),
+        rows=rows,
         where=node.where,
-        schema=_texts(node.get("schema"), settings, "schema"),
+        schema=schema,
         folder=folder is not None,
         file=settings.text(file) if file else None,
         text=settings.text(text) if text else None,
@@ -213,7 +222,15 @@ def plain(node: Node, settings: Settings) -> Any:
         return {key: plain(value, settings) for key, value in node.value.items()}
     if isinstance(node.value, list):
         return [plain(value, settings) for value in node.value]
-    return settings.text(node) if isinstance(node.value, str) else node.value
+    return settings.value(node)
+
+
+def refuse_misspelt(node: Node, known: frozenset[str], what: str, *, only: Collection[str] | None = None) -> None:
+    """Raise CONFIG_INVALID for a key that is not in `known` and looks like one that is. `only`: the keys that are looked at."""
+    for key, child in node.entries(what).items():
+        near = nearest_names(key, known) if key not in known and (only is None or key in only) else ()
+        if near:
+            raise child.bad(f"{what} has no key {key!r}", nearest=near)
 
 
 def wrong_counts(counts: Mapping[str, RuleCounts], expected: Mapping[str, tuple[int | None, int]]) -> Sequence[str]:

@@ -1,16 +1,26 @@
-"""Finds the unit tests in a file: `*.unit_tests.yml` beside the code, `*_pipeline_tests.yml` for a whole pipeline."""
+"""Finds the unit tests of a file: `*.unit_tests.yml` beside the code, `*_pipeline_tests.yml`, or the definition of a pipeline."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from lakelet.config.bundle import Bundle, Node, bundle_file, read_yaml, shown_path
+from lakelet.base.errors import Location
+from lakelet.config.bundle import BUNDLE_FILES, Bundle, Node, bundle_file, load_bundle, read_yaml, shown_path
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.testing.unit_tests.cases import UnitTest, plain, read_test
-from lakelet.testing.unit_tests.settings import Settings, of_spark_file, project_settings, settings_in, settings_of
-from lakelet.testing.yaml_names import SUFFIXES, is_pipeline_test_file
+from lakelet.testing.unit_tests.cases import UnitTest, read_test, refuse_misspelt
+from lakelet.testing.unit_tests.settings import (
+    Settings,
+    chosen_bundle,
+    of_spark_file,
+    project_settings,
+    settings_in,
+    settings_of,
+    with_variables,
+)
+from lakelet.testing.yaml_names import SUFFIXES, is_definition_file, is_pipeline_test_file
 
 _FILE = frozenset({"tests", "log_level"})
 _PIPELINE_FILE = frozenset({"suite", "log_level", "bundle", "pipeline", "defaults", "tests"})
@@ -27,6 +37,10 @@ def read_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest]]:
     if is_pipeline_test_file(file):
         yield from _tests_of_pipeline(file, tree)
         return
+    if is_definition_file(file):
+        for settings in _defined(file, tree):
+            yield from ((f"{settings.pipeline}::{name}", test) for name, test in _tests_beside(settings))
+        return
     choices = project_settings(file, top)
     for settings in choices:
         for test in _tests(tree, file, settings):
@@ -34,7 +48,7 @@ def read_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest]]:
 
 
 def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest]:
-    tree.refuse_unknown(known, "a file of unit tests")
+    refuse_misspelt(tree, known, "a file of unit tests")
     tests = tree.get("tests")
     for node in tests.items("tests") if tests else ():
         yield read_test(node, file.parent, settings)
@@ -42,12 +56,29 @@ def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _
 
 def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest]]:
     """The tests in the file itself, then those beside the pipeline's code, all with what this file says of variables."""
-    tree.refuse_unknown(_PIPELINE_FILE, "a file of pipeline tests")
-    settings = _chosen(file, tree)
+    refuse_misspelt(tree, _PIPELINE_FILE, "a file of pipeline tests")
     defaults = tree.get("defaults")
-    settings = settings.over({key: settings.text(node) for key, node in (defaults.entries("defaults") if defaults else {}).items()})
+    settings = _chosen(file, tree).over(defaults.entries("defaults") if defaults else {})
     for test in _tests(tree, file, settings, _PIPELINE_FILE):
         yield test.name, test
+    yield from _tests_beside(settings)
+
+
+def _defined(file: Path, tree: Node) -> list[Settings]:
+    """The settings of the pipelines that a file defines: a bundle, one of its resource files, or a project file of Spark's pipelines."""
+    if file.name in BUNDLE_FILES:
+        return settings_in(file.parent)
+    resources = tree.get("resources", "pipelines")
+    if resources is None:
+        return [of_spark_file(file)]
+    above = _bundle_above(file.parent)
+    whole = bundle_file(above) if above else None
+    bundle = load_bundle(whole, target=None, cwd=Path.cwd(), environ=os.environ) if whole else Bundle(file.parent, tree, None, os.environ)
+    return [settings_of(bundle, key, node) for key, node in resources.entries("pipelines").items()]
+
+
+def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest]]:
+    """The tests in the folders of a pipeline's code."""
     beside = sorted({path for folder in settings.folders for suffix in SUFFIXES for path in folder.glob(f"**/*.unit_tests{suffix}")})
     for path in beside:
         for test in _tests(read_yaml(path, shown=shown_path(path, Path.cwd())), path, settings):
@@ -61,37 +92,43 @@ def _chosen(file: Path, tree: Node) -> Settings:
         raise tree.bad("the file names no pipeline", todo="For example: pipeline: pipelines.orders")
     if bundle:
         bundle.refuse_unknown(_BUNDLE, "bundle")
-    plain_settings = Settings(file.parent)
-    named = bundle.get("file") if bundle else None
-    folder = Path(os.path.normpath(file.parent / named.text)).parent if named else _bundle_above(file.parent)
-    target, given = (bundle.get("target"), bundle.get("variables")) if bundle else (None, None)
-    variables = {name: str(plain(node, plain_settings)) for name, node in (given.entries("variables") if given else {}).items()}
-    choices = settings_in(folder, target=target.text if target else None, variables=variables) if folder else []
+    project = _bundle_of(file, bundle)
     if isinstance(pipeline.value, dict):
         pipeline.refuse_unknown(_PIPELINE, "pipeline")
         other, key = pipeline.get("file"), pipeline.get("key")
         if other is not None:
-            return _in_file(Path(os.path.normpath(file.parent / other.text)), key, other, choices)
+            return _in_file(Path(os.path.normpath(file.parent / other.text)), key, other, project)
         pipeline = pipeline.get("ref") or pipeline
     wanted = pipeline.text.removeprefix("pipelines.")
-    by_key = {} if not choices or choices[0].bundle is None else choices[0].bundle.pipelines()
-    if wanted not in by_key or choices[0].bundle is None:
+    by_key = project.pipelines()
+    if wanted not in by_key:
         raise pipeline.bad(f"the bundle has no pipeline {wanted!r}", why=f"It has {', '.join(by_key)}." if by_key else None)
-    return settings_of(choices[0].bundle, wanted, by_key[wanted])
+    return settings_of(project, wanted, by_key[wanted])
 
 
-def _in_file(path: Path, key: Node | None, where: Node, choices: list[Settings]) -> Settings:
+def _bundle_of(file: Path, named: Node | None) -> Bundle:
+    """The bundle that a file of pipeline tests names, else the nearest one above it, with target and variables; an empty one without."""
+    where, target, values = (named.get(key) if named else None for key in ("file", "target", "variables"))
+    variables = values.entries("variables") if values else {}
+    above = Path(os.path.normpath(file.parent / where.text)).parent if where else _bundle_above(file.parent)
+    found = bundle_file(above) if above else None
+    if found is not None:
+        return chosen_bundle(found, target.text if target else None, variables)
+    empty = Bundle(above or file.parent, Node({}, named.where if named else Location(file.name, 1), file), None, os.environ)
+    return with_variables(replace(empty, target=target.text if target else None), variables)
+
+
+def _in_file(path: Path, key: Node | None, where: Node, project: Bundle) -> Settings:
     """The settings in a file of Spark's pipelines, or of the pipeline `key` in a resource file of a bundle."""
     if not path.is_file():
         raise where.bad(f"there is no file {where.text!r}")
-    if key is None:
-        return of_spark_file(path)
     tree = read_yaml(path, shown=shown_path(path, Path.cwd()))
+    if key is None:
+        return settings_of(replace(project, root=path.parent), path.parent.name, tree)
     found = tree.get("resources", "pipelines", key.text)
     if found is None:
         raise key.bad(f"{where.text} has no pipeline {key.text!r}")
-    bundle = choices[0].bundle if choices and choices[0].bundle else None
-    return settings_of(bundle or Bundle(path.parent, tree, None, os.environ), key.text, found)
+    return settings_of(project if project.pipelines() else replace(project, root=path.parent), key.text, found)
 
 
 def _bundle_above(folder: Path) -> Path | None:

@@ -102,8 +102,10 @@ def aliases(text: str) -> dict[str, str]:
 
 
 def likely_type(column: str, text: str) -> str:
-    """The type of a column that only the query knows: BOOLEAN as a condition or by the name `is_…`, DOUBLE if summed, else STRING."""
+    """The type of a column that only the query knows: BOOLEAN as a condition, DOUBLE if summed, BOOLEAN by the name `is_…`, else STRING."""
     name = re.escape(column)
-    if re.search(rf"\bcase\s+when\s+{name}\b", text, re.IGNORECASE) or column.lower().startswith("is_"):
+    if re.search(rf"\bcase\s+when\s+{name}\b", text, re.IGNORECASE):
         return "BOOLEAN"
-    return "DOUBLE" if re.search(rf"\bsum\s*\(\s*{name}\s*\)", text, re.IGNORECASE) else "STRING"
+    if re.search(rf"\bsum\s*\(\s*{name}\s*\)", text, re.IGNORECASE):
+        return "DOUBLE"
+    return "BOOLEAN" if column.lower().startswith("is_") else "STRING"

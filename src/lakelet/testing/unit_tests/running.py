@@ -116,10 +116,26 @@ def _check_frame(frame: Any, expect: Expected | None, name: str) -> None:
     _check_columns(name, frame.columns, [column.split(".")[0] for column in columns], expect)
     chosen = frame.select(*(F.col(column).alias(column) for column in columns))
     variants = [field.name for field in chosen.schema if field.dataType.typeName() == "variant"]
-    table = chosen.withColumns({v: F.to_json(F.col(f"`{v}`")) for v in variants}).toArrow() if variants else chosen.toArrow()
+    texts = {name: F.col(f"`{name}`").cast("string") for name in _not_in_arrow(chosen) if name not in variants}
+    changed = {**{name: F.to_json(F.col(f"`{name}`")) for name in variants}, **texts}
+    table = (chosen.withColumns(changed) if changed else chosen).toArrow()
     differing = compared(table, expect.rows, columns, variants)
     if differing:
         raise Failed(expect.where, differing.lines(name))
+
+
+def _not_in_arrow(frame: DataFrame) -> list[str]:
+    """Columns of a type that Arrow does not have, such as an interval of months."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    names = []
+    for column in frame.schema:
+        try:
+            to_arrow_type(column.dataType, timezone="UTC")
+        except PySparkException:
+            names.append(column.name)
+    return names
 
 
 def _check_columns(name: str, there: Sequence[str], wanted: Sequence[str], expect: Expected) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from lakelet.base.errors import nearest_names
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace
 from lakelet.config import source_files
 from lakelet.config.bundle import Bundle, Node, bundle_file, load_bundle, read_yaml, shown_path
@@ -21,7 +23,8 @@ _VARIABLE = re.compile(r"\$\{\s*([^}]+?)\s*\}")
 class Settings:
     """Settings of one pipeline of the project, or of none: its folder, names and parameters.
 
-    `variables`: values of `${…}` beside what the bundle knows.
+    `variables`: values of `${…}` beside what the bundle knows, as text; `values`: those of them that are no texts.
+    `lenient`: a cell may hold the text of an unknown variable.
     """
 
     root: Path
@@ -29,16 +32,35 @@ class Settings:
     namespace: Namespace = field(default_factory=Namespace)
     parameters: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     folders: tuple[Path, ...] = ()
     bundle: Bundle | None = None
+    lenient: bool = False
 
-    def over(self, more: Mapping[str, str]) -> Settings:
+    def over(self, nodes: Mapping[str, Node]) -> Settings:
         """These settings with further variables, which are parameters too."""
-        if not more:
+        if not nodes:
             return self
+        more = {key: self.text(node) for key, node in nodes.items()}
         catalog, schema = more.get("catalog", self.namespace.catalog), more.get("pipeline_schema", self.namespace.schema)
         parameters, variables = {**self.parameters, **more}, {**self.variables, **more}
-        return replace(self, namespace=Namespace(catalog, schema), parameters=parameters, variables=variables)
+        values = {**{key: value for key, value in self.values.items() if key not in more}, **_no_texts(nodes, self.value)}
+        return replace(self, namespace=Namespace(catalog, schema), parameters=parameters, variables=variables, values=values)
+
+    def value(self, node: Node) -> Any:
+        """A scalar; a variable that stands alone has the type of its value. Raises like `text`."""
+        if not isinstance(node.value, str):
+            return node.value
+        try:
+            text = self.text(node)
+        except LakeletError:
+            if self.lenient:
+                return node.value
+            raise
+        alone = _VARIABLE.fullmatch(node.text)
+        if alone is None or alone[1] in self.variables:
+            return self.values.get(alone[1], text) if alone else text
+        return text if self.bundle is None else _typed(self.bundle, node)
 
     def text(self, node: Node) -> str:
         """A scalar as text, its `${…}` resolved. Raises CONFIG_INVALID for another value, and for an unknown variable."""
@@ -69,24 +91,41 @@ def project_settings(file: Path, top: Path) -> list[Settings]:
     return [Settings(top, variables=_names(Namespace(), None))]
 
 
-def settings_in(folder: Path, *, target: str | None = None, variables: Mapping[str, str] | None = None) -> list[Settings]:
-    """The settings of each pipeline that the project file in a folder declares; none without such a file.
-
-    `target`: deployment target of the bundle; `variables`: values over those of the bundle. Raises CONFIG_INVALID.
-    """
+def settings_in(folder: Path) -> list[Settings]:
+    """The settings of each pipeline that the project file in a folder declares; none without such a file. Raises CONFIG_INVALID."""
     file = bundle_file(folder)
     if file is not None:
-        environ = {**os.environ, **{f"BUNDLE_VAR_{name}": value for name, value in (variables or {}).items()}}
-        bundle = load_bundle(file, target=target, cwd=Path.cwd(), environ=environ)
+        bundle = load_bundle(file, target=None, cwd=Path.cwd(), environ=os.environ)
         return [settings_of(bundle, key, node) for key, node in bundle.pipelines().items()] or [Settings(folder, bundle=bundle)]
     file = spark_file(folder)
     return [of_spark_file(file)] if file is not None else []
 
 
+def chosen_bundle(file: Path, target: str | None, variables: Mapping[str, Node]) -> Bundle:
+    """The bundle with a deployment target and values of variables that a test file names; both need no declaration in the bundle.
+
+    Raises CONFIG_INVALID, also for a target that is not among the bundle's.
+    """
+    declared = read_yaml(file, shown=shown_path(file, Path.cwd())).get("targets")
+    bundle = load_bundle(file, target=target if declared else None, cwd=Path.cwd(), environ=os.environ)
+    return with_variables(replace(bundle, target=bundle.target or target), variables)
+
+
+def with_variables(bundle: Bundle, variables: Mapping[str, Node]) -> Bundle:
+    """The bundle with these values of variables, over those of its files and of the environment."""
+    if not variables:
+        return bundle
+    tree, declared = bundle.tree, bundle.tree.get("variables")
+    known = dict(declared.entries("variables")) if declared else {}
+    known |= {name: replace(node, value={"value": node}) for name, node in variables.items()}
+    environ = {key: value for key, value in bundle.environ.items() if key.removeprefix("BUNDLE_VAR_") not in variables}
+    return replace(bundle, tree=replace(tree, value={**tree.value, "variables": replace(tree, value=known)}), environ=environ)
+
+
 def of_spark_file(file: Path) -> Settings:
     """The settings in a project file of Spark's pipelines; libraries may be plain patterns."""
     tree = read_yaml(file, shown=shown_path(file, Path.cwd()))
-    return settings_of(Bundle(file.parent, tree, None, os.environ), file.parent.name, tree)
+    return replace(settings_of(Bundle(file.parent, tree, None, os.environ), file.parent.name, tree), lenient=True)
 
 
 def settings_of(bundle: Bundle, key: str, pipeline: Node) -> Settings:
@@ -99,7 +138,8 @@ def settings_of(bundle: Bundle, key: str, pipeline: Node) -> Settings:
     default = Namespace()
     namespace = Namespace(value("catalog") or default.catalog, value("schema", "database", "target") or default.schema)
     configuration = pipeline.get("configuration")
-    parameters = {name: bundle.partly(node) for name, node in (configuration.entries("configuration") if configuration else {}).items()}
+    nodes = configuration.entries("configuration") if configuration else {}
+    parameters = {name: bundle.partly(node) for name, node in nodes.items()}
     name = value("name") or key
     return Settings(
         root=bundle.root,
@@ -107,9 +147,25 @@ def settings_of(bundle: Bundle, key: str, pipeline: Node) -> Settings:
         namespace=namespace,
         parameters=parameters,
         variables={**parameters, **_names(namespace, name)},
+        values=_no_texts(nodes, functools.partial(_typed, bundle)),
         folders=tuple(_libraries(bundle, pipeline)),
         bundle=bundle,
     )
+
+
+def _no_texts(nodes: Mapping[str, Node], value: Callable[[Node], Any]) -> dict[str, Any]:
+    """The values that are numbers, dates and switches."""
+    found = {name: value(node) for name, node in nodes.items()}
+    return {name: one for name, one in found.items() if not isinstance(one, str)}
+
+
+def _typed(bundle: Bundle, node: Node) -> Any:
+    """A scalar; a reference that stands alone has the type of what it refers to."""
+    if not isinstance(node.value, str):
+        return node.value
+    text, alone = bundle.partly(node), _VARIABLE.fullmatch(node.text)
+    found = bundle.referred(alone[1], node) if alone else None
+    return text if found is None else _typed(bundle, found)
 
 
 def _names(namespace: Namespace, pipeline: str | None) -> dict[str, str]:
