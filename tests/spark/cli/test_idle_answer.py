@@ -243,6 +243,8 @@ def test_the_reason_why_spark_is_started_is_told(folder: Path) -> None:
     run(folder)
     _, said = run(folder)
     assert "Spark was started to find that out: pipeline.py:1 imports time." in said
+
+
 STARTING_POINTS = {
     "starter": [],
     "factory": ["generate.py", "landing"],
