@@ -1,10 +1,10 @@
-"""Executes README.md, docs/quick-start.md and docs/coming-from.md: every fenced block, in order.
+"""Executes README.md, docs/quick-start.md, docs/coming-from.md and docs/from-databricks.md: every fenced block, in order.
 
 `make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder that was
-empty, or where `cd` leads from there. A `python`, `sql` or `yaml` block is the file that its first line names, there from the next
-command on; a `python` block that names none is executed, with a Spark session as `spark`. A `sh` block holds commands; a `text` block
-behind it is what they print, where a line `…` stands for any lines. Times, ids of updates and the project's folder may differ, numbers of
-rows may not.
+empty, or where `cd` leads from there. A `python`, `sql`, `yaml` or `toml` block is the file that its first line names, there from the
+next command on (a notebook of Databricks without that line); a `python` block that names none is executed, with a Spark session as
+`spark`. A `sh` block holds commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of
+updates and the project's folder may differ, numbers of rows may not.
 
 A picture `images/….svg` behind a `sh` block is the terminal after its last command: what it shows must be printed. With
 LAKELET_UPDATE_GOLDEN=1 (`make pictures`) the command is typed on a pseudo-terminal, and the picture is drawn again if words differ.
@@ -38,6 +38,8 @@ LAKELET = ".venv/bin/lakelet "
 INSTALLED = "lakelet "
 TESTS = "lakelet test"
 INSTALLATION = "pip install lakelet"
+OF_SHELL = ("mkdir ", "echo ", "printf ")
+NOTEBOOK = re.compile(r"(#|--) Databricks notebook source\n")
 EXIT_CODE = '; echo "exit code $?"'
 
 
@@ -53,16 +55,20 @@ class Project:
     made: dict[str, str]
     files: dict[Path, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.start = self.begun
+
     def write(self, body: str) -> None:
         """Keep the block for the next command. In the copy of the project it is a new file, in a project of the page's own any file."""
         name = re.match(r"(?:#|--) (\S+)\n", body)
         assert name, f"a block does not start with its file name:\n{body}"
         file = self.folder / name[1]
-        if self.begun.joinpath("databricks.yml").exists():
+        if self.begun != self.start or self.begun.joinpath("databricks.yml").exists():
             file = self.begun / name[1]
         else:
             assert file in self.files or not file.exists(), f"{name[1]} is there already"
-        self.files[file] = body
+        rest = body.partition("\n")[2]
+        self.files[file] = rest if NOTEBOOK.match(rest) else body
 
     def call(self, body: str) -> str:
         """What a program prints that has a session of its own."""
@@ -79,6 +85,9 @@ class Project:
             return ""  # it is what this environment is
         if command.startswith("cd "):
             self.begun /= command.removeprefix("cd ")
+            return ""
+        if command.startswith(OF_SHELL):
+            subprocess.run(["sh", "-ec", command], cwd=self.begun, check=True)
             return ""
         place = self.folder if command.startswith(LAKELET) else self.begun
         self._keep(place)
@@ -214,7 +223,7 @@ def check_picture(picture: Path, printed: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md", "docs/from-databricks.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
     path = pytestconfig.rootpath / page
     parts = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
@@ -227,7 +236,7 @@ def test_every_block_does_what_the_page_says(page: str, project: Project, pytest
                 check_picture(path.parent / part["picture"], printed)
             elif language == "python" and not body.startswith("#"):
                 printed = project.call(body)
-            elif language in ("python", "sql", "yaml"):
+            elif language in ("python", "sql", "yaml", "toml"):
                 project.write(body)
                 printed = None
             elif language == "sh":

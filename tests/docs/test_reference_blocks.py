@@ -147,6 +147,19 @@ def test_a_path_that_nothing_maps_is_refused_in_the_words_of_the_page() -> None:
     assert str(refused.value).splitlines() == shown.splitlines()
 
 
+def test_the_runs_of_the_page_about_object_stores_have_their_storage_parameters_and_master_there(folder: Path) -> None:
+    (block,) = blocks("cloud.md", "sh")
+    configured = []
+    for words in (shlex.split(line) for line in COMMAND.findall(block)):
+        command: Any = typer.main.get_command(app).get_command(click.Context(click.Command("lakelet")), words[0])  # type: ignore[attr-defined]
+        given = command.make_context(words[0], words[1:]).params
+        params = dict(pair.split("=", 1) for pair in given.get("param") or ())
+        configured.append(load_config(["pipeline.py"], storage=given["storage"], params=params, master=given.get("master"), environ={}))
+    assert {str(one.storage) for one in configured} == {"s3a://lake/shop"}
+    assert [one.parameters.get("landing") for one in configured] == ["s3a://lake/landing", None, "s3a://lake/landing"]
+    assert [one.master for one in configured] == [None, None, "spark://head:7077"]
+
+
 def test_types_for_editors_are_written_by_the_command_of_the_page(folder: Path) -> None:
     (block,) = blocks("reference/editor.md", "sh")
     for line in COMMAND.findall(block):
