@@ -99,9 +99,8 @@ def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is
     assert not (folder / ".lakelet").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.long
-def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
+def test_a_failed_branch_gives_exit_code_1_and_says_what_failed_where(folder):
     done = run(folder, "--json")
     assert done.returncode == 1
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -118,6 +117,10 @@ def test_a_failed_branch_gives_exit_code_1_and_the_next_run_repairs_it(folder):
     ):
         assert text in done.stderr, done.stderr
 
+
+@pytest.mark.slow
+def test_the_next_run_repairs_a_failed_branch(folder):
+    assert run(folder).returncode == 1
     (folder / "landing" / "bad" / "a.json.gz").write_bytes(gzip.compress(b'{"id": 7}\n'))
     (folder / "pipeline.py").write_text(PIPELINE.replace("1 // x", "1 // (x or 1)"))
     done = run(folder)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -66,16 +68,52 @@ datasets:
     drpo:
       positive: id > 0
 """
-VALIDATE = """\
-import fcntl, struct, sys, termios
+LOOKING = """\
+import dlt
+from pyspark.sql import functions as F
+
+
+@dlt.table
+def orders():
+    return spark.createDataFrame([(1, 2.0)], "id INT, amount DOUBLE")
+
+
+@dlt.table
+def newest():
+    latest = dlt.read("orders").orderBy(F.desc("id")).collect()[0]["amount"]
+    return dlt.read("orders").where(F.col("amount") == latest)
+"""
+IMPORTING = """\
+import dlt
+
+import not_installed_at_all
+
+
+@dlt.table
+def never_declared():
+    return not_installed_at_all.rows()
+"""
+COMMANDS = (
+    (80, "wrong", "validate pipeline.py other.sql"),
+    (120, "wrong", "validate pipeline.py other.sql"),
+    (120, "wrong", "plan pipeline.py other.sql"),
+    (120, "wrong", "graph pipeline.py other.sql"),
+    (80, "rest", "validate importing.py looking.py"),
+    (80, "rest", "validate looking.py"),
+    (80, "rest", "plan looking.py"),
+    (80, "rest", "graph looking.py"),
+)
+"""Columns of the terminal, folder, and command. They run one after the other in one process: Spark starts once."""
+PROGRAM = """\
+import fcntl, json, os, struct, sys, termios
 from lakelet.cli.main import main
 
-for columns in (80, 120):
+for columns, folder, command in json.loads(sys.argv[1]):
+    os.chdir(os.path.join(sys.argv[2], folder))
     fcntl.ioctl(2, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    code = main(["validate", "pipeline.py", "other.sql"])
+    code = main(command.split())
     print(f"exit code {code}", file=sys.stderr, flush=True)
 """
-"""Two commands in one process: Spark starts once."""
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -102,17 +140,36 @@ def shown(text: str) -> list[str]:
     return [_CONTROL.sub("", line).rstrip() for line in screen(text)]
 
 
-def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_name(tmp_path: Path) -> None:
-    (tmp_path / "pipeline.py").write_text(WRONG)
-    (tmp_path / "other.sql").write_text(WRONG_SQL)
-    (tmp_path / "expectations").mkdir()
-    (tmp_path / "expectations" / "numbers.yml").write_text(WRONG_RULES)
-    text = on_terminal(([sys.executable, "-c", VALIDATE], environ()), folder=tmp_path)
-    narrow, wide, rest = "\n".join(shown(text)).split("\nexit code 2")
+Screen = tuple[str, str]
+"""What a command leaves on the screen, and its exit code."""
+Screens = Mapping[tuple[int, str], Screen]
+
+
+@pytest.fixture(scope="module")
+def screens(tmp_path_factory: pytest.TempPathFactory) -> Screens:
+    """The screen after each of `COMMANDS`, by columns and command. None may write anything."""
+    folder = tmp_path_factory.mktemp("projects")
+    files = {
+        "wrong": {"pipeline.py": WRONG, "other.sql": WRONG_SQL, "expectations/numbers.yml": WRONG_RULES},
+        "rest": {"looking.py": LOOKING, "importing.py": IMPORTING},
+    }
+    for name, texts in files.items():
+        for file, text in texts.items():
+            (folder / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / file).write_text(text)
+    text = on_terminal(([sys.executable, "-c", PROGRAM, json.dumps(COMMANDS), str(folder)], environ()))
+    *parts, rest = re.split(r"^exit code (\d+)$", "\n".join(shown(text)), flags=re.MULTILINE)
     assert rest == ""
-    for found, columns in ((narrow, 80), (wide, 120)):
+    assert not list(folder.rglob(".lakelet"))
+    names = [(columns, command) for columns, _, command in COMMANDS]
+    return dict(zip(names, zip(parts[::2], parts[1::2], strict=True), strict=True))
+
+
+def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_name(screens: Screens) -> None:
+    screen = {columns: screens[columns, "validate pipeline.py other.sql"] for columns in (80, 120)}
+    for columns, (found, code) in screen.items():
         *errors, counted = found.strip("\n").split("\n\n")
-        assert counted == "8 errors"
+        assert (code, counted) == ("2", "8 errors")
         assert [error.splitlines()[0].partition("] ")[0][1:] for error in errors] == [
             "RULE_FILE_INVALID",
             "UNKNOWN_DATASET",
@@ -126,10 +183,39 @@ def test_validate_shows_all_errors_together_each_with_its_line_and_the_nearest_n
                 assert caret.strip() == "^"
                 assert max(len(source), len(caret)) <= columns
             assert (f'\n  Did you mean "{suggested}"?' in error) is bool(suggested)
-    long = {columns: next(line for line in found.splitlines() if "F.cuont" in line) for found, columns in ((narrow, 80), (wide, 120))}
+    long = {columns: next(line for line in found.splitlines() if "F.cuont" in line) for columns, (found, _) in screen.items()}
     assert len(long[80]) < 80 < len(long[120]) < 120  # cut around the caret
-    assert "not_installed_here' in this environment" in narrow
-    assert not (tmp_path / ".lakelet").exists()
+    assert "not_installed_here' in this environment" in screen[80][0]
+
+
+@pytest.mark.parametrize("command", ["plan", "graph"])
+def test_plan_and_graph_show_the_errors_of_validate(screens: Screens, command: str) -> None:
+    assert screens[120, f"{command} pipeline.py other.sql"] == screens[120, "validate pipeline.py other.sql"]
+
+
+def test_a_missing_import_at_the_top_of_a_file_is_an_error_with_its_line(screens: Screens) -> None:
+    found, code = screens[80, "validate importing.py looking.py"]
+    assert (code, found.strip("\n").splitlines()) == (
+        "2",
+        [
+            "[SOURCE_FAILED] loading the file failed: ModuleNotFoundError: No module named 'not_installed_at_all'",
+            "  importing.py, line 3, column 8",
+            "  3 | import not_installed_at_all",
+            "             ^",
+            "  Install the package 'not_installed_at_all' in this environment, or put the module below the project folder.",
+        ],
+    )
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "graph"])
+def test_a_function_that_looks_at_rows_is_a_warning_with_its_line(screens: Screens, command: str) -> None:
+    found, code = screens[80, f"{command} looking.py"]
+    line = LOOKING[: LOOKING.index("collect")].count("\n") + 1
+    warning, *rest = found.strip("\n").splitlines()
+    assert (code, warning.partition(", column ")[0]) == ("0", f"looking.py, line {line}")
+    assert "main.default.newest is not checked; only an update can check it: its function looks at rows, and there may be none" in warning
+    size = "looking is valid: 2 datasets, 2 flows, 0 expectations, 1 not checked"
+    assert rest == [size] if command == "validate" else [row for row in rest if "newest" in row.split()]
 
 
 RUN = """\

@@ -193,7 +193,6 @@ def test_the_tests_of_the_project_run_on_the_session(project):
     assert project.command("validate", "pipeline.py").spark == project.spark
 
 
-@pytest.mark.slow
 def test_an_invalid_pipeline_has_the_same_exit_code_and_ctrl_c_leaves_the_session_as_it_was(project):
     project.save("broken.py", PIPELINE.replace('dlt.read("raw")', 'dlt.read("rwa")'))
     broken = project.command("validate", "broken.py")
