@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 
 from lakelet.base.names import TableName
 from lakelet.storage.root import Storage
@@ -27,10 +29,20 @@ class FactoryExample:
         self.others: tuple[str, ...] = ()
         shutil.copytree(ROOT / "examples" / "factory", folder, ignore=shutil.ignore_patterns("__pycache__", "landing", ".lakelet"))
 
+    def drop(self, start: int, count: int = 1) -> None:
+        """Files of some drops more land."""
+        made = runpy.run_path(str(self.folder / "generate.py"))
+        for number in range(start, start + count):
+            for path, text in made["files_of_drop"](1, 12, number):
+                made["write"](self.landing / path, text)
+
+    def place(self, name: str) -> Path:
+        """Folder of a table."""
+        return self.folder / Storage(self.folder / ".lakelet").table_path(TableName("main", "factory", name))
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Rows of a table, times in UTC."""
-        place = Storage(self.folder / ".lakelet").table_path(TableName("main", "factory", name))
-        rows = DeltaTable(str(place)).to_pyarrow_table().to_pylist()
+        rows = DeltaTable(str(self.place(name))).to_pyarrow_table().to_pylist()
         return [{column: in_utc(value) for column, value in row.items()} for row in rows]
 
     def expected(self) -> Mapping[str, Any]:
@@ -54,6 +66,14 @@ class FactoryExample:
             found = [tuple(row.values()) for row in self.rows(table) if row["factory"] not in self.others]
             too_many, missing = differences(found, wanted[table])
             assert not too_many and not missing, f"{table} has {too_many} and lacks {missing}"  # noqa: PT018 - told together
+
+    def has_caught_up(self, wanted: Mapping[str, Any]) -> bool:
+        """Whether every table after bronze is there and equals what the oracle says."""
+        try:
+            self.check_tables(wanted)
+        except (AssertionError, TableNotFoundError):
+            return False
+        return True
 
 
 def in_utc(value: Any) -> Any:

@@ -20,7 +20,19 @@ REPAIRING = {"update.repaired"}  # only reached by an update that follows a kill
 LEAVES_NO_TRACE = {"lease.acquired"}  # the update had not begun
 AFTER_CHANGES = {"ledger.replanned"}  # only reached when the files of a batch have changed
 DESCRIBING = {"table.described"}  # only reached when the definition of a stored table has changed
-ELSEWHERE = ("changes.", "once.", "sink.", "checks.", "quarantine.", "events.compact", "report.", "deploy.", "maintain.", "scaffold.")
+ELSEWHERE = (
+    "changes.",
+    "once.",
+    "sink.",
+    "checks.",
+    "quarantine.",
+    "events.compact",
+    "report.",
+    "deploy.",
+    "maintain.",
+    "upkeep.",
+    "scaffold.",
+)
 """In tests/unit/storage/test_eventlog_table.py, tests/deploy/test_deploy_deaths.py, and files of this folder that have their names."""
 COMMON = [point for point in FAILPOINTS if not point.startswith(ELSEWHERE) and point not in AFTER_CHANGES | DESCRIBING]
 

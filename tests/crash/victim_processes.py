@@ -61,12 +61,7 @@ def kill_at(failpoint: str, folder: Path, **request: list[str]) -> None:
 def stop_at(points: Sequence[str], folder: Path, images: Path, **request: list[str]) -> Mapping[str, Path]:
     """Update the project in a folder, stopped for a moment at each of the points; copies of the folder as it was at each one."""
     asked = images.with_name("asked")
-    asked.mkdir(parents=True)
-    found = {}
-    for point in points:
-        name = point if "@" in point else f"{point}@1"
-        (asked / name).touch()
-        found[point] = images / name
+    found = ask(points, asked, images)
     with (images.with_name("victim.log")).open("w") as log:
         process = started(folder, f"STOP:{asked}", log)
         try:
@@ -76,7 +71,7 @@ def stop_at(points: Sequence[str], folder: Path, images: Path, **request: list[s
             deadline = time.monotonic() + PATIENCE
             while process.poll() is None:
                 assert time.monotonic() < deadline, f"the update did not end within {PATIENCE:g} s"
-                _copy_where_stopped(process.pid, asked, folder, images)
+                copy_where_stopped(process.pid, asked, folder, images)
                 time.sleep(0.01)
         finally:
             end(process)
@@ -86,31 +81,37 @@ def stop_at(points: Sequence[str], folder: Path, images: Path, **request: list[s
     return found
 
 
-def _copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> None:
+def ask(points: Sequence[str], asked: Path, images: Path) -> Mapping[str, Path]:
+    """Ask a process that was started with `STOP:<asked>` to stop at points; the folders of the copies that are made there."""
+    asked.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for point in points:
+        name = point if "@" in point else f"{point}@1"
+        (asked / name).touch()
+        found[point] = images / name
+    return found
+
+
+def copy_where_stopped(group: int, asked: Path, folder: Path, images: Path) -> None:
     """Copy the folder for each point whose process says that it is there, when all of them have stopped, and let them go on.
 
-    Two processes may get to points at the same time, and a planner of Auto Loader has a group of its own.
+    Several processes may get to points at the same time. Planners of Auto Loader may have groups of their own.
     """
     with suppress(psutil.NoSuchProcess):  # one has just ended: the next look sees the others
-        there = {file: int(pid) for file in asked.iterdir() if (pid := file.read_text())}
-        if not there:
+        leader = psutil.Process(group)
+        if leader.status() != psutil.STATUS_STOPPED:
             return
-        stopped = _is_stopped(group)
-        members = _members(group)
-        if all(map(_is_stopped, there.values())):
-            os.killpg(group, signal.SIGSTOP)  # one of them went on for another point while this one was being reached
-        if not stopped or not all(map(_is_stopped, (*members, *there.values()))):
+        there = {file: psutil.Process(int(pid)) for file in asked.iterdir() if (pid := file.read_text())}
+        members = {one for one in (leader, *leader.children(recursive=True), *there.values()) if one.status() != psutil.STATUS_ZOMBIE}
+        for one in members:
+            one.suspend()
+        if any(one.status() != psutil.STATUS_STOPPED for one in members):
             return
         for file in there:
             shutil.copytree(folder, images / file.name)
             file.unlink()
-        os.killpg(group, signal.SIGCONT)
-        for pid in {*there.values()} - {*members}:
-            os.kill(pid, signal.SIGCONT)
-
-
-def _is_stopped(pid: int) -> bool:
-    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+        for one in members:
+            one.resume()
 
 
 def end(process: subprocess.Popen[str]) -> None:

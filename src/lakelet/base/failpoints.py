@@ -58,6 +58,8 @@ FAILPOINTS: tuple[str, ...] = (
     "maintain.optimized",
     "maintain.mirrored",
     "maintain.deleted",
+    "upkeep.compacted",
+    "upkeep.checkpointed",
     "checks.validated",
     "checks.reported",
     "scaffold.file_written",

@@ -17,6 +17,7 @@ from lakelet.maintenance.layout import How
 from lakelet.maintenance.maintain import maintain
 from lakelet.maintenance.results import Amount
 from lakelet.storage.delta.tables import TableLog
+from tests.spark.cdc.test_bitemporal import LAST, SECOND, TIMES, ordered
 from tests.spark.conftest import Project
 
 pytestmark = pytest.mark.long
@@ -203,7 +204,7 @@ def test_rows_are_sorted_as_declared_once_and_what_is_switched_off_is_left_alone
     idle(p)
 
 
-CHANGES = """
+DECLARE = """
 import dlt
 
 def declare(name, **more):
@@ -218,7 +219,8 @@ def declare(name, **more):
     dlt.create_auto_cdc_flow(
         target=name, source=f"feed_of_{name}", keys=["id"], sequence_by="seq", apply_as_deletes="op = 'd'",
         except_column_list=["op", "seq"], **more)
-
+"""
+CHANGES = f"""{DECLARE}
 declare("latest")
 
 @dlt.table
@@ -303,10 +305,24 @@ def test_change_tables_of_all_types_give_the_same_rows_with_and_without_maintena
     assert p.rows("feed_of_changes", *FEED) == plain.rows("feed_of_changes", *FEED)
 
 
-@pytest.mark.slow
+def test_a_bitemporal_table_is_maintained_between_two_updates_and_keeps_every_belief(project, monkeypatch):
+    monkeypatch.setattr("lakelet.maintenance.layout.WORTH_FILES", 1)
+    p = project(f"""{DECLARE}\ndeclare("both_times", stored_as_scd_type="bitemporal", system_sequence_by="seen")""")
+    changes(p, [(1, 1001, 1005, "v1"), (1, 1215, 1220, "v2")])
+    p.run()
+    found = maintained(p, least=0)["both_times"]
+    assert found.after.files < found.before.files
+    assert found.removed.files > 0
+    assert p.rows("both_times", "id", "name", *TIMES) == ordered(SECOND)
+    idle(p)
+    changes(p, [(1, 1205, 1225, "v3"), (1, 1230, 1230, None)])
+    p.run()
+    assert p.rows("both_times", "id", "name", *TIMES) == ordered(LAST)
+
+
 def test_a_change_table_that_others_wrote_to_waits_for_the_next_update(project):
-    p = project(CHANGES)
-    changes(p, EVENTS)
+    p = project(f"""{DECLARE}\ndeclare("latest")""")
+    changes(p, EVENTS[:1])
     p.run()
     p.spark.sql(f"INSERT INTO delta.`{p.path('latest')}` (id, seen, name) VALUES (9, 9, 'hand')")
     before = TableLog(p.path("latest") / "_changes").version()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, IntegerType, MapType, StringType, StructField, StructType
 
 from lakelet.transforms import TransformError, explode, flatten, relationalize
 
@@ -19,8 +20,14 @@ FEW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
-NAMES = st.lists(st.sampled_from(["a", "b.c", "d`e", "f g", "ü"]), min_size=1, max_size=3, unique=True)
-PLAIN = st.sampled_from([IntegerType(), StringType(), ArrayType(IntegerType())])
+WIDE = settings(FEW, max_examples=1)
+"""One frame has COLUMNS columns of different drawn types: one job for many. (The plainest example comes first, where it is possible.)"""
+COLUMNS = 16
+
+ODD = ("a", "b.c", "d`e", "f g", "ü")
+NAMES = st.lists(st.sampled_from(ODD), min_size=1, max_size=3, unique=True)
+SCALAR = st.sampled_from([IntegerType(), StringType()])
+PLAIN = st.one_of(SCALAR, SCALAR.map(ArrayType), SCALAR.map(lambda values: MapType(StringType(), values)))
 
 
 def structs(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[StructType]:
@@ -31,7 +38,9 @@ def structs(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[StructType]:
     )
 
 
-SCHEMAS = structs(st.recursive(PLAIN, structs, max_leaves=6))
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[DataType]:
+    """Structs, arrays and maps."""
+    return st.one_of(structs(inner), inner.map(ArrayType), inner.map(lambda values: MapType(StringType(), values)))
 
 
 def values(data_type: Any) -> st.SearchStrategy[Any]:
@@ -39,9 +48,25 @@ def values(data_type: Any) -> st.SearchStrategy[Any]:
         found: st.SearchStrategy[Any] = st.tuples(*(values(f.dataType) for f in data_type.fields))
     elif isinstance(data_type, ArrayType):
         found = st.lists(values(data_type.elementType), max_size=3)
+    elif isinstance(data_type, MapType):
+        found = st.dictionaries(st.sampled_from("pqr"), values(data_type.valueType), max_size=2)
     else:
         found = st.integers(-5, 5) if isinstance(data_type, IntegerType) else st.sampled_from(["", "x", "é"])
     return st.one_of(st.none(), found)
+
+
+def frames(types: st.SearchStrategy[DataType]) -> st.SearchStrategy[tuple[StructType, list[Any]]]:
+    """A schema whose columns have drawn types, and rows of it with a number in front."""
+
+    def schema(found: list[DataType]) -> StructType:
+        columns = [StructField(f"{n} {ODD[n % len(ODD)]}", one) for n, one in enumerate(found)]
+        return StructType([StructField("Id", IntegerType()), *columns])
+
+    def rows(schema: StructType) -> st.SearchStrategy[tuple[StructType, list[Any]]]:
+        row = st.tuples(*(values(field.dataType) for field in schema.fields[1:]))
+        return st.lists(row, min_size=6, max_size=12).map(lambda found: (schema, [(n, *one) for n, one in enumerate(found)]))
+
+    return st.lists(types, min_size=COLUMNS, max_size=COLUMNS, unique_by=lambda one: one.json()).map(schema).flatmap(rows)
 
 
 def flat(path: str, data_type: Any, value: Any) -> dict[str, Any]:
@@ -54,11 +79,10 @@ def flat(path: str, data_type: Any, value: Any) -> dict[str, Any]:
     return result
 
 
-@FEW
-@given(data=st.data())
-def test_flatten_gives_every_value_at_the_end_of_a_path(spark: Any, data: st.DataObject) -> None:
-    schema = data.draw(SCHEMAS)
-    rows = data.draw(st.lists(st.tuples(*(values(f.dataType) for f in schema.fields)), max_size=12))
+@WIDE
+@given(drawn=frames(st.recursive(PLAIN, structs, max_leaves=6)))
+def test_flatten_gives_every_value_at_the_end_of_a_path(spark: Any, drawn: tuple[StructType, list[Any]]) -> None:
+    schema, rows = drawn
     frame = spark.createDataFrame(rows, schema).transform(flatten(separator="/"))
     expected = []
     for row in rows:
@@ -66,6 +90,7 @@ def test_flatten_gives_every_value_at_the_end_of_a_path(spark: Any, data: st.Dat
         for i, field in enumerate(schema.fields):
             one |= flat(field.name, field.dataType, row[i])
         expected.append(one)
+    assert frame.columns == list(expected[0])
     assert [row.asDict() for row in frame.collect()] == expected
 
 
@@ -120,64 +145,72 @@ def test_explode_refuses_what_is_no_array_and_names_that_are_taken(spark: Any) -
             frame.transform(step)
 
 
+def without_null_structs(data_type: Any, value: Any) -> Any:
+    """The value as flat tables can tell it: a NULL struct and a struct of NULLs are the same."""
+    if isinstance(data_type, StructType):
+        of = value or [None] * len(data_type.fields)
+        return tuple(without_null_structs(f.dataType, one) for f, one in zip(data_type.fields, of, strict=True))
+    if value is None or not isinstance(data_type, ArrayType | MapType):
+        return value
+    if isinstance(data_type, MapType):
+        return {key: without_null_structs(data_type.valueType, one) for key, one in sorted(value.items())}
+    return [without_null_structs(data_type.elementType, one) for one in value]
+
+
+class FlatTables:
+    """The nested rows again, from the tables of `relationalize` alone."""
+
+    def __init__(self, tables: Mapping[str, Any]) -> None:
+        self.children: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        for name, table in tables.items():
+            rows = [row.asDict() for row in table.collect()]
+            assert len({row["_key"] for row in rows}) == len(rows), f"keys of {name} are not unique"
+            for row in sorted(rows, key=lambda row: row.get("_position", 0)):
+                self.children[name, row.get("_parent_key", "")].append(row)
+
+    def rows(self, schema: StructType) -> list[Any]:
+        found = [tuple(self.value("o", row, f.name, f.dataType) for f in schema.fields) for row in self.children.pop(("o", ""), [])]
+        assert not self.children, f"rows that are in no row of the table above: {self.children}"
+        return found
+
+    def value(self, table: str, row: dict[str, Any], name: str, data_type: Any) -> Any:
+        """The value at a column, or at the columns and tables that have its name in front."""
+        if isinstance(data_type, StructType):
+            return tuple(self.value(table, row, f"{name}/{f.name}", f.dataType) for f in data_type.fields)
+        if not isinstance(data_type, ArrayType | MapType):
+            return row[name]
+        below = f"{table}/{name}"
+        items = self.children.pop((below, row["_key"]), [])
+        assert [item["_position"] for item in items] == list(range(row[f"{name}/size"] or 0))
+        if row[f"{name}/size"] is None:
+            return None
+        if isinstance(data_type, MapType):
+            return {item["key"]: self.value(below, item, "value", data_type.valueType) for item in sorted(items, key=lambda i: i["key"])}
+        if not isinstance(data_type.elementType, StructType):
+            return [self.value(below, item, "value", data_type.elementType) for item in items]
+        fields = data_type.elementType.fields
+        return [tuple(self.value(below, item, f.name, f.dataType) for f in fields) for item in items]
+
+
+@WIDE
+@given(drawn=frames(st.recursive(PLAIN, nested, max_leaves=2)))
+def test_the_tables_of_relationalize_hold_every_nested_row(spark: Any, drawn: tuple[StructType, list[Any]]) -> None:
+    schema, rows = drawn
+    found = FlatTables(relationalize("o", keys="ID", separator="/")(spark.createDataFrame(rows, schema))).rows(schema)
+    assert sorted(found, key=repr) == sorted((without_null_structs(schema, row) for row in rows), key=repr)
+
+
 ORDER = "id INT, s STRUCT<t: STRING, zs: ARRAY<STRING>>, lines ARRAY<STRUCT<x: INT, ys: ARRAY<ARRAY<INT>>>>, m MAP<STRING, INT>"
-NUMBER = st.one_of(st.none(), st.integers(0, 3))
-LINES = st.lists(st.tuples(NUMBER, ITEMS), max_size=2)
-ORDERS = st.tuples(
-    st.one_of(st.none(), st.tuples(st.sampled_from(["", "t"]), st.one_of(st.none(), st.lists(st.sampled_from("uv"), max_size=2)))),
-    st.one_of(st.none(), LINES),
-    MAPS,
-)
 
 
-def children(rows: list[Any]) -> dict[str, list[Any]]:
-    """Rows of a table by parent, in the order of their positions."""
-    found: dict[str, list[Any]] = defaultdict(list)
-    for row in sorted(rows, key=lambda row: row._position):
-        found[row._parent_key].append(row)
-    return found
-
-
-def put_together(tables: dict[str, list[Any]]) -> list[Any]:
-    """The nested rows again, from the flat tables alone. A NULL struct and a struct of NULLs are the same."""
-    by_parent = {name: children(rows) for name, rows in tables.items() if name != "o"}
-
-    def array(table: str, key: str, size: int | None, item: Any) -> Any:
-        found = by_parent[table][key]
-        assert len(found) == (size or 0)
-        return None if size is None else [item(row) for row in found]
-
-    def line(row: Any) -> Any:
-        def inner(one: Any) -> Any:
-            return array("o_lines_ys_value", one._key, one.value_size, lambda r: r.value)
-
-        return (row.x, array("o_lines_ys", row._key, row.ys_size, inner))
-
-    return [
-        (
-            row.id,
-            (row.s_t, array("o_s_zs", row._key, row.s_zs_size, lambda r: r.value)),
-            array("o_lines", row._key, row.lines_size, line),
-            None if row.m_size is None else dict(sorted((r.key, r.value) for r in by_parent["o_m"][row._key])),
-        )
-        for row in tables["o"]
-    ]
-
-
-@FEW
-@given(orders=st.lists(ORDERS, min_size=1, max_size=15), doubled=st.booleans())
-def test_the_tables_of_relationalize_hold_every_nested_row(spark: Any, orders: list[Any], doubled: bool) -> None:
-    """With business keys, and without them where equal rows are told apart by a number."""
-    rows = [(1 if doubled else n, *order) for n, order in enumerate(orders)]
-    rows = rows + rows if doubled else rows
+def test_rows_that_are_equal_are_told_apart_by_a_number(spark: Any) -> None:
+    order = (1, ("t", ["u", "v"]), [(1, [[2, None], None, []]), (1, None)], {"p": 1})
+    rows = [order, order, order, (1, None, [], None), (1, None, [], None)]
     frame = spark.createDataFrame(rows, ORDER)
-    made = relationalize("o", keys=None if doubled else "ID")(frame)
-    assert list(made) == ["o", "o_s_zs", "o_lines", "o_lines_ys", "o_lines_ys_value", "o_m"]
-    tables = {name: table.collect() for name, table in made.items()}
-    for name, found in tables.items():
-        assert len({row._key for row in found}) == len(found), f"keys of {name} are not unique"
-    expected = [(n, s or (None, None), lines, m and dict(sorted(m.items()))) for n, s, lines, m in rows]
-    assert sorted(map(repr, put_together(tables))) == sorted(map(repr, ((n, tuple(s), ls, m) for n, s, ls, m in expected)))
+    made = relationalize("o", separator="/")(frame)
+    assert sorted(FlatTables(made).rows(frame.schema), key=repr) == sorted(
+        (without_null_structs(frame.schema, row) for row in rows), key=repr
+    )
 
 
 def test_keys_depend_on_the_rows_alone(spark: Any) -> None:
@@ -199,6 +232,14 @@ def test_relationalize_refuses_names_that_collide(spark: Any) -> None:
             relationalize()(spark.sql(f"SELECT {query}"))
 
 
-def test_an_empty_frame_has_all_tables(spark: Any) -> None:
+def test_an_empty_frame_has_all_tables_with_the_names_of_their_paths(spark: Any) -> None:
     made = relationalize("o")(spark.createDataFrame([], ORDER))
-    assert [(name, table.count()) for name, table in made.items()][:2] == [("o", 0), ("o_s_zs", 0)]
+    assert {name: table.columns for name, table in made.items()} == {
+        "o": ["_key", "id", "s_t", "s_zs_size", "lines_size", "m_size"],
+        "o_s_zs": ["_key", "_parent_key", "_position", "value"],
+        "o_lines": ["_key", "_parent_key", "_position", "x", "ys_size"],
+        "o_lines_ys": ["_key", "_parent_key", "_position", "value_size"],
+        "o_lines_ys_value": ["_key", "_parent_key", "_position", "value"],
+        "o_m": ["_key", "_parent_key", "_position", "key", "value"],
+    }
+    assert [made[name].count() for name in ("o", "o_s_zs")] == [0, 0]

@@ -16,6 +16,7 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from lakelet.base.failpoints import reached
 from lakelet.files.paths import AnyPath
 
 EVERY = 10
@@ -92,12 +93,14 @@ class LaterUpkeep:
 
 def _checkpoint(spark: SparkSession, log: Any) -> None:
     log.checkpoint()
+    reached("upkeep.checkpointed")
 
 
 def _compact(spark: SparkSession, log: Any) -> None:
     hook = getattr(_java(spark, "hooks.AutoCompact$"), "MODULE$")
     given = [getattr(hook, f"compact$default${number}")() for number in (4, 5, 6)]
     hook.compact(spark._jsparkSession, log, getattr(spark._jvm, "scala.Option").empty(), *given)
+    reached("upkeep.compacted")
 
 
 def _java(spark: SparkSession, name: str) -> Any:
