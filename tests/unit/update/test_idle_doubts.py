@@ -41,6 +41,8 @@ def found(source: str, **more: frozenset[str]) -> list[str]:
         "x = spark.catalog.listTables()",
         "from delta.tables import DeltaTable\nx = DeltaTable.forPath(spark, 'a')",
         "from os.path import *",
+        "class Layout:\n    def text(self):\n        return self.time",
+        "class Layout:\n    time: str\n\ndef text(clock):\n    return clock.time()",
         "x = (",
     ],
 )
@@ -60,6 +62,7 @@ def test_what_cannot_be_compared_is_a_doubt(source: str) -> None:
         "x = getattr(row, 'name', None)",
         "now = rows.select('a')\nx = rows.join(now)",
         "import helpers.money\nfrom . import other",
+        "class Layout:\n    time: str\n\n    def text(self):\n        return self.time",
     ],
 )
 def test_what_is_compared_or_cannot_change_is_none(source: str) -> None:
@@ -71,7 +74,8 @@ def test_the_doubt_names_the_line() -> None:
 
 
 def test_the_pipelines_of_the_repository_have_none() -> None:
-    known = frozenset({"pipelines", "expectations"})
-    files = sorted([*(ROOT / "pipelines").rglob("*.py"), *(ROOT / "expectations").rglob("*.py")])
-    assert files
+    known = frozenset({"pipelines", "expectations", "layouts"})
+    folders = [ROOT / "pipelines", ROOT / "expectations", *ROOT.glob("examples/*/pipelines")]
+    files = [*(file for folder in folders for file in sorted(folder.rglob("*.py"))), ROOT / "examples" / "factory" / "layouts.py"]
+    assert len({file.parent for file in files}) > 5
     assert [doubt for file in files for doubt in doubts_of(file.read_text(encoding="utf-8"), file.name, known=known)] == []

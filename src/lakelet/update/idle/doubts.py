@@ -65,8 +65,10 @@ def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile
     except (SyntaxError, ValueError):
         yield f"{file} is not plain Python"
         return
-    of_spark = frozenset(_names_of_spark(tree))
+    of_spark, fields = frozenset(_names_of_spark(tree)), frozenset(_fields(tree))
     for node in ast.walk(tree):
+        if _is_own_field(node, fields):
+            continue
         text = _of_import(node, known) or _of_name(node, of_spark, volatile)
         if text:
             yield f"{file}:{getattr(node, 'lineno', 1)} {text}"
@@ -79,6 +81,22 @@ def _names_of_spark(tree: ast.AST) -> Iterator[str]:
             yield from (alias.asname or alias.name for alias in node.names)
         elif isinstance(node, ast.Import):
             yield from (alias.asname for alias in node.names if alias.asname and alias.name.partition(".")[0] in SPARK)
+
+
+def _fields(tree: ast.AST) -> Iterator[str]:
+    """Yield the names of fields that classes of the source declare, such as `time` of a dataclass."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            yield from (
+                one.target.id
+                for one in node.body
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id not in _SESSION
+            )
+
+
+def _is_own_field(node: ast.AST, fields: Set[str]) -> bool:
+    """Return whether this is `self.NAME` of a declared field: its value comes from code that is looked at, too."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self" and node.attr in fields
 
 
 def _of_import(node: ast.AST, known: Set[str]) -> str | None:
