@@ -1,16 +1,20 @@
-"""`lakelet sql "SELECT count(*) …"` against a bare DuckDB process that reads the same Delta table, each in new processes.
+"""`lakelet sql "SELECT count(*) …"` against bare DuckDB processes that read the same table, each in new processes.
 
     .venv/bin/python benchmarks/looking.py --rows 1000000 --files 10 --rounds 9
 
-Both take turns in going first; wall time and processor time (user and system, also of threads) of whole processes count. The bare process
-imports duckdb and deltalake, opens the table with delta-rs and counts; it fetches 20 rows of `SELECT *`, where the command shows 20 and
-counts the others. `lakelet --version` shows what starting the command costs.
-Prints machine, load, medians and ratios. Bars: 1.0 s wall, and 2 times the bare process.
+All take turns in going first; wall time and processor time (user and system, also of threads) of whole processes count. One bare process
+imports duckdb and deltalake and opens the table with delta-rs; the other imports duckdb alone and reads all Parquet files of the folder by
+`read_parquet`, which is right only because no file of this table was ever replaced. A bare process fetches 20 rows of `SELECT *`, where the
+command shows 20 and counts the others. The answers are compared first. `lakelet --version` shows what starting the command costs.
+Prints machine, load, medians and ratios. Bars: 1.0 s wall, and 2 times the bare process over
+delta-rs.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import json
 import os
 import platform
 import resource
@@ -21,6 +25,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from figures import quartiles
+
 BARE = """
 import os
 import sys
@@ -30,6 +36,13 @@ rows = DeltaTable(sys.argv[1]).to_pyarrow_dataset()
 print(duckdb.sql(sys.argv[2]).fetchall(), flush=True)
 os._exit(0)  # threads of the data set have aborted the interpreter's end
 """
+PARQUET = """
+import sys
+import duckdb
+rows = duckdb.read_parquet(sys.argv[1] + "/*.parquet")
+print(duckdb.sql(sys.argv[2]).fetchall(), flush=True)
+"""
+OURS, DELTA_RS, FILES = "lakelet sql", "bare DuckDB over delta-rs", "bare DuckDB over Parquet files"
 COUNT, EVERYTHING = "SELECT count(*) AS n FROM {}", "SELECT * FROM {}"
 GROUPED = "SELECT word, count(*) AS n, max(id) AS last FROM {} WHERE id > 100 GROUP BY word ORDER BY n DESC, word LIMIT 5"
 
@@ -79,15 +92,30 @@ def main() -> None:
             ("SELECT *", EVERYTHING, f"{EVERYTHING} LIMIT 20"),
         ):
             commands = {
-                "lakelet sql": [*lakelet, "sql", query.format("events"), "--storage", str(root)],
-                "bare DuckDB": [sys.executable, "-c", BARE, str(path), bare.format("rows")],
+                OURS: [*lakelet, "sql", query.format("events"), "--storage", str(root)],
+                DELTA_RS: [sys.executable, "-c", BARE, str(path), bare.format("rows")],
+                FILES: [sys.executable, "-c", PARQUET, str(path), bare.format("rows")],
                 "lakelet --version": [*lakelet, "--version"],
             }
+            if query == bare:
+                check(commands)
             compare(title, commands, choice.rounds)
 
 
+def check(commands: dict[str, list[str]]) -> None:
+    """Raise SystemExit unless all give the same rows."""
+    rows = [tuple(row.values()) for row in json.loads(printed([*commands[OURS], "--json"]))]
+    for rival in (DELTA_RS, FILES):
+        if ast.literal_eval(printed(commands[rival])) != rows:
+            raise SystemExit(f"another answer by {rival}: {printed(commands[rival])} instead of {rows}")
+
+
+def printed(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def compare(title: str, commands: dict[str, list[str]], rounds: int) -> None:
-    """Run the commands in turns and print the medians, and the ratios of the first to the second."""
+    """Run the commands in turns and print the medians, and the ratios of the first to each rival."""
     for command in commands.values():
         timed(command)
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in commands}
@@ -97,9 +125,10 @@ def compare(title: str, commands: dict[str, list[str]], rounds: int) -> None:
     for name, seconds in found.items():
         wall, cpu = (statistics.median(column) for column in zip(*seconds, strict=True))
         print(f"{title}: {name}: {wall:.2f} s wall, {cpu:.2f} s processor (median of {rounds}, fastest {min(seconds)[0]:.2f} s)")
-    for at, what in enumerate(("wall", "processor")):
-        ratio = statistics.median(ours[at] / bare[at] for ours, bare in zip(found["lakelet sql"], found["bare DuckDB"], strict=True))
-        print(f"{title}: lakelet sql / bare DuckDB, {what}: {ratio:.2f} (bar 2)")
+    for rival in (DELTA_RS, FILES):
+        ratios = [[ours[at] / bare[at] for ours, bare in zip(found[OURS], found[rival], strict=True)] for at in (0, 1)]
+        bar = " (bar 2)" if rival == DELTA_RS else ""
+        print(f"{title}: {OURS} / {rival}: {quartiles(ratios[0])} wall{bar}, {quartiles(ratios[1])} processor")
 
 
 if __name__ == "__main__":
