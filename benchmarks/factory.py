@@ -4,8 +4,13 @@
 
 Lands drops of the example's generator while `lakelet run --continuous` follows them in a copy of the example. Nothing looks at the tables
 meanwhile: when each gold table had a file's movements follows afterwards from the versions of the table and the times of their commits.
-Prints machine, load, p50 and p95 (bar: 3 s), the memory of the process tree (PSS) with its slope, processor time per drop, and where the
-time of a drop goes, by flow.
+Prints machine, load, p50 and p95 (bar: 3 s), the memory of the process tree (PSS), Java's apart from Python's, with its slope, processor
+time per drop, and where the time of a drop goes, by flow.
+
+What Java keeps is measured after the warm-up, after each sixth of the time and at the end (`--collections`; 0 leaves it out): once a drop
+is in all gold tables, `jcmd` forces a full collection in the pause before the next drop, and says what is left in the heap. That drop is
+left out of the latencies, because the tables were looked at meanwhile; the processor time of the measurement does not count. Prints a
+table, and the growth of the live heap by least squares with its standard error. Needs a JDK: a JRE has no `jcmd`, and the run says so.
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ import itertools
 import json
 import os
 import platform
+import re
 import shutil
 import signal
 import statistics
@@ -41,6 +47,7 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "examples" / "factory"
 GOLD = ("station_visits", "cycle_times", "throughput", "bottlenecks")
 BAR_SECONDS = 3.0
+PATIENCE_SECONDS = 900
 Sums = dict[str, dict[str, int]]  # by gold table, by factory: a number that only grows, and by which a movement is recognised
 
 
@@ -133,19 +140,71 @@ def latencies(tables: Path, landed: Sequence[Landed]) -> dict[int, float]:
     return dict(found)
 
 
+@dataclass(frozen=True)
+class Memory:
+    """Megabytes of PSS at a moment, by the kind of process."""
+
+    at: float
+    java: float
+    python: float
+
+    @property
+    def total(self) -> float:
+        return self.java + self.python
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is left after a forced full collection after a drop, in megabytes; `before` has the processes right before it."""
+
+    drop: int
+    at: float
+    heap: float
+    metaspace: float
+    code_cache: float
+    before: Memory
+
+
 class Watched(threading.Thread):
-    """Memory (bytes of PSS) and processor time (seconds) of a process with everything below it, every five seconds."""
+    """Memory and processor time (seconds) of a process with everything below it, every five seconds."""
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
         self._root = psutil.Process(process)
-        self.memory: list[tuple[float, int]] = []
+        self.memory: list[Memory] = []
 
     def run(self) -> None:
         with suppress(psutil.NoSuchProcess):
             while True:
-                self.memory.append((time.time(), sum(map(pss, self._tree()))))
+                self.memory.append(self.memory_now())
                 time.sleep(5)
+
+    def memory_now(self) -> Memory:
+        tree = self._tree()
+        java = [process for process in tree if is_java(process)]
+        return Memory(time.time(), sum(map(pss, java)) / 1e6, sum(pss(process) for process in tree if process not in java) / 1e6)
+
+    def kept(self, drop: int) -> Kept:
+        """Force full collections and measure what is left. Spark's cleaner drops what the first one found, so that a second one follows."""
+        [java] = [process for process in self._tree() if is_java(process)]
+        before = self.memory_now()
+        jcmd(java, "GC.run")
+        time.sleep(1)
+        said = jcmd(java, "GC.run\nGC.heap_info\nCompiler.codecache")
+        heap = sum(map(int, re.findall(r"total \d+K, used (\d+)K", said)))
+        [metaspace] = map(int, re.findall(r"Metaspace +used (\d+)K", said))
+        code = sum(map(int, re.findall(r"size=\d+Kb used=(\d+)Kb", said)))
+        if not heap or not code:
+            raise SystemExit(f"not the words of jcmd that are known: {said}")
+        kb = 1024 / 1e6
+        return Kept(drop, time.time(), heap * kb, metaspace * kb, code * kb, before)
+
+    def why_not_kept(self) -> str:
+        """Why `kept` cannot be asked, or an empty text."""
+        found = [process for process in self._tree() if is_java(process)]
+        if len(found) != 1:
+            return f"{len(found)} Java processes"
+        return "" if jcmd_of(found[0]) else f"no jcmd beside {found[0].exe()} or on the PATH: a JRE has none, a JDK has"
 
     def _tree(self) -> list[psutil.Process]:
         return [self._root, *self._root.children(recursive=True)]
@@ -159,7 +218,27 @@ class Watched(threading.Thread):
         return total
 
 
+def is_java(process: psutil.Process) -> bool:
+    with suppress(psutil.NoSuchProcess):
+        return process.name() == "java"
+    return False
+
+
+def jcmd_of(java: psutil.Process) -> str | None:
+    beside = Path(java.exe()).with_name("jcmd")
+    return str(beside) if beside.exists() else shutil.which("jcmd")
+
+
+def jcmd(java: psutil.Process, commands: str) -> str:
+    """What `jcmd` prints for commands, one a line."""
+    done = subprocess.run([jcmd_of(java) or "jcmd", str(java.pid), commands], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"jcmd {commands!r}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
 def pss(process: psutil.Process) -> int:
+    """Bytes; shared pages count by their share."""
     with suppress(OSError, psutil.NoSuchProcess, ValueError):
         for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):
@@ -167,11 +246,13 @@ def pss(process: psutil.Process) -> int:
     return 0
 
 
-def slope(samples: Sequence[tuple[float, float]]) -> float:
-    """Growth per second, by least squares."""
-    if len(samples) < 2:
-        return 0.0
-    return statistics.linear_regression(*zip(*samples, strict=True)).slope
+def growth(samples: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """The slope by least squares, and its standard error (of independent samples). Needs three samples."""
+    x, y = zip(*samples, strict=True)
+    slope, intercept = statistics.linear_regression(x, y)
+    left = sum((b - intercept - slope * a) ** 2 for a, b in samples)
+    spread = sum((a - statistics.fmean(x)) ** 2 for a in x)
+    return slope, (left / (len(samples) - 2) / spread) ** 0.5
 
 
 def generator(folder: Path) -> Any:
@@ -268,58 +349,121 @@ def measure(folder: Path, options: argparse.Namespace) -> None:
         command = [sys.executable, "-m", "lakelet", "run", "--continuous", "--json", *options.more]
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT if options.debug else subprocess.DEVNULL)
         try:
-            feed.wait(tables, seconds=300, process=process)
-            watched = Watched(process.pid)
-            watched.start()
-            since, used = run_drops(feed, watched, tables, process, options)
-            feed.wait(tables, seconds=300, process=process)
-            used = watched.processor_seconds() - used
+            feed.wait(tables, seconds=PATIENCE_SECONDS, process=process)
+            run = Run(feed, Watched(process.pid), tables, process, options)
+            run.land()
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(timeout=120)
-    found = {drop: seconds for drop, seconds in latencies(tables, feed.landed).items() if drop >= options.warm_up}
-    report(found, watched, used, since, feed.rows, folder, options)
+    looked_at = {kept.drop for kept in run.kept}
+    found = {drop: s for drop, s in latencies(tables, feed.landed).items() if drop >= options.warm_up and drop not in looked_at}
+    report(found, run, folder)
 
 
-def run_drops(
-    feed: Feed, watched: Watched, tables: Path, process: subprocess.Popen[Any], options: argparse.Namespace
-) -> tuple[float, float]:
-    """Land drops for as long as was asked for; returns when the first one that counts landed, and the processor seconds used by then."""
-    since, used, started = time.time(), 0.0, time.monotonic()
-    drops = range(1, 1 + round(options.minutes * 60 / options.every)) if options.every else itertools.count(1)
-    for number in drops:
-        if not options.every and number > options.warm_up and time.monotonic() - started > options.minutes * 60:
-            break
-        if number == options.warm_up:
-            since, used = time.time(), watched.processor_seconds()
-        feed.land()
-        if options.every:
-            time.sleep(max(0.0, started + number * options.every - time.monotonic()))
-        else:
-            feed.wait(tables, seconds=300, process=process)
-    return since, used
+class Run:
+    """Lands drops for as long as was asked for, and measures the update meanwhile. `since`, `spent`: from the first drop that counts on."""
+
+    def __init__(self, feed: Feed, watched: Watched, tables: Path, process: subprocess.Popen[Any], options: argparse.Namespace) -> None:
+        self.feed, self.watched, self.options = feed, watched, options
+        self.kept: list[Kept] = []
+        self.not_kept = watched.why_not_kept() if options.collections else "--collections 0"
+        self.since, self.spent, self.drops = time.time(), 0.0, 0
+        self._tables, self._process = tables, process
+
+    def land(self) -> None:
+        options, started = self.options, time.monotonic()
+        self.watched.start()
+        wanted = range(1, 1 + round(options.minutes * 60 / options.every)) if options.every else itertools.count(1)
+        begun = part = 0.0  # when the first drop landed that counts, and the time from one collection to the next
+        for number in wanted:
+            if not options.every and number > options.warm_up and time.monotonic() - started > options.minutes * 60:
+                break
+            if number == options.warm_up:
+                begun = time.monotonic()
+                part = max(0.0, options.minutes * 60 - (begun - started)) / max(1, options.collections)
+                self.since, self.spent, self.drops = time.time(), -self.watched.processor_seconds(), 0
+            self.feed.land()
+            self.drops += 1
+            measured = len(self.kept)
+            if measured < options.collections and (number + 1 >= options.warm_up and time.monotonic() - begun >= measured * part):
+                self.collect(number)
+            if options.every:
+                time.sleep(max(0.0, started + number * options.every - time.monotonic()))
+            else:
+                self.wait()
+        self.wait()
+        self.spent += self.watched.processor_seconds()
+        self.collect(number)
+
+    def wait(self) -> None:
+        self.feed.wait(self._tables, seconds=PATIENCE_SECONDS, process=self._process)
+
+    def collect(self, drop: int) -> None:
+        """Wait until the drop is everywhere, and measure what Java keeps; what that costs does not count."""
+        if self.not_kept:
+            return
+        self.wait()
+        before = self.watched.processor_seconds()
+        self.kept.append(self.watched.kept(drop))
+        self.spent -= self.watched.processor_seconds() - before
 
 
-def report(
-    found: Mapping[int, float], watched: Watched, used: float, since: float, rows: int, folder: Path, options: argparse.Namespace
-) -> None:
-    seconds = list(found.values())
+def report(found: Mapping[int, float], run: Run, folder: Path) -> None:
+    options, seconds = run.options, list(found.values())
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; {len(seconds)} drops, one every {options.every:g} s"
     )
-    print(f"{rows} movements in the end; the first {options.warm_up} drops are left out")
+    left_out = f"left out: the first {options.warm_up} drops, and {len(run.kept)} after which Java was measured"
+    print(f"{run.feed.rows} movements in the end; {left_out}")
     p50, p95 = statistics.median(seconds), quantile(seconds, 0.95)
     verdict = "met" if p95 <= BAR_SECONDS else "missed"
     print(f"arrival to all gold tables: p50 {p50:.2f} s, p95 {p95:.2f} s, longest {max(seconds):.2f} s (bar: {BAR_SECONDS:g} s {verdict})")
     third = max(1, len(seconds) // 3)
     print(f"  first third: p50 {statistics.median(seconds[:third]):.2f} s; last third: p50 {statistics.median(seconds[-third:]):.2f} s")
-    print(f"processor time: {used / len(seconds):.2f} s per drop")
-    memory = [(at - since, bytes_ / 1e6) for at, bytes_ in watched.memory if at >= since]
-    if memory:
-        first, last = (statistics.median(mb for _, mb in part) for part in (memory[: len(memory) // 3 + 1], memory[-len(memory) // 3 :]))
-        growth = slope(memory) * 60
-        print(f"memory (PSS): {first:.0f} MB in the first third, {last:.0f} MB in the last, slope {growth:+.1f} MB per minute")
-    print("flows, from STARTING to COMPLETED:", *flow_seconds(folder / "events.jsonl", since), sep="\n")
+    after = [found[kept.drop + 1] for kept in run.kept if kept.drop + 1 in found]
+    if after:
+        print(f"  the {len(after)} drops right after a collection: p50 {statistics.median(after):.2f} s, longest {max(after):.2f} s")
+    print(f"processor time: {run.spent / run.drops:.2f} s per drop")
+    tell_memory([memory for memory in run.watched.memory if memory.at >= run.since], run.since)
+    tell_kept(run)
+    print("flows, from STARTING to COMPLETED:", *flow_seconds(folder / "events.jsonl", run.since), sep="\n")
+
+
+def tell_memory(memory: Sequence[Memory], since: float) -> None:
+    """Memory of the processes over time, from samples every five seconds."""
+    if len(memory) < 3:
+        return
+    third = len(memory) // 3
+    print("memory (PSS), median of the first third, of the last, slope by least squares:")
+    for name in ("total", "java", "python"):
+        values = [getattr(each, name) for each in memory]
+        per_hour = 3600 * growth([(each.at - since, value) for each, value in zip(memory, values, strict=True)])[0]
+        first, last = statistics.median(values[:third]), statistics.median(values[-third:])
+        print(f"  {name:7} {first:7.0f} MB {last:7.0f} MB {per_hour:+9.1f} MB per hour")
+
+
+def tell_kept(run: Run) -> None:
+    """What Java kept, after each forced collection."""
+    if run.not_kept:
+        print(f"live heap: not measured ({run.not_kept})")
+        return
+    print("after a forced full collection, MB; PSS of the processes right before it:")
+    print(f"  {'drop':>5} {'minute':>6} {'live heap':>9} {'metaspace':>9} {'code cache':>10} {'java PSS':>9} {'python PSS':>10}")
+    for each in run.kept:
+        minute = (each.at - run.since) / 60
+        print(
+            f"  {each.drop:5} {minute:6.1f} {each.heap:9.1f} {each.metaspace:9.1f} {each.code_cache:10.1f}"
+            f" {each.before.java:9.0f} {each.before.python:10.1f}"
+        )
+    if len(run.kept) < 3:
+        return
+    for name, values in (("live heap", [each.heap for each in run.kept]), ("python PSS", [each.before.python for each in run.kept])):
+        per_drop = growth([(each.drop, value) for each, value in zip(run.kept, values, strict=True)])
+        per_second = growth([(each.at - run.since, value) for each, value in zip(run.kept, values, strict=True)])
+        by_drops, by_hours = (
+            f"{slope * unit:+.1f} ± {error * unit:.1f}" for (slope, error), unit in ((per_drop, 1000), (per_second, 3600))
+        )
+        print(f"  {name}: {by_drops} MB per 1,000 drops, {by_hours} MB per hour")
 
 
 def main() -> None:
@@ -329,11 +473,12 @@ def main() -> None:
     parser.add_argument("--boxes", type=int, default=40, help="boxes per drop")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--warm-up", type=int, default=4, help="drops that do not count")
+    parser.add_argument("--collections", type=int, default=6, help="parts of the time after each of which Java's live heap is measured")
     parser.add_argument("--example", type=Path, default=EXAMPLE, help="the pipeline, or a changed copy of it to compare with")
     parser.add_argument("--keep", type=Path, help="a new folder for the pipeline and its tables, which stays")
     parser.add_argument("--debug", action="store_true", help="keep what the update says on stderr, in events.jsonl")
     options, more = parser.parse_known_args()
-    options.more = more
+    options.more, options.warm_up = more, max(1, options.warm_up)
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="factory-"))).absolute()
     try:
         shutil.copytree(options.example, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("landing", ".lakelet", "__pycache__"))
