@@ -3,10 +3,14 @@
     .venv/bin/python benchmarks/audit.py                      # all parts, some 40 minutes
     .venv/bin/python benchmarks/audit.py queries --days 40    # one part
 
-queries   Ad-hoc questions, the same SQL text on both sides: plain Spark over the gz files with the columns given by hand, against the
-          table `events` by Spark, by DuckDB in a running process (what `lakelet sql` does), and by `lakelet sql` as a new process.
+queries   Ad-hoc questions, the same SQL text on all sides: the gz files by plain Spark and by DuckDB (`read_json`, `unnest`), both with
+          the columns given by hand; the table `events` by Spark, by DuckDB in a running process (what `lakelet sql` does), and by
+          `lakelet sql` as a new process. A ratio compares one engine with itself, or says that the engine changes. The files of this
+          part hold no record twice and no broken one, so that a rival needs no dedup to give the table's answers; all are compared.
           Before, the first update: files per second, and the same by a hand-written stream without dedup and without gold.
-history   The same new files after few and after a hundred times as many old ones, each update in a new process, in turns.
+history   The same new files after few and after a hundred times as many old ones, each update in a new process, in turns. Prints how many
+          identities the state of the dedup holds, and Spark's class of state store. `--history-records 200` makes a state ten times as
+          large as the default.
 
 Prints machine, load, medians with quartiles of wall and processor time, and ratios. Bars: 50 times faster; 1.15 times the cost.
 """
@@ -16,6 +20,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import json
 import os
 import platform
 import shutil
@@ -26,9 +31,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import psutil
 from figures import quartiles
 
@@ -59,8 +66,23 @@ QUESTIONS = {
     "one address": """SELECT event_time, event_name, user_arn FROM events WHERE source_ip = '203.0.113.7' AND event_name = 'ConsoleLogin'
         ORDER BY event_time, event_name, user_arn LIMIT 50""",
     "who stopped logging": """SELECT event_time, event_name, user_arn, source_ip FROM events
-        WHERE event_name IN ('StopLogging', 'DeleteTrail') ORDER BY event_time, event_name, user_arn LIMIT 50""",
+        WHERE event_name IN ('StopLogging', 'DeleteTrail') ORDER BY event_time, event_name, user_arn, source_ip LIMIT 50""",
 }
+RATIOS = {
+    "Spark alone": ("raw files by Spark", "table by Spark"),
+    "DuckDB alone": ("raw files by DuckDB", "table by DuckDB"),
+    "from Spark to DuckDB": ("raw files by Spark", "table by DuckDB"),
+    "from Spark to a new `lakelet sql`": ("raw files by Spark", "lakelet sql, new process"),
+}
+"""What is compared: the rival, and our side. Where the engine changes, the ratio says what a user gains, not what the table does."""
+STATE = """
+import sys
+from lakelet.spark.launch.session import start_session
+spark = start_session(app_name="state", input_bytes=1 << 30)
+spark.streams.active  # starts the coordinator of state stores, without which they cannot be read
+print("identities", spark.read.format("statestore").load(sys.argv[1]).count())
+"""
+STORE = "spark.sql.streaming.stateStore.providerClass"
 
 
 @dataclass(frozen=True)
@@ -147,8 +169,10 @@ def show(name: str, rounds: list[Spent]) -> None:
 def queries(work: Path, choice: argparse.Namespace) -> None:
     """Part one: the first update, then every question on all sides in turns."""
     ours = project(work / "queries")
-    count, size = land(ours / "landing", generator().files(choice.days, choice.files_per_day, choice.records, 1))
-    print(f"{count} files, {size / 1e6:.0f} MB gz, some {count * choice.records:,} records in {choice.days} days", flush=True)
+    made = generator()
+    made.REPEATED = made.REJECTED = 0.0
+    count, size = land(ours / "landing", made.files(choice.days, choice.files_per_day, choice.records, 1))
+    print(f"{count} files, {size / 1e6:.0f} MB gz, {count * choice.records:,} records in {choice.days} days", flush=True)
     update = in_process([*LAKELET, "run"], ours)
     tell_load("first update, all tables, new process", update, count)
     from lakelet.spark.launch.session import start_session
@@ -157,14 +181,19 @@ def queries(work: Path, choice: argparse.Namespace) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     by_hand = spent(lambda: hand_written(spark, ours / "landing", work / "by-hand"))
     tell_load("hand-written stream into one table, without dedup, running session", by_hand, count)
-    ratios: dict[str, list[float]] = {}
+    ratios: dict[str, list[list[float]]] = {name: [] for name in RATIOS}
     for name, question in QUESTIONS.items():
         print(f"{name}:")
-        for side, ratio in asked(spark, ours, question, choice.rounds).items():
-            ratios.setdefault(side, []).append(ratio)
-    for side, found in ratios.items():
-        mean = statistics.geometric_mean(found)
-        print(f"raw files by Spark / {side}: {mean:.0f} × (geometric mean; {min(found):.0f}–{max(found):.0f}; bar 50)")
+        found = asked(spark, ours, question, choice.rounds)
+        for what, (rival, side) in RATIOS.items():
+            ratios[what].append([r.wall / s.wall for r, s in zip(found[rival], found[side], strict=True)])
+            print(f"  {rival} / {side}: {quartiles(ratios[what][-1], 1)} ×", flush=True)
+    print("all questions, ratio of wall times: geometric mean of the medians (least and greatest median); quartiles of all rounds")
+    for what, (rival, side) in RATIOS.items():
+        medians = [statistics.median(rounds) for rounds in ratios[what]]
+        mean, every = statistics.geometric_mean(medians), [ratio for rounds in ratios[what] for ratio in rounds]
+        print(f"  {what}: {rival} / {side}: {mean:.1f} × ({min(medians):.1f} to {max(medians):.1f}); {quartiles(every, 1)}")
+    print("  bar: 50, from Spark on raw files to DuckDB on the table")
 
 
 def tell_load(what: str, load: Spent, files: int) -> None:
@@ -203,41 +232,74 @@ def _as_struct(columns: str) -> str:
     return ", ".join(": ".join(field.split(None, 1)) for field in (*fields, held))
 
 
-def asked(spark: Any, ours: Path, question: str, rounds: int) -> dict[str, float]:
-    """Ask one question on all sides in turns; the median of raw files / side by the wall clock, by side."""
-    from lakelet.inspection.inspector import run_sql
+def asked(spark: Any, ours: Path, question: str, rounds: int) -> dict[str, list[Spent]]:
+    """Ask one question on all sides in turns, once they have given the same answer; what each round of each side cost."""
+    from lakelet.inspection.inspector import duck_table, run_sql
 
     storage = ours / ".lakelet"
     schema = f"Records ARRAY<STRUCT<{_as_struct(RECORD)}>>"
     raw = exploded(spark.read.schema(schema).option("recursiveFileLookup", "true").json(str(ours / "landing")))
     table = spark.read.format("delta").load(str(storage / "tables/main/audit/events"))
+    duck = duck_on_files(ours / "landing")
 
-    def by_spark(frame: Any) -> Callable[[], object]:
-        def ask() -> object:
-            frame.createOrReplaceTempView("events")
-            return spark.sql(question).collect()
-
-        return ask
+    def by_spark(frame: Any) -> Any:
+        frame.createOrReplaceTempView("events")
+        return spark.sql(question)
 
     def refuse(text: str) -> None:
         raise SystemExit(f"not answered by DuckDB: {text}")
 
-    sides: dict[str, Callable[[], Spent]] = {
-        "raw files by Spark": lambda: spent(by_spark(raw)),
-        "table by Spark": lambda: spent(by_spark(table)),
-        "table by DuckDB": lambda: spent(lambda: list(run_sql(storage, question, note=refuse).rows)),
-        "lakelet sql, new process": lambda: in_process([*LAKELET, "sql", question], ours),
+    new_process = [*LAKELET, "sql", question]
+    answers = {
+        "table by DuckDB": duck_table(storage, question),
+        "table by Spark": by_spark(table).toArrow(),
+        "raw files by Spark": by_spark(raw).toArrow(),
+        "raw files by DuckDB": duck.sql(question).to_arrow_table(),
     }
-    for ask in list(sides.values())[1:]:
+    expected = comparable(answers["table by DuckDB"].to_pylist())
+    for side, answer in answers.items():
+        if comparable(answer.to_pylist()) != expected:
+            raise SystemExit(f"another answer by {side}: {answer.to_pylist()[:5]} instead of {expected[:5]}")
+    printed = subprocess.run([*new_process, "--json"], cwd=ours, capture_output=True, text=True, check=True).stdout
+    if json.loads(printed) != list(run_sql(storage, question, note=refuse).rows):
+        raise SystemExit(f"another answer by {new_process}: {printed[:500]}")
+    print(f"  {len(expected)} rows, the same on all sides")
+    sides: dict[str, Callable[[], Spent]] = {
+        "raw files by Spark": lambda: spent(lambda: by_spark(raw).collect()),
+        "raw files by DuckDB": lambda: spent(lambda: duck.sql(question).fetchall()),
+        "table by Spark": lambda: spent(lambda: by_spark(table).collect()),
+        "table by DuckDB": lambda: spent(lambda: list(run_sql(storage, question, note=refuse).rows)),
+        "lakelet sql, new process": lambda: in_process(new_process, ours),
+    }
+    for ask in sides.values():
         ask()
     found: dict[str, list[Spent]] = {side: [] for side in sides}
     for turn in range(rounds):
         for side in sorted(sides, reverse=bool(turn % 2)):
             found[side].append(sides[side]())
-    first, *others = sides
     for side in sides:
         show(side, found[side])
-    return {side: statistics.median(r.wall / s.wall for r, s in zip(found[first], found[side], strict=True)) for side in others}
+    return found
+
+
+def duck_on_files(landing: Path) -> Any:
+    """A connection of DuckDB in which `events` reads the gz files, with the same columns."""
+    record = RECORD.replace("STRUCT<", "STRUCT(").replace(">", ")").replace(":", "").replace("STRING", "VARCHAR")
+    columns = ", ".join(COLUMNS).replace("to_date(r.eventTime)", "CAST(r.eventTime AS DATE)")
+    files = f"read_json('{landing}/**/*.json.gz', columns = {{Records: 'STRUCT({record})[]'}})"
+    duck = duckdb.connect()
+    duck.execute("SET TimeZone = 'UTC'")
+    duck.execute(f"CREATE VIEW events AS SELECT {columns} FROM (SELECT unnest(Records) AS r FROM {files})")
+    return duck
+
+
+def comparable(rows: list[dict[str, Any]]) -> list[str]:
+    """The rows as sorted texts: times in UTC, whether or not they say so."""
+
+    def text(value: Any) -> str:
+        return str(value.astimezone(timezone.utc).replace(tzinfo=None) if isinstance(value, datetime) and value.tzinfo else value)
+
+    return sorted(str([text(value) for value in row.values()]) for row in rows)
 
 
 # --------------------------------------------------------------------------------------------------------------- history
@@ -256,6 +318,7 @@ def history(work: Path, choice: argparse.Namespace) -> None:
             f"{name}: {count} old files, {size / 1e6:.0f} MB, {of} days, loaded in {loaded.wall:.0f} s, {count / loaded.wall:.0f} files/s",
             flush=True,
         )
+        tell_state(name, folders[name])
     for what, arguments in (("whole update", []), ("without gold", ["--select", "audit_records,events,records_apart"])):
         found: dict[str, list[Spent]] = {name: [] for name in folders}
         flows: dict[str, dict[str, list[float]]] = {name: {} for name in folders}
@@ -269,6 +332,26 @@ def history(work: Path, choice: argparse.Namespace) -> None:
                     for flow, seconds in durations(folders[name]):
                         flows[name].setdefault(flow, []).append(seconds)
         compare(what, found, flows, choice.new)
+    for name, folder in folders.items():
+        tell_state(f"{name}, in the end", folder)
+
+
+def tell_state(name: str, folder: Path) -> None:
+    """How many identities the dedup holds as Spark's state, by the checkpoint, and in which class of state store."""
+    from lakelet.inspection.inspector import run_sql
+
+    [checkpoint] = {state.parent for state in (folder / ".lakelet" / "checkpoints").glob("**/state") if "events" in str(state)}
+    read = subprocess.run([sys.executable, "-c", STATE, str(checkpoint)], capture_output=True, text=True)
+    if read.returncode:
+        raise SystemExit(read.stderr[-2000:])
+    identities = int(read.stdout.split("identities")[1])
+    events = next(iter(run_sql(folder / ".lakelet", "SELECT count(*) AS n FROM events").rows))["n"]
+    if identities != events:
+        raise SystemExit(f"{identities} identities of {events} events")
+    newest = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    store = json.loads(newest.read_text().splitlines()[1])["conf"][STORE].rsplit(".", 1)[-1]
+    size = sum(path.stat().st_size for path in (checkpoint / "state").glob("**/*") if path.is_file())
+    print(f"{name}: {identities:,} identities in the state of events, by {store}, {size / 1e6:.1f} MB in the checkpoint", flush=True)
 
 
 def durations(folder: Path) -> Iterable[tuple[str, float]]:
