@@ -5,8 +5,13 @@
 Kinds: `function` (YAML, one query on given rows) and `update` (YAML with rules: an update in a storage of its own). Wall time and processor
 time (of Java and Python workers too) of whole processes count; a further test is a tenth of the difference. With `--rival` the package
 sdp-test runs the same `function` files in the same environment, where it is installed. No other plugin of pytest is loaded. With
-`--watch` the commands are `lakelet test` beside a `lakelet watch` of the project, whose Spark they use. Prints machine, load, medians.
-Bars: 6 s, and 1 s.
+`--watch` the commands are `lakelet test` beside a `lakelet watch` of the project, whose Spark they use.
+
+With `--starter` there is a third kind, as a user meets it: `lakelet new project demo`, `lakelet run` once, then `lakelet test` as it is
+typed, with all plugins of pytest that the environment has. The whole command counts, with all tests of the new project. Each round is a
+new project.
+
+Prints machine, load, medians. Bars: 6 s, and 1 s.
 """
 
 from __future__ import annotations
@@ -17,9 +22,11 @@ import platform
 import statistics
 import sys
 import tempfile
+from importlib.metadata import entry_points
 from pathlib import Path
 
-from processes import ENVIRONMENT, measured, watching
+from figures import quartiles
+from processes import ENVIRONMENT, Measured, measured, watching
 
 FURTHER = 10
 BUNDLE = """
@@ -90,11 +97,42 @@ def timed_beside_a_watch(kind: str, tests: int) -> tuple[float, float]:
     return found.wall, found.processor
 
 
+def starter(folder: Path) -> tuple[Measured, Measured]:
+    """What `lakelet run` and then `lakelet test` cost in a new project, as a user types them."""
+    command = [sys.executable, "-m", "lakelet"]
+    done = [
+        measured([*command, *words.split()], folder / where)
+        for words, where in (("new project demo", "."), ("run", "demo"), ("test", "demo"))
+    ]
+    for each in done:
+        if each.code:
+            raise SystemExit(each.printed)
+    if " passed" not in done[2].printed:
+        raise SystemExit(done[2].printed)
+    return done[1], done[2]
+
+
+def tell_starter(rounds: int) -> None:
+    """Print what the first `lakelet test` of new projects cost, and which plugins were there."""
+    runs, tests = [], []
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            run, test = starter(Path(folder))
+        runs.append(run)
+        tests.append(test)
+    plugins = sorted({each.dist.metadata["Name"] for each in entry_points(group="pytest11") if each.dist})
+    print(f"starter: plugins of pytest: {', '.join(plugins)}; {tests[0].printed.strip().splitlines()[-1]}")
+    for name, found in (("lakelet run", runs), ("lakelet test", tests)):
+        wall, processor = quartiles([each.wall for each in found]), quartiles([each.processor for each in found])
+        print(f"starter: first {name}: wall {wall}, processor {processor}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rival", action="store_true", help="sdp-test too, with the files of the kind `function`")
     parser.add_argument("--watch", action="store_true", help="`lakelet test` beside a `lakelet watch` too")
+    parser.add_argument("--starter", action="store_true", help="a new project, as its user tests it, too")
     asked = parser.parse_args()
     runs = [("lakelet", kind, "lakelet.testing.plugin") for kind in ("function", "update")]
     runs += [("sdp-test", "function", "sdp_test.pytest_plugin")] * asked.rival
@@ -111,6 +149,8 @@ def main() -> None:
         further = [(b - a) / FURTHER for a, b in zip(one, all_, strict=True)]
         said = [f"wall {wall:.2f}, processor {processor:.2f}" for wall, processor in (one, further)]
         print(f"{name:9} {kind:9} first: {said[0]}; further: {said[1]}")
+    if asked.starter:
+        tell_starter(asked.rounds)
 
 
 if __name__ == "__main__":
