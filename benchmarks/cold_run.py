@@ -102,14 +102,16 @@ def run(folder: Path, tool: str, *words: str) -> Measured:
 
 def gold(tool: str, folder: Path, domains: int) -> list[list[str]]:
     """The rows of all gold tables as text, those of each sorted."""
-    tables = []
-    for name in (f"{view}_{n}" for n in range(domains) for view in ("kinds", "days")):
-        if tool == "lakelet":
-            table = DeltaTable(str(folder / ".lakelet" / "tables" / "spark_catalog" / "default" / name)).to_pyarrow_table()
-        else:
-            table = pq.read_table(folder / "spark-warehouse" / name)
-        tables.append(sorted(str(row) for row in table.to_pylist()))
-    return tables
+    return [rows(tool, folder, f"{view}_{n}") for n in range(domains) for view in ("kinds", "days")]
+
+
+def rows(tool: str, folder: Path, name: str) -> list[str]:
+    """The rows of a table in the storage of a tool as sorted texts."""
+    if tool == "lakelet":
+        table = DeltaTable(str(folder / ".lakelet" / "tables" / "spark_catalog" / "default" / name)).to_pyarrow_table()
+    else:
+        table = pq.read_table(folder / "spark-warehouse" / name)
+    return sorted(str(row) for row in table.to_pylist())
 
 
 def main() -> None:

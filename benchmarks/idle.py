@@ -3,8 +3,14 @@
     .venv/bin/python benchmarks/idle.py --datasets 25 --files 1000 --rounds 9
 
 A pipeline of one streaming table over JSON files and of tables below it, up to date. Each command is a new process; wall time and
-processor time (user and system, of its child processes too) count. The slow update takes fewer turns. Prints machine, load, medians and
-ratios. Bar: 2 s wall.
+processor time (user and system, of all processes that it starts) count. The slow update takes fewer turns. With `--rival` also Spark's own
+`spark-pipelines run`, with as many datasets over as many files and nothing new, against `lakelet run` with the same Python files: these
+read the files as a stream with declared columns, because Spark alone has no Auto Loader and no rules. Spark runs with Hive's catalog, in
+a folder: with its default, a catalog in memory, each run after the first fails at the folders of the tables that are there. It needs
+
+    .venv/bin/python -m pip install grpcio grpcio-status googleapis-common-protos zstandard
+
+Prints machine, load, medians and ratios. Bar: 2 s wall.
 """
 
 from __future__ import annotations
@@ -20,7 +26,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from processes import ENVIRONMENT
+import cold_run
+from processes import ENVIRONMENT, measured
 
 HEAD = """\
 import dlt
@@ -45,6 +52,32 @@ VIEW = """
 def gold_{0}():
     return dlt.read("silver_{0}").groupBy("kind").agg(F.count("*").alias("rows"))
 """
+SHARED_HEAD = """\
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+spark = SparkSession.active()
+
+
+@dp.table
+def raw():
+    return spark.readStream.schema("id LONG, kind STRING").json("{landing}")
+"""
+SHARED_STREAM = """
+
+@dp.table
+def silver_{0}():
+    return spark.readStream.table("raw").where("id % {0} = 0").withColumn("n", F.lit({0}))
+"""
+SHARED_VIEW = """
+
+@dp.materialized_view
+def gold_{0}():
+    return spark.read.table("silver_{0}").groupBy("kind").agg(F.count("*").alias("rows"))
+"""
+RUN = {"lakelet": ["run"], "spark-pipelines": ["run", "--conf", "spark.sql.catalogImplementation=hive"]}
+QUICK, SLOW, FLOOR = "quick answer", "quick answer off", "python -c pass"
 Seconds = tuple[float, float]
 
 
@@ -57,6 +90,16 @@ def made(root: Path, datasets: int, files: int) -> None:
         (root / "landing" / f"{number:06d}.json").write_text(f'{{"id": {number}, "kind": "k{number % 7}"}}\n')
 
 
+def shared(root: Path, landing: Path, datasets: int) -> Path:
+    """A project with so many datasets that both tools run."""
+    pairs = range(1, (datasets - 1) // 2 + 1)
+    (root / "transformations").mkdir(parents=True)
+    (root / "spark-pipeline.yml").write_text(cold_run.SPEC.format(storage=(root / "state").as_uri()))
+    code = SHARED_HEAD.format(landing=landing) + "".join(SHARED_STREAM.format(n) + SHARED_VIEW.format(n) for n in pairs)
+    (root / "transformations" / "pipeline.py").write_text(code)
+    return root
+
+
 def timed(command: list[str], root: Path, environ: dict[str, str]) -> tuple[Seconds, str]:
     """Seconds of a process, wall and processor, and what it said on stderr."""
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -65,12 +108,21 @@ def timed(command: list[str], root: Path, environ: dict[str, str]) -> tuple[Seco
     return (wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime), done.stderr
 
 
+def timed_with_java(command: list[str], root: Path, environ: dict[str, str]) -> tuple[Seconds, str]:
+    """The same of a process that starts Java, which ends after it and so is not among the processes that were waited for."""
+    done = measured(command, root, environ)
+    if done.code:
+        raise SystemExit(done.printed)
+    return (done.wall, done.processor), done.printed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--datasets", type=int, default=25)
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--slow-rounds", type=int, default=3)
+    parser.add_argument("--rival", action="store_true", help="spark-pipelines run with nothing new, too")
     choice = parser.parse_args()
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as folder:
@@ -79,9 +131,9 @@ def main() -> None:
         command = [sys.executable, "-m", "lakelet", "run", "pipeline.py", "--param", f"landing={root / 'landing'}"]
         on = dict(ENVIRONMENT)
         rivals = {
-            "quick answer": (command, on, choice.rounds),
-            "quick answer off": (command, {**on, "LAKELET_IDLE_ANSWER": "off"}, choice.slow_rounds),
-            "python -c pass": ([sys.executable, "-c", "pass"], on, choice.rounds),
+            QUICK: (command, on, choice.rounds),
+            SLOW: (command, {**on, "LAKELET_IDLE_ANSWER": "off"}, choice.slow_rounds),
+            FLOOR: ([sys.executable, "-c", "pass"], on, choice.rounds),
         }
         print(f"first update: {timed(command, root, on)[0][0]:.1f} s wall")
         record = root / ".lakelet" / "system" / "idle.json"
@@ -89,6 +141,8 @@ def main() -> None:
             timed(command, root, on)
         print(f"record: {record.stat().st_size / 1000:.0f} kB")
         compare(rivals, root, record)
+        if choice.rival:
+            compare_tools(root, choice.datasets, choice.rounds, choice.slow_rounds)
 
 
 def compare(rivals: dict[str, tuple[list[str], dict[str, str], int]], root: Path, record: Path) -> None:
@@ -98,15 +152,56 @@ def compare(rivals: dict[str, tuple[list[str], dict[str, str], int]], root: Path
     for turn in range(max(rounds for _, _, rounds in rivals.values())):
         for name, (command, environ, rounds) in rivals.items():
             if turn < rounds:
-                found[name].append(timed(command, root, environ)[0])
+                found[name].append((timed_with_java if name == SLOW else timed)(command, root, environ)[0])
     if record.stat().st_mtime_ns != before:
         raise SystemExit("an update that was to be answered quickly has started Spark")
-    medians = {name: [statistics.median(column) for column in zip(*seconds, strict=True)] for name, seconds in found.items()}
+    medians = told(found)
+    quick, slow = medians[QUICK], medians[SLOW]
+    print(f"off / quick: {slow[0] / quick[0]:.1f} wall, {slow[1] / quick[1]:.1f} processor")
+
+
+def compare_tools(root: Path, datasets: int, rounds: int, slow_rounds: int) -> None:
+    """Run both tools with nothing new on projects with the same files, in turns; print the medians and their ratio."""
+    folders = {tool: shared(root / tool, root / "landing", datasets) for tool in cold_run.TOOLS}
+    for tool, folder in folders.items():
+        print(f"{tool} run, shared files, first update: {cold_run.run(folder, tool, *RUN[tool]).wall:.1f} s wall")
+    record = folders["lakelet"] / ".lakelet" / "system" / "idle.json"
+    if '"doubt"' in record.read_text()[:200]:
+        cold_run.run(folders["lakelet"], "lakelet", "run")
+    same_gold(folders, datasets)
+    before = record.stat().st_mtime_ns
+    found: dict[str, list[Seconds]] = {f"{tool} run, shared files": [] for tool in folders}
+    for turn in range(rounds):
+        for tool, folder in folders.items():
+            command = [str(cold_run.SCRIPTS / tool), *RUN[tool]]
+            if tool == "lakelet":
+                found[f"{tool} run, shared files"].append(timed(command, folder, cold_run.ENVIRONMENT)[0])
+            elif turn < slow_rounds:
+                found[f"{tool} run, shared files"].append(timed_with_java(command, folder, cold_run.ENVIRONMENT)[0])
+    if record.stat().st_mtime_ns != before:
+        raise SystemExit("an update that was to be answered quickly has started Spark")
+    same_gold(folders, datasets)
+    ours, theirs = told(found).values()
+    print(f"lakelet run / spark-pipelines run, nothing new: {ours[0] / theirs[0]:.3f} wall, {ours[1] / theirs[1]:.3f} processor")
+
+
+def same_gold(folders: dict[str, Path], datasets: int) -> None:
+    """Raise SystemExit unless the gold tables of both tools have the same rows."""
+    names = [f"gold_{n}" for n in range(1, (datasets - 1) // 2 + 1)]
+    ours, theirs = ([cold_run.rows(tool, folder, name) for name in names] for tool, folder in folders.items())
+    if ours != theirs or not all(ours):
+        raise SystemExit("the gold tables differ")
+
+
+def told(found: dict[str, list[Seconds]]) -> dict[str, tuple[float, float]]:
+    """Print what each command took; the medians."""
+    medians = {
+        name: (statistics.median(s[0] for s in seconds), statistics.median(s[1] for s in seconds)) for name, seconds in found.items()
+    }
     for name, (wall, cpu) in medians.items():
         rounds = len(found[name])
         print(f"{name}: {wall:.2f} s wall, {cpu:.2f} s processor (median of {rounds}, fastest {min(found[name])[0]:.2f} s)")
-    quick, slow = medians["quick answer"], medians["quick answer off"]
-    print(f"off / quick: {slow[0] / quick[0]:.1f} wall, {slow[1] / quick[1]:.1f} processor")
+    return medians
 
 
 if __name__ == "__main__":
