@@ -82,7 +82,10 @@ SYSTEMS = {
             "as it came": {},
             "partitioned by day": {"partition_cols": ["event_date"]},
             "as shipped": None,
-            "partitioned by day, ZORDER by user": {"partition_cols": ["event_date"], "table_properties": {ZORDER: "user_arn"}},
+            "partitioned by day, ZORDER by user and id": {
+                "partition_cols": ["event_date"],
+                "table_properties": {ZORDER: "user_arn, event_id"},
+            },
             "clustered by day and user": {"cluster_by": ["event_date", "user_arn"]},
         },
         shown="event_id",

@@ -103,7 +103,7 @@ install_packages() {
 # --- Spark --------------------------------------------------------------------------------------------------------------------
 
 warm_up() {
-    say "fetching Delta's jars and making Spark's class-data archive where they are missing (half a minute, once)"
+    say "fetching Delta's jars and making Spark's class-data archive where they are missing (up to a minute, once)"
     if $VENV/bin/python -m lakelet.spark.launch.warmup; then return; fi
     $VENV/bin/lakelet doctor >&2  # ends the set-up when what is missing makes running impossible
 }

@@ -18,7 +18,7 @@ IDENTIFIED = "event_id IS NOT NULL AND event_time IS NOT NULL"
 @dlt.table(
     comment="Every event once, by its eventID, however late it is repeated.",
     partition_cols=["event_date"],
-    table_properties={"quality": "silver", "pipelines.autoOptimize.zOrderCols": "user_arn, event_id"},
+    table_properties={"quality": "silver", "pipelines.autoOptimize.zOrderCols": "user_arn"},
 )
 @dlt.expect("name_known", "event_name IS NOT NULL")
 @dlt.expect("source_known", "event_source IS NOT NULL")

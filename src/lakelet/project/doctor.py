@@ -170,7 +170,7 @@ def _storage_on_s3() -> bool:
 def check_archive() -> Check:
     """The class-data archive; without it, or with one for another Java, sessions start slower."""
     name = "class-data archive"
-    remedy = f"Type: {sys.executable} -m lakelet.spark.launch.warmup (takes half a minute, once)"
+    remedy = f"Type: {sys.executable} -m lakelet.spark.launch.warmup (takes up to a minute, once)"
     try:
         archive = env.archive_path(env.find_java(), env.jars())
     except (LakeletError, OSError):

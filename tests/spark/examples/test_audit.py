@@ -114,7 +114,7 @@ def test_the_readme_of_the_audit_example_gives_the_tables_of_the_oracle(
 
     assert main(["maintain", "events", "--json"]) == 0
     (events,) = json.loads(capsys.readouterr().out)
-    assert (events["optimize"], events["columns"], events["notes"]) == ("zorder", ["user_arn", "event_id"], [])
+    assert (events["optimize"], events["columns"], events["notes"]) == ("zorder", ["user_arn"], [])
     check(project)
 
 

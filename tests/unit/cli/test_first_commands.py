@@ -66,8 +66,8 @@ sys.exit(main(sys.argv[1:]))
 LINES = (
     r"Fetching Delta's jars 0\.0/\d+\.\d MB",
     r"Fetching Delta's jars (\d+\.\d)/\1 MB  \d+\.\d s",
-    r"Preparing Spark for quick starts, once \(about 25 s\)",
-    r"Preparing Spark for quick starts, once \(about 25 s\)  \d+\.\d s",
+    r"Preparing Spark for quick starts, once \(up to a minute\)",
+    r"Preparing Spark for quick starts, once \(up to a minute\)  \d+\.\d s",
 )
 USES_SPARK = "def test_uses_spark(spark):\n    pass\n"
 
