@@ -78,8 +78,8 @@ test-crash: setup
 	@.venv/bin/python -m pytest $(STEALING) -m "crash and not slow" --durations=20 tests/crash tests/deploy
 
 test-long: setup
-	@.venv/bin/python -m pytest $(STEALING) -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
-	@.venv/bin/python -m pytest $(STEALING) -m "long and not slow" --durations=20 tests/spark/cdc  # in new Java processes: the others have filled theirs
+	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
+	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 tests/spark/cdc  # in new Java processes: the others have filled theirs
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000

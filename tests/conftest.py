@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
@@ -54,6 +55,14 @@ def s3(_s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
         monkeypatch.setenv(name, value)
     server.make_bucket()
     return server
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a long test that begins after LAKELET_LONG_UNTIL, in seconds since 1970: `.ci/run` has an end on slow machines too."""
+    until = os.environ.get("LAKELET_LONG_UNTIL")
+    if until and time.time() > float(until) and item.get_closest_marker("long"):
+        pytest.skip("the time for long tests is over: `make test-long` runs all of them")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

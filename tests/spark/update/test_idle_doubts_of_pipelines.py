@@ -16,6 +16,8 @@ from lakelet.plan.selection import EVERYTHING
 from lakelet.storage.eventlog.events import Event
 from lakelet.update.idle.recording_begun import Recording
 
+pytestmark = pytest.mark.long
+
 STREAM = """\
 import dlt
 from pyspark.sql import functions as F

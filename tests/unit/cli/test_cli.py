@@ -39,6 +39,7 @@ class Result:
     seconds: float = 1.0
     steps: tuple[Step, ...] = (STEP,)
     failed_checks: tuple[str, ...] = ()
+    needs_spark: str = ""
 
 
 class FakePipeline:
