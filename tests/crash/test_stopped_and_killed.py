@@ -18,10 +18,13 @@ OWN_NAMES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|tmp-[0-9a-f]+
 
 
 def left(project: Project) -> tuple[list[str], list[int], list[Any]]:
-    """Files of tables and checkpoints, without the names that each run makes up; versions; rows."""
+    """Files of tables and checkpoints, without the names that each run makes up; versions of tables; rows.
+
+    The event log is left out: it commits every two seconds, so its version depends on how long an update took.
+    """
     storage = project.storage.root
     found = [file for part in ("tables", "checkpoints", "autoloader") for file in (storage / part).rglob("*") if file.is_file()]
-    versions = [DeltaTable(str(log.parent)).version() for log in sorted(storage.rglob("_delta_log"))]
+    versions = [DeltaTable(str(log.parent)).version() for log in sorted((storage / "tables").rglob("_delta_log"))]
     return sorted(OWN_NAMES.sub("*", str(file.relative_to(storage))) for file in found), versions, project.rows("totals")
 
 
