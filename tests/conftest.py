@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def java_options() -> str:
     """Java options of the session. With thousands of updates in one process the second compiler, which a single one does without, pays."""
-    return "-XX:TieredStopAtLevel=4"
+    return "-XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1"
 
 
 @pytest.fixture(scope="session")

@@ -373,7 +373,12 @@ def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str,
 
 
 def import_update() -> None:
-    """Import what an update needs, which takes half a second: a session calls it while Java starts."""
+    """Import what an update needs, which takes a second: a session calls it while Java starts.
+
+    pyarrow imports pandas, half of that second, with the first list that becomes an array.
+    """
+    import pandas  # noqa: F401
+
     import lakelet.flows.environment
     import lakelet.update.update  # noqa: F401
 

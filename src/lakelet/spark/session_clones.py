@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -53,19 +54,27 @@ class UpdateSession(SparkSession):
 
     def loads_code(self) -> None:
         """From now on settings are those that user code makes."""
-        self._before = _settings(self._own)
+        self._before = self._settings(self._own)
 
     def settings_of_code(self) -> Mapping[str, str]:
         """The settings that user code has made in the session of the current thread, whatever the way (spark.conf.set, SQL SET)."""
         text = str(self._jsparkSession.sessionState().conf().settings().toString())
         seen, known = self._seen  # read once: flows in other threads ask too
         if text != seen:
-            found = _settings(self._jsparkSession, without=_SET_BY_DELTA)
+            found = {key: value for key, value in self._settings(self._jsparkSession).items() if key not in _SET_BY_DELTA}
             changed = {key: value for key, value in found.items() if self._before.get(key) != value}
             removed = dict.fromkeys(self._before.keys() - found.keys() - _SET_BY_DELTA, "")
             known = {**changed, **removed}
             self._seen = text, known
         return known
+
+    def _settings(self, jsession: Any) -> dict[str, str]:
+        """All settings of a session, in one call: py4j goes to Java for each entry of a map."""
+        jvm: Any = self._jvm
+        found: dict[str, str] = json.loads(
+            jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(jsession.conf().getAllAsJava())
+        )
+        return found
 
     def cloned(self) -> Any:
         """A new JVM session with this one's settings, functions, views and data sources."""
@@ -106,10 +115,6 @@ def within(session: UpdateSession, jsession: Any) -> Iterator[None]:
             yield
     finally:
         _clone.reset(token)
-
-
-def _settings(jsession: Any, *, without: Collection[str] = ()) -> dict[str, str]:
-    return {key: value for key, value in dict(jsession.conf().getAllAsJava()).items() if key not in without}
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -221,7 +221,10 @@ def answering(inputs: Inputs, conf: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def importable(root: Path) -> Iterator[None]:
     """Modules below `root` can be imported, freshly; afterwards the import system is as it was."""
-    hidden = {name: module for name, module in list(sys.modules.items()) if _shadows(name, module, root)}
+    own = _modules_in(root)
+    loaded = [(name, module) for name, module in list(sys.modules.items()) if name.partition(".")[0] in own]
+    # of another project, such as its `expectations`
+    hidden = {name: module for name, module in loaded if not _lies_below(module, root)}
     for name in hidden:
         del sys.modules[name]
     before, path = set(sys.modules), list(sys.path)
@@ -235,10 +238,11 @@ def importable(root: Path) -> Iterator[None]:
         sys.modules.update(hidden)
 
 
-def _shadows(name: str, module: ModuleType, root: Path) -> bool:
-    """Whether the loaded module has a name that belongs to `root`'s project but comes from elsewhere (another project's `expectations`)."""
-    top = root / name.partition(".")[0]
-    return (top.with_suffix(".py").is_file() or (top / "__init__.py").is_file()) and not _lies_below(module, root)
+def _modules_in(folder: Path) -> set[str]:
+    """Names of the modules and packages that lie in the folder."""
+    with suppress(OSError):
+        return {entry.stem for entry in folder.iterdir() if entry.suffix == ".py" or (entry / "__init__.py").is_file()}
+    return set()
 
 
 def _lies_below(module: ModuleType, root: Path) -> bool:

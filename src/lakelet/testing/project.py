@@ -21,6 +21,7 @@ from lakelet.plan.selection import Request
 from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import Storage
+from lakelet.testing.checksums import write_checksum
 from lakelet.testing.comparing import Row, canonical, columns_of, difference, rows_of
 from lakelet.testing.snapshots import Snapshots
 from lakelet.testing.tables import VARIANT, frame_of, kinds_of, table_of
@@ -140,6 +141,7 @@ class Project:
             return
         there = {f.name: f.type for f in pa.schema(DeltaTable(str(place)).schema().to_arrow())} if place.exists() else {}
         write_deltalake(str(place), table_of(rows, {**there, **kinds_of(given)}), mode="append", schema_mode="merge")
+        write_checksum(place)
 
     # ---------------------------------------------------------------------------------------------------------------- updates
 

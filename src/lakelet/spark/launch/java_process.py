@@ -77,7 +77,8 @@ def tuning_options(java: Java, delta: Jars, input_bytes: int | None, *, lasts: b
         options.append("-XX:-UseDynamicNumberOfCompilerThreads")
     elif small:
         # Without tiers Java reserves 48 MB for compiled code; a run fills that, and from then on everything is interpreted.
-        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m"]
+        # A run is over before most of Spark's code has run as often as a method is interpreted by default.
+        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:CompileThresholdScaling=0.4"]
     # The first collection of class metadata would be a full one in the middle of the start.
     options += ["-XX:MetaspaceSize=256m", "-Xss4m", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
     recorded = os.environ.get(RECORD_CLASSES)
