@@ -69,18 +69,6 @@ def check_java() -> Check:
     )
 
 
-def check_vector_module() -> Check:
-    """The incubator module that Spark's start names; trimmed Java builds lack it."""
-    name = "Java's vector module"
-    try:
-        java = env.find_java()
-    except LakeletError:
-        return Check(name, False, "no Java to ask", env.java_remedy())
-    if java.has_vector:
-        return Check(name, True, f"{env.VECTOR_MODULE} is there")
-    return Check(name, False, f"{java.executable} lacks {env.VECTOR_MODULE}", f"A full JRE or JDK has it. {env.java_remedy()}")
-
-
 def check_pyspark() -> Check:
     """pyspark's version, and whether databricks-connect was installed over it."""
     version = _version("pyspark")
@@ -225,7 +213,6 @@ def _version(distribution: str) -> str | None:
 _CHECKS: tuple[Callable[[], Check], ...] = (
     check_python,
     check_java,
-    check_vector_module,
     check_pyspark,
     check_delta,
     check_pandas,

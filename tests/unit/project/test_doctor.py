@@ -79,12 +79,6 @@ def test_old_java(java: Callable[..., None]) -> None:
     assert "Java 17 or newer" in check.remedy
 
 
-def test_java_without_the_vector_module(java: Callable[..., None]) -> None:
-    java(env.Java(Path("/jdk/bin/java"), "17.0.9", 17, has_vector=False))
-    assert doctor.check_java().ok
-    assert "lacks jdk.incubator.vector" in doctor.check_vector_module().finding
-
-
 def test_old_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 9, 1))
     assert not doctor.check_python().ok

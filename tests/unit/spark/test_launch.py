@@ -39,15 +39,46 @@ def test_a_process_that_lasts_gets_both_compilers_all_of_their_threads_from_the_
     assert "-XX:-UseDynamicNumberOfCompilerThreads" in options
 
 
-def test_the_archive_is_used_only_when_it_fits(delta: env.Jars) -> None:
-    archive = env.archive_path(JAVA, delta)
+def installed(folder: Path, *, own_archive: bool) -> env.Java:
+    """A Java in the folder, with or without an archive of its own classes."""
+    for name in ["bin/java", *(["lib/server/classes.jsa"] if own_archive else [])]:
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+    return env.Java(folder / "bin" / "java", "17.0.9+9", 17, has_vector=own_archive)
+
+
+def test_the_archive_is_used_only_when_it_fits(delta: env.Jars, tmp_path: Path) -> None:
+    java = installed(tmp_path / "jdk", own_archive=True)
+    archive = env.archive_path(java, delta)
     option = f"-XX:SharedArchiveFile={archive}"
-    assert option not in java_process.tuning_options(JAVA, delta, None)
+    assert option not in java_process.tuning_options(java, delta, None)
     archive.parent.mkdir(parents=True)
     archive.touch()
-    assert option in java_process.tuning_options(JAVA, delta, None)
+    assert option in java_process.tuning_options(java, delta, None)
     os.utime(delta.delta_spark, (1, 1))
-    assert option not in java_process.tuning_options(JAVA, delta, None)
+    assert option not in java_process.tuning_options(java, delta, None)
+
+
+def test_a_java_without_an_archive_of_its_own_classes_gets_both_or_none(
+    delta: env.Jars, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = installed(tmp_path / "jre", own_archive=False)
+    archive, base = env.archive_path(java, delta), env.base_archive_path(java)
+    assert base is not None
+    archive.parent.mkdir(parents=True)
+    archive.touch()
+    assert not any("SharedArchiveFile" in option for option in java_process.tuning_options(java, delta, None))
+    base.touch()
+    assert f"-XX:SharedArchiveFile={base}{os.pathsep}{archive}" in java_process.tuning_options(java, delta, None)
+    monkeypatch.setenv(java_process.RECORD_CLASSES, "new.jsa")
+    assert java_process.tuning_options(java, delta, None)[-2:] == [f"-XX:SharedArchiveFile={base}", "-XX:ArchiveClassesAtExit=new.jsa"]
+
+
+def test_the_vector_module_is_named_only_to_a_java_that_has_it(delta: env.Jars, tmp_path: Path) -> None:
+    settings = session.session_settings(delta, app_name="a", master=None, conf={})
+    option = f"--add-modules={env.VECTOR_MODULE}"
+    assert option in java_process.java_command(JAVA, delta, [], settings)
+    assert option not in java_process.java_command(installed(tmp_path / "jre", own_archive=False), delta, [], settings)
 
 
 def test_a_local_session_stays_on_loopback_and_out_of_the_current_folder(delta: env.Jars) -> None:

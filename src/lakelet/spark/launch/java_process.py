@@ -21,7 +21,16 @@ from typing import IO, TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.scratch import scratch_folder
-from lakelet.spark.launch.environment import Jars, Java, archive_path, cache_folder, configuration_folders, spark_home
+from lakelet.spark.launch.environment import (
+    VECTOR_MODULE,
+    Jars,
+    Java,
+    archive_path,
+    base_archive_path,
+    cache_folder,
+    configuration_folders,
+    spark_home,
+)
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -44,7 +53,7 @@ _OPENED = (
 )
 MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
-    "--add-modules=jdk.incubator.vector",
+    f"--add-modules={VECTOR_MODULE}",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "-Dio.netty.tryReflectionSetAccessible=true",
     "-Dio.netty.allocator.type=pooled",
@@ -81,11 +90,13 @@ def tuning_options(java: Java, delta: Jars, input_bytes: int | None, *, lasts: b
         options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:CompileThresholdScaling=0.4"]
     # The first collection of class metadata would be a full one in the middle of the start.
     options += ["-XX:MetaspaceSize=256m", "-Xss4m", f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
-    recorded = os.environ.get(RECORD_CLASSES)
+    recorded, base = os.environ.get(RECORD_CLASSES), base_archive_path(java)
     if recorded:
-        return [*options, f"-XX:ArchiveClassesAtExit={recorded}"]
-    archive = archive_path(java, delta)
-    return [*options, f"-XX:SharedArchiveFile={archive}", "-Xlog:disable", "-Xlog:all=error:stderr"] if archive.is_file() else options
+        return [*options, *([f"-XX:SharedArchiveFile={base}"] if base else []), f"-XX:ArchiveClassesAtExit={recorded}"]
+    archives = [*([base] if base else []), archive_path(java, delta)]
+    if not all(archive.is_file() for archive in archives):
+        return options
+    return [*options, f"-XX:SharedArchiveFile={os.pathsep.join(map(str, archives))}", "-Xlog:disable", "-Xlog:all=error:stderr"]
 
 
 def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapping[str, str], more: Sequence[Path] = ()) -> list[str]:
@@ -99,8 +110,9 @@ def java_command(java: Java, delta: Jars, options: Sequence[str], settings: Mapp
     own = shlex.split(settings.get("spark.driver.extraJavaOptions", ""))
     submitted = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
     memory = f"-Xmx{settings['spark.driver.memory']}"
+    modules = [option for option in MODULE_OPTIONS if java.has_vector or VECTOR_MODULE not in option]
     return [
-        str(java.executable), "-cp", os.pathsep.join(class_path), memory, *options, *own, *MODULE_OPTIONS,
+        str(java.executable), "-cp", os.pathsep.join(class_path), memory, *options, *own, *modules,
         "org.apache.spark.deploy.SparkSubmit", *submitted, "pyspark-shell",
     ]  # fmt: skip
 
