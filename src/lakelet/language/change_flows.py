@@ -101,24 +101,24 @@ def apply_changes_from_snapshot(
     until a full refresh. Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET.
     """
     where = caller_location()
-    if source is not None and snapshot_and_version is not None:
-        raise _contradiction("source and snapshot_and_version are the same argument", where, "Give one of them.")
-    given = source if source is not None else snapshot_and_version
+    given = _source_of_snapshots(source, snapshot_and_version, where)
     _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
 
 
 def create_auto_cdc_from_snapshot_flow(
     target: Any,
-    source: Any,
-    keys: Any,
-    stored_as_scd_type: Any = "1",
+    source: Any = None,
+    keys: Any = None,
+    stored_as_scd_type: Any = None,
     track_history_column_list: Any = None,
     track_history_except_column_list: Any = None,
     once: Any = False,
+    snapshot_and_version: Any = None,
 ) -> None:
-    """The newer name of `apply_changes_from_snapshot`."""
+    """The newer name of `apply_changes_from_snapshot`, which frameworks give the older argument too."""
     where = caller_location()
-    _snapshots(target, source, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
+    given = _source_of_snapshots(source, snapshot_and_version, where)
+    _snapshots(target, given, keys, stored_as_scd_type, track_history_column_list, track_history_except_column_list, once, where)
 
 
 # ------------------------------------------------------------------------------------------------------- declarations
@@ -151,6 +151,12 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
         once=_switch("once", given["once"], where),
     )
     _add(spec, target, name, where, **of_flow)
+
+
+def _source_of_snapshots(source: Any, snapshot_and_version: Any, where: Location) -> Any:
+    if source is not None and snapshot_and_version is not None:
+        raise _contradiction("source and snapshot_and_version are the same argument", where, "Give one of them.")
+    return source if source is not None else snapshot_and_version
 
 
 def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any, untracked: Any, once: Any, where: Location) -> None:
@@ -320,8 +326,8 @@ def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:
 
 
 def _columns(argument: str, value: Any, where: Location, *, nested: bool = False) -> tuple[ColumnPath, ...] | None:
-    """A list of columns without repetition; None where none was given. `nested`: fields of structs may be named."""
-    if value is None:
+    """A list of columns without repetition; None where none was given, or an empty one, as frameworks give. `nested`: fields too."""
+    if value is None or (isinstance(value, list | tuple) and not value):
         return None
     if isinstance(value, str) or _is_column(value) or not isinstance(value, Sequence):
         raise invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')

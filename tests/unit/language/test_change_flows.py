@@ -207,9 +207,12 @@ def test_arguments_of_a_wrong_type_or_value_are_refused(given):
     assert refused(**given).code == "ARGUMENT_INVALID"
 
 
-def test_an_empty_list_is_no_list_of_everything():
-    assert spec(track_history_column_list=[], stored_as_scd_type=2).track_history_column_list == ()
-    assert spec(except_column_list=[]).except_column_list == ()
+def test_empty_lists_are_lists_that_were_left_out():
+    lists = ["column_list", "except_column_list", "track_history_column_list", "track_history_except_column_list"]
+    nulls = ["ignore_null_updates_column_list", "ignore_null_updates_except_column_list"]
+    found = spec(**{name: [] for name in lists + nulls}, stored_as_scd_type=2)
+    assert [getattr(found, name) for name in lists] == [None] * 4
+    assert found.ignore_null_updates is NullUpdates.NONE
 
 
 class Tables:
@@ -244,6 +247,8 @@ def test_snapshots_come_from_a_table_once_per_update_or_from_a_function():
         flow = declared(api.DLT[call], "t", keys=["id"], stored_as_scd_type="2", **{name: following})
         assert flow.changes == ChangeSpec(source=None, keys=(("id",),), scd_type=2, snapshots=following)
         assert opened(flow) == "frame"
+    newer = declared(api.DLT["create_auto_cdc_from_snapshot_flow"], "t", keys=["id"], snapshot_and_version=following)
+    assert newer.changes == ChangeSpec(source=None, keys=(("id",),), snapshots=following)
 
 
 def test_one_snapshot_with_its_version_may_be_given_instead_of_a_function():

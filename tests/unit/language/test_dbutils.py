@@ -45,7 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
         file = tmp_path / "pipeline.py"
         file.write_text(textwrap.dedent(text) + TABLE)
         seen: dict[str, Any] = {}
-        injected = {"spark": None, "seen": seen}
+        injected = {"spark": object(), "seen": seen}
         with loaded([file], import_roots=[tmp_path], namespace=Namespace(), injected=injected, parameters=parameters) as found:
             return Run(found, seen)
 
@@ -291,8 +291,9 @@ def test_what_shows_or_restarts_has_no_effect_and_is_told_once(run):
     ]
 
 
-def test_a_file_can_ask_for_its_own_path(run, tmp_path):
-    path = "dbutils.notebook.entry_point.getDbutils().notebook().getContext().notebookPath().get()"
+@pytest.mark.parametrize("start", ["dbutils.notebook.entry_point", "dbutils.entry_point"])
+def test_a_file_can_ask_for_its_own_path(run, tmp_path, start):
+    path = f"{start}.getDbutils().notebook().getContext().notebookPath().get()"
     assert values(run(f"seen['x'] = {path}"))["x"] == str(tmp_path / "pipeline")
 
 
@@ -328,6 +329,24 @@ def test_helper_modules_get_the_same_by_import_and_the_modules_are_gone_afterwar
     before = {name for name in sys.modules if name.startswith(("databricks", "pyspark.dbutils"))}
     assert values(run("import helper\nseen['x'] = helper.facts(spark)", a="1"))["x"] == (True, True, "1", "1")
     assert {name for name in sys.modules if name.startswith(("databricks", "pyspark.dbutils"))} == before
+
+
+def test_the_session_of_databricks_connect_is_that_of_the_update(run, tmp_path):
+    (tmp_path / "helper.py").write_text(
+        "import databricks.connect as connect\nfrom databricks.connect import DatabricksSession\n"
+        "session = DatabricksSession.builder.remote(serverless=True).getOrCreate()\n"
+        "same = connect.DatabricksSession.builder.getOrCreate() is session\n"
+    )
+    before = {name for name in sys.modules if name.startswith("databricks")}
+    found = run("import helper\nseen['x'] = helper.session is spark, helper.same")
+    assert values(found)["x"] == (True, True)
+    assert found.notices == ["DatabricksSession.builder.remote has no effect here: the session is that of the update"]
+    assert {name for name in sys.modules if name.startswith("databricks")} == before
+
+
+def test_the_builder_of_databricks_connect_names_what_it_has(run):
+    error = run("from databricks.connect import DatabricksSession\nDatabricksSession.builder.clusterID('x')").error
+    assert (error.code, "no attribute 'clusterID'" in error.what, "clusterId" in error.what) == ("SOURCE_FAILED", True, True)
 
 
 def test_the_runtime_module_has_no_other_names(run):

@@ -19,6 +19,12 @@ from lakelet.language.dbutils.tools import DBUtils
 from lakelet.language.notebook.running import Frame, new_module
 from lakelet.language.registry import Notice
 
+_PARTS = ("sdk", "connect")
+_CONNECTIONS = (
+    *("remote", "host", "token", "clusterId", "serverless", "profile", "sdkConfig", "userAgent", "header", "headers", "validateSession"),
+    *("appName", "config", "withEnvironment"),
+)
+
 
 def _unmapped(path: str) -> str:
     return path
@@ -61,21 +67,24 @@ class Injected:
 
     @contextmanager
     def importable(self) -> Iterator[None]:
-        """`pyspark.dbutils` and `databricks.sdk.runtime` are there inside the block, whatever is installed."""
-        modules = {"pyspark.dbutils": self._pyspark_dbutils(), "databricks.sdk.runtime": self._runtime()}
+        """`pyspark.dbutils`, `databricks.sdk.runtime` and `databricks.connect` are there inside the block, whatever is installed."""
+        runtime, connect = self._runtime(), self._connect()
+        modules = {"pyspark.dbutils": self._pyspark_dbutils(), "databricks.sdk.runtime": runtime, "databricks.connect": connect}
         if "databricks" not in sys.modules and importlib.util.find_spec("databricks") is None:
-            modules["databricks"] = _parent(modules["databricks.sdk.runtime"])
+            modules["databricks"] = _parent(runtime, connect)
         installed = None if "databricks" in modules else importlib.import_module("databricks")
-        lent = installed is not None and not hasattr(installed, "sdk")
-        if lent:  # the SDK is not imported for `import databricks.sdk.runtime as …`: that asks the package for its attribute `sdk`
-            vars(installed)["sdk"] = vars(_parent(modules["databricks.sdk.runtime"]))["sdk"]
+        # Nothing else is imported for `import databricks.sdk.runtime as …`: that asks the package for its attribute `sdk`.
+        lent = {name: part for name, part in vars(_parent(runtime, connect)).items() if name in _PARTS and not hasattr(installed, name)}
+        if installed is not None:
+            vars(installed).update(lent)
         before = {name: sys.modules.get(name) for name in modules}
         sys.modules.update(modules)
         try:
             yield
         finally:
-            if lent and "databricks.sdk" not in sys.modules:
-                vars(installed).pop("sdk", None)
+            for name in lent if installed is not None else ():
+                if name != "sdk" or "databricks.sdk" not in sys.modules:
+                    vars(installed).pop(name, None)
             for name, module in before.items():
                 if module is None:
                     sys.modules.pop(name, None)
@@ -132,6 +141,12 @@ class Injected:
         vars(module)["__getattr__"] = lookup
         return module
 
+    def _connect(self) -> ModuleType:
+        """`DatabricksSession.builder`, with whatever names a cluster, leads to the session of the update."""
+        module = ModuleType("databricks.connect", "Lakelet's replacement; see lakelet.language.dbutils.")
+        vars(module)["DatabricksSession"] = type("DatabricksSession", (), {"builder": SessionBuilder(self.names.get("spark"), self.note)})
+        return module
+
     def _shortcuts(self) -> dict[str, Any]:
         """Names that `databricks.sdk.runtime` has beyond those of a source file."""
         from pyspark.sql.functions import udf
@@ -140,9 +155,30 @@ class Injected:
         return {"udf": udf, **{name: getattr(spark, name) for name in ("sql", "table") if hasattr(spark, name)}}
 
 
-def _parent(runtime: ModuleType) -> ModuleType:
-    """`databricks` where no such package is installed: it leads to the runtime, and to nothing else."""
+class SessionBuilder:
+    """The builder of `databricks.connect`: its session is that of the update, on whatever cluster it is asked for."""
+
+    def __init__(self, spark: Any, note: Note) -> None:
+        self._spark, self._note = spark, note
+
+    def getOrCreate(self) -> Any:
+        return self._spark
+
+    create = getOrCreate
+
+    def __getattr__(self, name: str) -> Callable[..., SessionBuilder]:
+        if name not in _CONNECTIONS:
+            raise AttributeError(f"DatabricksSession.builder has no attribute {name!r}; here it has getOrCreate, {', '.join(_CONNECTIONS)}")
+        return lambda *_, **__: self._without_effect(name)
+
+    def _without_effect(self, name: str) -> SessionBuilder:
+        self._note(Notice(f"DatabricksSession.builder.{name} has no effect here: the session is that of the update", caller_location()))
+        return self
+
+
+def _parent(runtime: ModuleType, connect: ModuleType) -> ModuleType:
+    """`databricks` where no such package is installed: it leads to the runtime and to connect, and to nothing else."""
     package, sdk = ModuleType("databricks"), ModuleType("databricks.sdk")
-    vars(package).update(__path__=[], sdk=sdk)
+    vars(package).update(__path__=[], sdk=sdk, connect=connect)
     vars(sdk).update(__path__=[], runtime=runtime)
     return package

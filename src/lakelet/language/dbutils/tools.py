@@ -180,3 +180,8 @@ class DBUtils(Group):
         self.library = Library(note)
         self.jobs = Jobs(note)
         self.data = Data(note)
+
+    @property
+    def entry_point(self) -> Context:
+        """The same as `dbutils.notebook.entry_point`: much code leaves the part in between out."""
+        return self.notebook.getContext()

@@ -32,7 +32,9 @@ from lakelet.project.init.grouping import OUTSIDE, Group, grouped
 from lakelet.project.init.paths import is_here, prefix
 from lakelet.project.init.repository import Found
 
-_PROVIDED = frozenset({"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "delta", "py4j", "dbruntime"})
+_PROVIDED = frozenset(
+    {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
+)
 _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "yaml": "PyYAML",

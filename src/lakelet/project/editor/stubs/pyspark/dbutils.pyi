@@ -90,4 +90,6 @@ class DBUtils:
     jobs: Any
     data: Any
     credentials: Any
+    @property
+    def entry_point(self) -> Any: ...
     def help(self, module: str | None = None) -> None: ...

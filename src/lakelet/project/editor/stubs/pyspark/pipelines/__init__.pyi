@@ -266,12 +266,13 @@ def apply_changes_from_snapshot(
 
 def create_auto_cdc_from_snapshot_flow(
     target: str,
-    source: _Snapshots,
-    keys: _Columns,
-    stored_as_scd_type: _ScdType | None = "1",
+    source: _Snapshots | None = None,
+    keys: _Columns | None = None,
+    stored_as_scd_type: _ScdType | None = None,
     track_history_column_list: _Columns | None = None,
     track_history_except_column_list: _Columns | None = None,
     once: bool = False,
+    snapshot_and_version: _Snapshots | None = None,
 ) -> None:
     """Declare a flow that compares full copies of a source with `target` and applies the differences.
 
