@@ -49,6 +49,12 @@ _HOSTED_SETTINGS = {"spark.sql.sources.default": "delta", "spark.sql.parquet.out
 timestamps are written as microseconds: many readers take Spark's own INT96 for nanoseconds, which do not reach beyond 2262."""
 
 
+def _settings_of_update(config: PipelineConfig, pipeline_id: str) -> dict[str, str]:
+    """What code finds in `spark.conf` on Databricks without having set it: frameworks ask where they run."""
+    names = {"pipelines.id": pipeline_id, "pipelines.catalog": config.namespace.catalog, "pipelines.schema": config.namespace.schema}
+    return {**_HOSTED_SETTINGS, **names, "spark.databricks.unityCatalog.enabled": "true"}
+
+
 @dataclass(frozen=True)
 class Checked:
     """A valid pipeline: its graph, and sentences with file and line about what has no effect here, and about what could not be checked."""
@@ -267,7 +273,7 @@ class Pipeline:
         roots = [*config.import_roots]
         context = UpdateContext(
             base,
-            settings={**_HOSTED_SETTINGS, "pipelines.id": owner.id, **config.parameters},
+            settings={**_settings_of_update(config, owner.id), **config.parameters},
             outside=Outside(config.paths, Named(config.tables, config.namespace)),
         )
         with (

@@ -44,6 +44,35 @@ def test_temporary_makes_a_private_table_wherever_it_is_written_and_delta_tables
     assert [str(n.inputs[0]) for n in p.pipeline.validate().nodes if n.name.name == "rows"] == ["main.default.target"]
 
 
+def test_code_finds_where_it_runs_in_the_settings(project):
+    p = project("""
+        import dlt
+        names = ("pipelines.catalog", "pipelines.schema", "spark.databricks.unityCatalog.enabled")
+
+        @dlt.table
+        def found():
+            return spark.createDataFrame([tuple(spark.conf.get(name) for name in names)], "catalog string, schema string, governed string")
+    """)
+
+    p.run()
+
+    assert p.rows("found") == [("main", "default", "true")]
+
+
+def test_a_comparison_of_types_that_ansi_mode_does_not_convert_names_the_way_out(project):
+    p = project("""
+        import dlt
+
+        @dlt.table
+        def flagged():
+            return spark.sql("SELECT id FROM VALUES (1, true) AS t(id, flag) WHERE flag = 1")
+    """)
+
+    (error,) = p.refused()
+
+    assert (error.code, "spark.sql.ansi.enabled" in str(error.todo)) == ("QUERY_FAILED_ANALYSIS", True)
+
+
 def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_its_delta_table(project):
     p = project("""
         import dlt

@@ -104,6 +104,7 @@ def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(pro
     ]
     (created,) = [e.body for e in p.events if e.event_type == "create_update"]
     assert (created["refresh_selection"], created["full_refresh_selection"]) == ([], [])
+    assert [created[name] for name in ("full_refresh", "validate_only", "explore_only")] == [False] * 3
     assert created["effective_publishing_mode"] == "DEFAULT_PUBLISHING_MODE"
     paths = {name: p.path(name) for name in ("orders", "clean", "totals")} | {"newest": p.path("newest") / INTERNAL}
     told = {

@@ -127,6 +127,11 @@ def remedy(error: BaseException) -> str | None:
             'Cast the columns, or have their types inferred ("cloudFiles.inferColumnTypes"). Databricks without ANSI mode takes text for '
             'numbers; "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration does it here.'
         )
+    if parameter(error, "left", condition="DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES") is not None:
+        return (
+            "Cast one side to the type of the other. Databricks without ANSI mode does it by itself, and so does "
+            '"spark.sql.ansi.enabled": "false" in the pipeline\'s configuration here.'
+        )
     if "FAILED_READ_FILE" in found:
         if " is missing" not in str(error):
             return "Repair the file; the next update goes on from there."
