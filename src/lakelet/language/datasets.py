@@ -48,7 +48,8 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
     full = registry.resolve(text("name", name, where) or "", where)
     if options.get("partition_cols") and options.get("cluster_by"):
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")
-    schema, limits = without_lengths(_schema(options.pop("schema", None), where), where)
+    declared, computed = _schema(options.pop("schema", None), where)
+    schema, limits = without_lengths(declared, where)
     registry.add_dataset(
         Dataset(
             name=full,
@@ -60,6 +61,7 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
             partition_cols=texts("partition_cols", options.pop("partition_cols", None), where),
             cluster_by=texts("cluster_by", options.pop("cluster_by", None), where),
             schema=schema,
+            computed=computed,
             always_whole=policy == "full",
             private=bool(options.pop("temporary", False)) | bool(options.pop("private", False)),
             expectations=(*limits, *expectations),
@@ -96,17 +98,14 @@ def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
     return wrapper(query, full)
 
 
-def _schema(value: Any, where: Location) -> Any:
+def _schema(value: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
+    """A schema as Spark reads it, and the columns of it that are computed. Raises ARGUMENT_INVALID."""
     if value is not None and not isinstance(value, str) and not hasattr(value, "fieldNames"):
         raise invalid(f"schema must be DDL text or a StructType, got {type(value).__name__}", where)
-    found, computed = _columns(value, where)
-    if computed:
-        unsupported(f"the computed column {computed[0].name!r} of a table without a query of its own", where)
-    return found
+    return _columns(value, where)
 
 
 def _columns(schema: Any, where: Location) -> tuple[Any, tuple[Any, ...]]:
-    """A schema as Spark reads it, and the columns of it that are computed."""
     if not isinstance(schema, str) or not may_have(schema, _MORE_THAN_TYPES):
         return schema, ()
     from lakelet.language.sql.inpython import declared_columns  # here, because few tables need it

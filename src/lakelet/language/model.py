@@ -87,7 +87,8 @@ class Dataset:
     """One dataset as declared.
 
     `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
-    schema; views without it are temporary. `always_whole`: a materialized view whose refresh policy is FULL.
+    schema; views without it are temporary. `always_whole`: a materialized view whose refresh policy is FULL. `computed`: columns that its
+    flows leave to it (`lakelet.language.sql.values.Column`), where it has no query of its own.
     """
 
     name: TableName
@@ -104,6 +105,7 @@ class Dataset:
     sink: Sink | None = None
     published: bool = False
     always_whole: bool = False
+    computed: tuple[Any, ...] = ()
 
     @property
     def keeps_dropped(self) -> bool:

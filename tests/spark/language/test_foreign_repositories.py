@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
 
@@ -172,12 +174,56 @@ def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
     (notice,) = [n for n in p.pipeline.check().notices if "PRIMARY KEY" in n.text]
     assert "informational" in notice.text
     for name, source in {
-        "NOT_SUPPORTED_YET": "dlt.create_streaming_table('fed', schema='n INT, m INT GENERATED ALWAYS AS (n)')",
+        "NOT_SUPPORTED_YET": "dlt.create_streaming_table('fed', schema='number INT, m INT GENERATED ALWAYS AS (number)')\n"
+        "dlt.apply_changes('fed', source='orders', keys=['number'], sequence_by='at')",
         "SCHEMA_MISMATCH": "dlt.table(lambda: spark.sql('SELECT 1 AS n, 2 AS m'), name='t', schema='n INT, m INT GENERATED ALWAYS AS (n)')",
         "ARGUMENT_INVALID": "dlt.table(lambda: spark.range(1), name='u', schema='id INT, CONSTRAINT rule EXPECT (id > 0)')",
     }.items():
         p.write(f"import dlt\n{source}\n", "wrong.py")
         assert [e.code for e in p.refused()] == [name]
+
+
+def test_flows_leave_computed_columns_to_their_table(project):
+    p = project("""
+        import dlt
+
+        dlt.create_streaming_table("orders", schema="n INT, doubled INT GENERATED ALWAYS AS (n * 2), kind STRING DEFAULT 'plain'")
+
+        @dlt.append_flow(target="orders")
+        def plain():
+            return spark.readStream.schema("n INT").json(spark.conf.get("landing"))
+
+        @dlt.append_flow(target="orders")
+        def named():
+            return spark.readStream.schema("n INT, kind STRING").json(spark.conf.get("landing"))
+    """)
+    p.write(
+        """
+        CREATE STREAMING TABLE copies (n INT, day DATE GENERATED ALWAYS AS (DATE '2026-03-01' + n)) PARTITIONED BY (day);
+        CREATE FLOW copy AS INSERT INTO copies BY NAME SELECT n FROM STREAM(orders) WHERE kind = 'plain'
+        """,
+        "copies.sql",
+    )
+    p.arrive("a.json", {"n": 1, "kind": "odd"})
+    p.run()
+    p.arrive("b.json", {"n": 2, "kind": "even"})
+    p.run()
+    assert p.rows("orders") == [(1, 2, "odd"), (1, 2, "plain"), (2, 4, "even"), (2, 4, "plain")]
+    assert p.rows("copies") == [(1, date(2026, 3, 2)), (2, date(2026, 3, 3))]
+
+    p.write(
+        """
+        import dlt
+        dlt.create_streaming_table("wrong", schema="n INT, m INT GENERATED ALWAYS AS (n)")
+
+        @dlt.append_flow(target="wrong")
+        def both():
+            return dlt.read_stream("orders").selectExpr("n", "n AS m")
+        """,
+        "wrong.py",
+    )
+    (error,) = p.refused()
+    assert (error.code, "'m' is generated" in error.what, error.where.line) == ("SCHEMA_MISMATCH", True, 5)
 
 
 def test_rows_made_in_code_have_the_values_that_spark_connect_takes(project):

@@ -169,6 +169,7 @@ class _Source:
                 private=found.private,
                 expectations=(*limits, *_rules(found)),
                 published=found.view == "published",
+                computed=() if query is not None else tuple(column for column in found.spec.columns if column.filled is not None),
             )
         )
         if query is not None:
@@ -258,13 +259,6 @@ def _check_columns(found: CreateDataset) -> None:
             raise LakeletError("SQL_SYNTAX", what, where=column.where, todo="Cast it in the query.")
         if not found.view and found.query is None and column.type is None:
             raise LakeletError("SQL_SYNTAX", f"column {column.name!r} has no type", where=column.where, todo="Give it one.")
-        if found.query is None and column.filled is not None:
-            raise LakeletError(
-                "NOT_SUPPORTED_YET",
-                f"column {column.name!r} is computed, and the table has no query of its own",
-                where=column.where,
-                todo="Compute it in the queries of the flows.",
-            )
 
 
 def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
