@@ -109,6 +109,8 @@ class FlowRun:
 
     def _columns(self, schema: StructType) -> StructType:
         """The columns that the flow's rows need, and those of the table's other flows: which one writes first must not decide."""
+        if self.flow.flow.changes is not None:
+            schema = schemas.without_void(schema, self.analyzed.schema)
         result: StructType = schemas.storable(schema)
         if len(self.analyzed.flows) == 1 or self.flow.flow.changes is not None:
             return result

@@ -24,6 +24,7 @@ from lakelet.base.user_code import class_and_text, is_library, original_error, u
 from lakelet.config.named_tables import table_flag
 from lakelet.config.path_map import python_path_hint
 from lakelet.language import api
+from lakelet.language.computed import computed_problems, with_computed
 from lakelet.language.dbutils import Injected
 from lakelet.language.dbutils.files import Locate
 from lakelet.language.dlt_modules import dlt_modules
@@ -92,7 +93,8 @@ def loaded(
                     report("Loading files", number, len(files))
                     if not _run(file, sources, registry, imports):
                         unfinished |= {display_path(str(file))}
-            definitions = registry.definitions(complete=not unfinished)
+            definitions = with_computed(registry.definitions(complete=not unfinished))
+            registry.errors += computed_problems(definitions)
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))

@@ -138,26 +138,11 @@ class Registry:
 
         Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
         """
-        flows = tuple(map(self._with_computed, self._flows.values()))
-        result = Definitions(tuple(self._datasets.values()), flows, tuple(self._hooks))
+        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
         self.errors += target_problems(result, complete=complete)
         for sink in idle_sinks(result) if complete else ():
             self.note(f"no flow writes to the sink {sink.name}", sink.where)
         return result
-
-    def _with_computed(self, flow: Flow) -> Flow:
-        """The flow with the columns that its table computes."""
-        table = self._datasets.get(flow.target.key)
-        if table is None or not table.computed:
-            return flow
-        from lakelet.language.sql.inpython import computing  # here, because few tables need it
-
-        if flow.changes is None:
-            return replace(flow, query=computing(flow.query, table.computed, flow.where))
-        what = f"the computed column {table.computed[0].name!r} of a table that changes are applied to"
-        todo = "Compute it in the view that makes the events, or in a table after this one."
-        self.errors.append(LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo))
-        return flow
 
 
 def name_left_out(error: LakeletError, notices: Sequence[Notice]) -> LakeletError:

@@ -19,6 +19,7 @@ from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, all_quoted
 from lakelet.base.patching import patched_with
+from lakelet.language.computed import with_computed
 from lakelet.language.dbutils import Injected
 from lakelet.language.dlt_modules import dlt_modules
 from lakelet.language.loader import sql_into
@@ -101,7 +102,7 @@ def load_answered(file: Path, *, spark: SparkSession, conf: Mapping[str, str], a
     if registry.errors:
         raise DefinitionErrors(registry.errors)
     # What this adds to `registry.errors` concerns all files together, e.g. a flow into a table that another file defines.
-    found = registry.definitions()
+    found = with_computed(registry.definitions())
     return PipelineFunctions(
         functions=Named({_short(f.name): _inside(pipeline, f.query) for f in found.flows}),
         datasets=Named({d.name.name: d for d in found.datasets}),

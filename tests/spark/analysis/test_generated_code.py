@@ -59,6 +59,33 @@ def test_code_finds_where_it_runs_in_the_settings(project):
     assert p.rows("found") == [("main", "default", "true")]
 
 
+def test_the_current_catalog_and_schema_are_the_pipeline_s_own(project):
+    p = project("""
+        import dlt
+        from pyspark.sql import functions as F
+
+        catalog, schema = spark.sql("SELECT current_catalog(), current_schema()").first()
+        assert (spark.catalog.currentCatalog(), spark.catalog.currentDatabase()) == (catalog, schema)
+
+        @dlt.table(name=f"{catalog}.{schema}_silver.named")
+        def named():
+            return spark.range(1).select(F.current_catalog().alias("c"), F.current_database().alias("s"))
+
+        @dlt.table
+        def in_text():
+            asked = spark.range(1).selectExpr("current_catalog() AS c", "current_database() AS s").where("c = current_catalog()")
+            return asked.withColumn("e", F.expr("current_schema()"))
+    """)
+    p.write("CREATE MATERIALIZED VIEW in_sql AS SELECT current_catalog() AS c, current_schema() AS s", "in_sql.sql")
+
+    p.run()
+
+    assert p.rows("default_silver.named") == [("main", "default")]
+    assert p.rows("in_text") == [("main", "default", "default")]
+    assert p.rows("in_sql") == [("main", "default")]
+    assert p.spark.sql("SELECT current_catalog()").first()[0] == "spark_catalog"
+
+
 def test_a_comparison_of_types_that_ansi_mode_does_not_convert_names_the_way_out(project):
     p = project("""
         import dlt

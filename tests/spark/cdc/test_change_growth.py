@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -86,3 +87,26 @@ def test_a_wider_type_is_refused_with_the_property_that_allows_it_where_that_is_
     errors = p.write(PIPELINE.format(grown=1, widening="")).refused()
     assert {e.code for e in errors} == {"SCHEMA_INCOMPATIBLE"}
     assert all("delta.enableTypeWidening" in str(e.todo) for e in errors)
+
+
+def test_a_column_that_is_always_null_in_one_flow_has_the_type_of_the_other_one(project):
+    p = project("""
+        import dlt
+        dlt.create_streaming_table("status")
+
+        @dlt.view
+        def levels():
+            return spark.readStream.schema("id INT, seq INT, level INT").json(spark.conf.get("landing")).selectExpr("*", "null AS changed")
+
+        @dlt.view
+        def changes():
+            return dlt.read_stream("levels").selectExpr("id", "seq + 1 AS seq", "null AS level", "date '2026-03-01' AS changed")
+
+        for name in ("levels", "changes"):
+            dlt.apply_changes(
+                flow_name=f"from_{name}", target="status", source=name, keys=["id"], sequence_by="seq", ignore_null_updates=True
+            )
+    """)
+    p.arrive("1.json", {"id": 1, "seq": 1, "level": 3})
+    p.run()
+    assert p.rows("status") == [(1, 2, 3, date(2026, 3, 1))]

@@ -147,7 +147,7 @@ def test_options_behind_with_reach_the_table_that_is_read(project):
     p = project().write(
         """\
         CREATE STREAMING TABLE t AS SELECT * FROM STREAM read_files('${landing}', format => 'json');
-        CREATE STREAMING TABLE kept AS SELECT x.id FROM STREAM t WITH (skipChangeCommits = true) x;
+        CREATE STREAMING TABLE kept AS SELECT x.id FROM STREAM t WITH (SKIPCHANGECOMMITS) x;
         CREATE STREAMING TABLE changes AS SELECT id, _change_type FROM STREAM(t) WITH (readChangeFeed = true);
         CREATE STREAMING TABLE minutes AS SELECT window(at, '1 minute').start AS start, count(*) AS n
         FROM STREAM timed WATERMARK at DELAY OF INTERVAL 1 MINUTE GROUP BY window(at, '1 minute');

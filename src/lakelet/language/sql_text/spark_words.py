@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
+
+_SWITCH = "SKIPCHANGECOMMITS"
 _MAY_BE_PATH = re.compile(r"(?<!:):(?!:)\s*(?:[^\W\d]|\d+[^\W\d]|[`\['\"])")  # also in strings; no time of day
 
 
@@ -14,3 +17,16 @@ def in_words_of_spark(text: str) -> str:
     from lakelet.language.sql_text.json_paths import json_paths  # here, because it loads sqlglot
 
     return json_paths(text)
+
+
+def with_values(text: str) -> str:
+    """Return SQL text with the value of each option that may go without: `STREAM t WITH (SKIPCHANGECOMMITS)` means `= TRUE`."""
+    if not may_have(text, [_SWITCH]):
+        return text
+    found = plain_tokens(text)
+    bare = [
+        token.stop
+        for before, token, after in zip(found, found[1:], found[2:], strict=False)
+        if token.upper == _SWITCH and before.upper in ("(", ",") and after.upper in (")", ",")
+    ]
+    return edited(text, [(at, at, " = TRUE") for at in bare])

@@ -19,6 +19,7 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import all_quoted
 from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import table_names
+from lakelet.language.sql_text.spark_words import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
@@ -53,6 +54,7 @@ class SqlText:
 
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
+        text = with_values(text)
         try:
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)

@@ -140,6 +140,16 @@ def _fits(stored: T.DataType, incoming: T.DataType) -> bool:
     return isinstance(stored, T.StringType) and isinstance(incoming, T.StringType)
 
 
+def without_void(schema: T.StructType, whole: T.StructType) -> T.StructType:
+    """The columns, with the types of `whole` for those that are always NULL here: another flow has values for them."""
+    types = {f.name.lower(): f.dataType for f in whole.fields}
+    fields = [
+        f if not isinstance(f.dataType, T.NullType) else T.StructField(f.name, types.get(f.name.lower(), f.dataType), True, f.metadata)
+        for f in schema.fields
+    ]
+    return T.StructType(fields)
+
+
 def storable(data_type: Any) -> Any:
     """The type as a table stores it: everything nullable; a column that is always NULL (void) becomes text."""
     if isinstance(data_type, T.NullType):
