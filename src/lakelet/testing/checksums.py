@@ -13,8 +13,11 @@ from typing import Any
 __tracebackhide__ = True
 
 
+_APPENDING = frozenset({"commitInfo", "protocol", "metaData", "add"})
+
+
 def write_checksum(table: Path) -> None:
-    """Write `_delta_log/<newest version>.crc` of a local table to which rows were only appended, and which has no checkpoint.
+    """Write `_delta_log/<newest version>.crc` of a local table without checkpoint; none where others did more than append rows.
 
     Delta's protocol document describes the file ("Version Checksum File"). It appears whole or not at all.
     """
@@ -23,6 +26,8 @@ def write_checksum(table: Path) -> None:
     found: dict[str, Any] = {}
     sizes = []
     for kind, action in _actions(commits):
+        if kind not in _APPENDING:
+            return
         if kind == "add":
             sizes.append(action["size"])
         found[kind] = action

@@ -44,6 +44,15 @@ def test_the_checksum_of_each_insert_is_what_delta_finds_in_the_log(spark: Spark
     ]
 
 
+def test_a_given_table_that_others_changed_gets_no_checksum(spark: SparkSession, tmp_path: Path) -> None:
+    project, table = given(spark, tmp_path), tmp_path / "sources" / "0"
+    project.insert("bronze.orders", {"id": 1})
+    spark.sql(f"DELETE FROM delta.`{table}`")
+    project.insert("bronze.orders", {"id": 2})
+    assert not snapshot(spark, table).checksumOpt().isDefined()
+    assert [row.id for row in spark.read.format("delta").load(str(table)).collect()] == [2]
+
+
 def test_the_schema_of_a_given_table_costs_spark_no_job(spark: SparkSession, tmp_path: Path) -> None:
     given(spark, tmp_path).insert("bronze.orders", {"id": 1, "name": "a"})
     context: Any = spark.sparkContext
