@@ -21,6 +21,7 @@ from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.spark_words import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
+from lakelet.language.unsupported import unsupported
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
@@ -30,7 +31,8 @@ from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
 
-_HARMLESS = ("SET", "SHOW", "DESC", "DESCRIBE", "EXPLAIN")
+_DESCRIBING = ("DESC", "DESCRIBE")
+_HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
 _HIDDEN = ("_metadata", "input_file_name")
 
@@ -67,7 +69,10 @@ class SqlText:
             return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
         except AnalysisException as problem:
             if is_missing_table(problem):
-                name = (problem.getMessageParameters() or {}).get("relationName", "").replace("`", "")
+                said = problem.getMessageParameters() or {}
+                name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
+                if name and begins_with(text, _DESCRIBING) and self._reader.catalog.dataset(parts_of(name)) is not None:
+                    unsupported(f"DESCRIBE of {name}, a dataset of the pipeline, inside a dataset's function")
                 raise self._reader.unknown(name or next(iter(self._unknown), "?")) from problem
             raise
         finally:
