@@ -28,6 +28,7 @@ from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
+from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
 from lakelet.base.names import TableName
 from lakelet.base.phases import report
@@ -374,7 +375,7 @@ class Analyzer:
         self.found.looked.add(flow.target.key)  # a function that gives snapshots looks for them
         given = copy_of(call_user_code(spec.snapshots, None))
         if given is not None:
-            return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1]))
+            return data_frame(given[0], flow), replace(spec, sequence_by=sequence_of(given[1], struct_of(dataset.schema, self.spark)))
         stored = self.stored.get(dataset.name.key)
         if stored is None or not stored.columns:
             raise LakeletError(

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.base.errors import LakeletError
+from lakelet.cdc.changes import START
 from lakelet.cdc.literals import literal
 
 _KINDS: Mapping[str, Any] = {"int": int, "str": str, "float": float, "Decimal": Decimal}
@@ -35,10 +36,14 @@ def copy_of(given: Any) -> tuple[Any, Any] | None:
     return frame, version
 
 
-def sequence_of(version: Any) -> Column:
-    """A version instead of the sequence; whole numbers are always BIGINT, so that the type does not change when they grow."""
+def sequence_of(version: Any, declared: T.StructType | None) -> Column:
+    """A version instead of the sequence. Whole numbers have the type that `declared`, the table's own schema, gives `__START_AT`.
+
+    Without one they are BIGINT, so that the type does not change when they grow.
+    """
     if type(version) is int:
-        return F.lit(version).cast("bigint")
+        given = [f.dataType for f in declared or () if f.name.lower() == START.lower() and isinstance(f.dataType, T.IntegralType)]
+        return F.lit(version).cast(given[0] if given else T.LongType())
     if isinstance(version, datetime):
         return literal(_micros(version), T.TimestampType())
     if isinstance(version, date):

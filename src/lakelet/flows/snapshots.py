@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing
@@ -109,7 +110,7 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
 
 def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals) -> None:
     """A snapshot as the events that lead to it (CD-17): what is new or differs, and what is no more."""
-    dated = replace(spec, sequence_by=sequence_of(version), snapshots=None)
+    dated = replace(spec, sequence_by=sequence_of(version, struct_of(run.dataset.schema, run.environment.spark)), snapshots=None)
     shape = layout(dated, snapshot)
     counted = snapshot.groupBy(*map(col, shape.keys)).count().where("count > 1")
     repeated = counted.select(F.to_json(F.struct(*map(col, shape.keys))), "count").first()

@@ -172,3 +172,25 @@ def test_once_of_snapshots_is_true_or_false(project):
     """)
 
     assert codes(p.refused()) == ["ARGUMENT_INVALID"]
+
+
+@pytest.mark.long
+def test_whole_numbers_as_versions_have_the_type_that_the_table_declares(project):
+    p = project("""
+        from pyspark import pipelines as dp
+
+        def following(latest):
+            version = (latest or 0) + 1
+            return (spark.createDataFrame([(1, version)], "id INT, n INT"), version) if version < 3 else None
+
+        for name, schema in (("declared", "id INT, n INT, __START_AT INT, __END_AT INT"), ("free", None)):
+            dp.create_streaming_table(name, schema=schema)
+            dp.create_auto_cdc_from_snapshot_flow(target=name, source=following, keys=["id"], stored_as_scd_type=2)
+    """)
+
+    p.run()
+    p.run()
+
+    for name, kind in (("declared", "int32"), ("free", "int64")):
+        assert p.rows(name) == [(1, 1, 1, 2), (1, 2, 2, None)]
+        assert str(p.table(name).schema.field("__START_AT").type) == kind
