@@ -89,7 +89,7 @@ def test_a_terminal_gets_no_parquet_and_the_columns_that_fit_with_a_note_of_the_
     for columns, shown in ((60, 5), (200, 12)):
         command = [sys.executable, "-m", "lakelet", "show", "team_daily"]
         lines = _CONTROL.sub("", on_terminal((command, environ), columns=columns, folder=folder)).splitlines()
-        lines = [line for line in lines if not line.startswith("Reading ")]  # shown, and removed again, where it takes a second
+        lines = [line for line in lines if line and not line.startswith("Reading ")]  # shown, and removed again, where it takes a second
         assert lines[0].split()[:shown] == WIDE.column_names[:shown]
         assert max(map(len, lines)) <= columns
         assert lines[3:] == ([f"12 columns ({shown} shown), all with --format csv"] if shown < 12 else [])
