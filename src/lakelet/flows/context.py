@@ -109,10 +109,9 @@ class FlowRun:
 
     def _columns(self, schema: StructType) -> StructType:
         """The columns that the flow's rows need, and those of the table's other flows: which one writes first must not decide."""
-        if self.flow.flow.changes is not None:
-            schema = schemas.without_void(schema, self.analyzed.schema)
-        result: StructType = schemas.storable(schema)
-        if len(self.analyzed.flows) == 1 or self.flow.flow.changes is not None:
+        of_changes = self.flow.flow.changes is not None
+        result: StructType = schemas.storable(schemas.without_void(schema, self.analyzed.schema) if of_changes else schema)
+        if len(self.analyzed.flows) == 1 or of_changes:
             return result
         with suppress(schemas.Incompatible):  # what was analysed is not up to date
             return schemas.common([self.analyzed.schema, schema], widen=schemas.widens(self.dataset.table_properties))

@@ -1,6 +1,6 @@
 """Writes the checksum file of a given table's newest version, which Delta writes beside each of its commits and delta-rs does not.
 
-With it Spark knows protocol and schema of the table without the first job of the session, a fifth of a test's time.
+With it Spark knows protocol and schema of the table without a job, which would be the first one of the session.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 __tracebackhide__ = True
-
 
 _APPENDING = frozenset({"commitInfo", "protocol", "metaData", "add"})
 

@@ -128,6 +128,13 @@ def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(pro
         0,
     )
 
+    p.run(full_refresh_all=True)
+    (created,) = [e.body for e in p.events if e.event_type == "create_update"]
+    assert created["full_refresh"] is True
+    p.run(full_refresh=("totals",))
+    (created,) = [e.body for e in p.events if e.event_type == "create_update"]
+    assert (created["full_refresh"], created["full_refresh_selection"]) == (False, ["main.default.totals"])
+
 
 def test_the_event_log_has_the_name_that_the_pipeline_gives_it(project):
     p = project(PYTHON)

@@ -310,9 +310,11 @@ def test_a_java_without_an_archive_of_its_own_classes_gets_one(make_java: MakeJa
     made = env.make_archive()
     assert base.read_text() == "base\n"
     assert {path.name for path in made.parent.iterdir()} == {made.name, base.name}
+    assert made == env.archive_path(env.find_java(), env.jars())
     (java.parents[1] / "lib" / "server").mkdir(parents=True)
     (java.parents[1] / "lib" / "server" / "classes.jsa").touch()
     assert env.base_archive_path(env.find_java()) is None
+    assert made != env.archive_path(env.find_java(), env.jars())  # it was made on the other one
 
 
 def test_the_archive_of_java_s_own_classes_that_cannot_be_made_is_told(make_java: MakeJava, cache: Path) -> None:

@@ -70,26 +70,27 @@ class Injected:
         """`pyspark.dbutils`, `databricks.sdk.runtime` and `databricks.connect` are there inside the block, whatever is installed."""
         runtime, connect = self._runtime(), self._connect()
         modules = {"pyspark.dbutils": self._pyspark_dbutils(), "databricks.sdk.runtime": runtime, "databricks.connect": connect}
+        package = made = _parent(runtime, connect)
         if "databricks" not in sys.modules and importlib.util.find_spec("databricks") is None:
-            modules["databricks"] = _parent(runtime, connect)
-        installed = None if "databricks" in modules else importlib.import_module("databricks")
-        # Nothing else is imported for `import databricks.sdk.runtime as …`: that asks the package for its attribute `sdk`.
-        lent = {name: part for name, part in vars(_parent(runtime, connect)).items() if name in _PARTS and not hasattr(installed, name)}
-        if installed is not None:
-            vars(installed).update(lent)
+            modules["databricks"] = made
+        else:
+            package = importlib.import_module("databricks")
+        # `import databricks.sdk.runtime as …` asks the package for its attribute `sdk`; the SDK itself is not imported for that.
+        lent = {name: vars(made)[name] for name in _PARTS if not hasattr(package, name)}
+        vars(package).update(lent)
         before = {name: sys.modules.get(name) for name in modules}
         sys.modules.update(modules)
         try:
             yield
         finally:
-            for name in lent if installed is not None else ():
-                if name != "sdk" or "databricks.sdk" not in sys.modules:
-                    vars(installed).pop(name, None)
             for name, module in before.items():
                 if module is None:
                     sys.modules.pop(name, None)
                 else:
                     sys.modules[name] = module
+            for name in lent:
+                if f"databricks.{name}" not in sys.modules:  # else the code has imported the package's own
+                    vars(package).pop(name, None)
 
     def _tools(self, file: Path) -> DBUtils:
         return DBUtils(

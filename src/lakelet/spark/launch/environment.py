@@ -358,9 +358,10 @@ def archive_path(java: Java, delta: Jars) -> Path:
     """Return where the class-data archive for exactly this Java, this pyspark and these jars lies or would lie.
 
     The Java virtual machine accepts an archive only for the class path it was made with, files and their times included, so these make up
-    the name: an archive that no longer fits is simply not found.
+    the name: an archive that no longer fits is simply not found. So does the archive of Java's own classes where it is one of ours.
     """
-    facts = [str(java.executable.resolve()), java.full_version]
+    base = base_archive_path(java)
+    facts = [str(java.executable.resolve()), java.full_version, *([base.name] if base else [])]
     for jar in [*delta.paths, *sorted((spark_home() / "jars").iterdir())]:
         status = jar.stat()
         facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
