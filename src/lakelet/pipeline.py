@@ -265,16 +265,18 @@ class Pipeline:
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
         from lakelet.spark.names.catalog import Catalog
+        from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside
         from lakelet.spark.patches.update import UpdateContext, patched
         from lakelet.storage.eventlog.reporter import Reporter
         from lakelet.update.opened import LoadedPipeline
 
         roots = [*config.import_roots]
+        stored = HeldTables(storage)
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},
-            outside=Outside(config.paths, Named(config.tables, config.namespace)),
+            outside=Outside(config.paths, Named(config.tables, config.namespace), Held.of(stored, registry, owner.id, config.namespace)),
         )
         with (
             _watching(recording) as end_watching,
@@ -299,7 +301,7 @@ class Pipeline:
             )
             _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)
-            catalog = Catalog.of(found.definitions, config.namespace, HeldTables(storage))
+            catalog = Catalog.of(found.definitions, config.namespace, stored)
             reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
             environment = Environment.of(spark, catalog, reporter, config.parameters)
             yield LoadedPipeline(config, found, environment, owner, checks), end_watching

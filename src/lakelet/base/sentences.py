@@ -91,6 +91,14 @@ NOT_VARIANT = _sentence(
     "Spark 4.2 lacks the text of this condition and raises INTERNAL_ERROR, whose text names it",
 )
 
+PATH_OF_ALL = _sentence(
+    "path of all elements",
+    "Spark",
+    r"Invalid usage of '\*' in expression `unresolvedextractvalue`",
+    "the error of a query in a function of the user reaches Lakelet as text",
+)
+"""What Spark says to a path into JSON with `[*]`."""
+
 FORMAT_MISSING = _sentence(
     "format missing",
     "Spark",

@@ -185,7 +185,7 @@ def _hint(error: BaseException) -> str:
     if condition in ("TABLE_OR_VIEW_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE"):
         parameters = error.getMessageParameters() or {}  # type: ignore[attr-defined]
         name = parameters.get("relationName") or parameters.get("identifier") or "NAME"
-        inside = "Tables of the pipeline can be read inside a dataset's function only."
+        inside = "Streams of tables, and tables that no update has made yet, can be read inside a dataset's function only."
         return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {inside}"
     return "Code outside of functions runs when the file is loaded; nothing else has run."
 

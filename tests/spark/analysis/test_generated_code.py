@@ -86,6 +86,25 @@ def test_the_current_catalog_and_schema_are_the_pipeline_s_own(project):
     assert p.spark.sql("SELECT current_catalog()").first()[0] == "spark_catalog"
 
 
+def test_functions_that_spark_has_under_another_name_are_called_in_text(project):
+    p = project("""
+        import dlt
+        from pyspark.sql import functions as F
+
+        @dlt.table
+        @dlt.expect_or_drop("found", "charindex('b', word) > 0")
+        def words():
+            rows = spark.createDataFrame([("abc",), ("xyz",)], "word STRING").filter("iff(word IS NULL, false, true)")
+            return rows.selectExpr("word", "charindex('c', word) AS at").withColumn("old", F.expr("getdate() < DATE '2020-01-01'"))
+    """)
+    p.write("CREATE MATERIALIZED VIEW in_sql AS SELECT iff(id > 0, 'more', 'none') AS text FROM range(2)", "in_sql.sql")
+
+    p.run()
+
+    assert p.rows("words") == [("abc", 3, False)]
+    assert p.rows("in_sql") == ["more", "none"]
+
+
 def test_a_comparison_of_types_that_ansi_mode_does_not_convert_names_the_way_out(project):
     p = project("""
         import dlt

@@ -58,6 +58,25 @@ def test_paths_into_text_are_taken_in_select_filter_expr_and_rules_of_python(pro
     assert list(rows) == [{"a": "y", "n": 3}]
 
 
+def test_a_path_takes_all_elements_and_paths_into_text_are_taken_while_files_are_loaded(project):
+    p = project("""
+        import dlt
+
+        first = spark.sql("SELECT raw:a[0].b::int AS b FROM VALUES (:raw) AS t(raw)", args={"raw": '{"a": [{"b": 7}]}'}).first().b
+
+        @dlt.table
+        def elements():
+            rows = spark.createDataFrame([('{"a": [{"b": 1}, {"b": 2}]}', first)], "raw STRING, first INT")
+            return rows.selectExpr("raw:a[*].b AS every", "raw:a[1].b AS second", "first")
+    """)
+    p.write("CREATE MATERIALIZED VIEW in_sql AS SELECT raw:a[*] AS every FROM VALUES ('{\"a\": [[1], [2, 3]]}') AS t(raw)", "in_sql.sql")
+
+    p.run()
+
+    assert p.rows("elements") == [("[1,2]", "2", 7)]
+    assert p.rows("in_sql") == ["[[1],[2,3]]"]
+
+
 def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project):
     p = project("""
         import dlt

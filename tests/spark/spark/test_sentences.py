@@ -53,6 +53,11 @@ def path_into_text(spark: Any, _: Path) -> object:
     return spark.sql("SELECT raw:a FROM VALUES ('{}') AS t (raw)")
 
 
+@says(sentences.PATH_OF_ALL)
+def path_of_all_elements(spark: Any, _: Path) -> object:
+    return spark.sql("SELECT raw:a[*] FROM VALUES ('{}') AS t (raw)")
+
+
 @says(sentences.FORMAT_MISSING, "no.such-format")
 @says(sentences.CODED_LINE, None)
 @says(sentences.JAVA_SAYS)

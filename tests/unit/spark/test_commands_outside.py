@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.language.sql_text import commands
+from lakelet.language.sql_text.commands import Shown
 from lakelet.spark.names import paths
 from lakelet.spark.patches.made_tables import with_target
 
@@ -32,3 +34,22 @@ def test_only_the_string_behind_location_is_a_path(monkeypatch, text: str, expec
 )
 def test_the_table_of_a_command_gets_the_name_that_spark_has(text: str, expected: str):
     assert with_target(text, lambda name, creating: f"{'new' if creating else 'old'}_{name}") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SHOW TABLES", Shown("TABLES")),
+        ("show tables in `a-b`.c", Shown("TABLES", "`a-b`.c")),
+        ("/* all */ SHOW TABLES FROM c LIKE 'x*|y';", Shown("TABLES", "c", "x*|y")),
+        ("SHOW TABLES 'x*'", Shown("TABLES", "", "x*")),
+        ("SHOW DATABASES IN main", Shown("SCHEMAS", "main")),
+        ("SHOW CATALOGS LIKE 'm*'", Shown("CATALOGS", "", "m*")),
+        ("SHOW TABLES IN", None),
+        ("SHOW TABLES IN a LIKE x", None),
+        ("SHOW TABLE EXTENDED LIKE 'x'", None),
+        ("SELECT 'SHOW TABLES'", None),
+    ],
+)
+def test_what_a_statement_lists(text: str, expected: Shown | None):
+    assert commands.shown(text) == expected

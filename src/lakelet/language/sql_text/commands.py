@@ -1,4 +1,4 @@
-"""Commands of SQL that name the table they work on, outside of dataset functions: which one it is, and where the name stands."""
+"""Commands of SQL by their words: which table one works on and where its name stands, what one lists. No Spark."""
 
 from __future__ import annotations
 
@@ -17,9 +17,19 @@ _COMMAND = re.compile(
 )
 _CONTAINER = re.compile("CREATE (CATALOG|SCHEMA|DATABASE|VOLUME) ")
 _USE = re.compile("USE ((CATALOG|SCHEMA|DATABASE) )?(?=.)")
+_SHOWN = re.compile("SHOW (TABLES|SCHEMAS|DATABASES|CATALOGS) ((FROM|IN) )?")
 _VIEW = re.compile("CREATE ((OR|REPLACE|GLOBAL|TEMP|TEMPORARY|MATERIALIZED) )*VIEW ")
 _FIRST = ("CREATE", "REPLACE", "INSERT", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "DROP", "ALTER", "COMMENT", "OPTIMIZE", "VACUUM",
           "ANALYZE", "REFRESH", "SHOW", "DESC", "DESCRIBE")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Shown:
+    """`SHOW TABLES IN scope LIKE 'pattern'`. `what`: TABLES, SCHEMAS or CATALOGS; the others are empty where they are not given."""
+
+    what: str
+    scope: str = ""
+    pattern: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,23 @@ def use(text: str) -> tuple[str, str] | None:
     match = _USE.match(_words(found))
     named = _named(text, found, match) if match is not None else None
     return (named.verb.removeprefix("USE").strip(), named.name) if named is not None and named.stop == found[-1].stop else None
+
+
+def shown(text: str) -> Shown | None:
+    """What a text lists; None for any other text."""
+    if not begins_with(text, ("SHOW",)):
+        return None
+    found = [token for token in plain_tokens(text) if token.upper != ";"]
+    match = _SHOWN.match(_words(found))
+    if match is None:
+        return None
+    start = match[0].count(" ")
+    end = name_end(found, start) if match[2] else start
+    scope = text[found[start].start : found[end - 1].stop] if end > start else ""
+    rest = [token for token in found[end:] if token.upper != "LIKE"]
+    if len(rest) > 1 or any(token.kind != "string" for token in rest) or (match[2] and not scope):
+        return None
+    return Shown(match[1].replace("DATABASES", "SCHEMAS"), scope, rest[0].value if rest else "")
 
 
 def makes_view(text: str) -> bool:

@@ -60,7 +60,8 @@ def _converting(converts: bool) -> Iterator[None]:
 
 
 def is_path_into_text(problem: Exception) -> bool:
-    return sentences.NOT_VARIANT.is_in(str(problem))
+    """Whether Spark refused a path into text, or one with `[*]`, which it takes into VARIANT no more than into text."""
+    return any(sentence.is_in(str(problem)) for sentence in (sentences.NOT_VARIANT, sentences.PATH_OF_ALL))
 
 
 def converts() -> bool:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.named_tables import NamedTable
 from lakelet.config.path_map import PathMap
+from lakelet.spark.names.held import Held
 
 
 class Named:
@@ -36,6 +37,10 @@ class Named:
 
     def __contains__(self, key: str) -> bool:
         return key in self._tables or key in self.made
+
+    def names(self) -> list[TableName]:
+        """The full names of all of them."""
+        return [*(table.name for table in self._tables.values()), *(TableName(*key.split(".", 2)) for key in self.made)]
 
     def by_key(self, key: str) -> NamedTable | None:
         """The table with that full name in lower case, or None."""
@@ -72,10 +77,11 @@ class Named:
 
 @dataclass(frozen=True)
 class Outside:
-    """The paths and tables from outside of one update."""
+    """The paths and tables from outside of one update, and the tables that its storage holds."""
 
     paths: PathMap = field(default_factory=PathMap)
     tables: Named = field(default_factory=lambda: Named({}, Namespace()))
+    held: Held = field(default_factory=Held)
 
 
 _active = Outside()
@@ -84,6 +90,11 @@ _active = Outside()
 def named() -> Named:
     """Return the named tables of the update that runs in this process; none outside of updates."""
     return _active.tables
+
+
+def held() -> Held:
+    """Return the tables in the storage of the update that runs in this process; none outside of updates."""
+    return _active.held
 
 
 def active_map() -> PathMap:
@@ -105,4 +116,4 @@ def using(outside: Outside) -> Iterator[None]:
             _active = before
 
 
-__all__ = ["Named", "Outside", "active_map", "named", "using"]
+__all__ = ["Held", "Named", "Outside", "active_map", "held", "named", "using"]

@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 from lakelet.base.patching import Patch
 from lakelet.language.registry import names_used
-from lakelet.language.sql_text.tokens import literal, may_have
+from lakelet.language.sql_text.tokens import literal
 from lakelet.spark.patches import owners
+from lakelet.spark.patches.text_functions import builtin, of_text
 
 _CATALOG, _SCHEMAS = "current_catalog", ("current_schema", "current_database")
 
@@ -27,24 +28,10 @@ def _own(session: SparkSession) -> dict[str, str]:
 
 def _tell(session: SparkSession) -> None:
     """Put functions that give the pipeline's names in the place of Spark's, in the JVM session of this thread."""
-    jsession, jvm = session._jsparkSession, session._jvm
-    assert jvm is not None
-    registry, some = jsession.sessionState().functionRegistry(), jvm.scala.Option.apply
+    jsession = session._jsparkSession
     for function, name in _own(session).items():
-        registry.dropFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function, some("builtin"), some("system")))
+        jsession.sessionState().functionRegistry().dropFunction(builtin(session, function))
         jsession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}() RETURNS STRING RETURN {literal(name)}")
-
-
-def _in_text(original: Any, update: SparkSession) -> Any:
-    """For methods and functions whose arguments are, or hold, SQL text."""
-
-    def call(*given: Any, **named: Any) -> Any:
-        texts = [text for one in (*given, *named.values()) for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
-        if any(may_have(text, (_CATALOG, *_SCHEMAS)) for text in texts):
-            _tell(given[0] if given and isinstance(given[0], SparkSession) else update)
-        return original(*given, **named)
-
-    return call
 
 
 def _function(original: Any, update: SparkSession) -> Any:
@@ -62,12 +49,7 @@ def _answer(function: str) -> Callable[[Any, SparkSession], Any]:
 _WHY = "Spark has no catalog and schema of the pipeline's names, and would name its own"
 
 CURRENT_NAMES: tuple[Patch, ...] = (
-    Patch(owners.SESSION, "sql", _in_text, _WHY, "2.0.0"),
-    Patch(owners.FUNCTIONS, "expr", _in_text, _WHY, "1.5.0"),
-    Patch(owners.BUILTIN, "expr", _in_text, _WHY, "1.5.0"),
-    Patch(owners.FRAME, "selectExpr", _in_text, _WHY, "1.3.0"),
-    Patch(owners.FRAME, "filter", _in_text, _WHY, "1.3.0"),
-    Patch(owners.FRAME, "where", _in_text, _WHY, "1.3.0"),
+    *of_text((_CATALOG, *_SCHEMAS), _tell, _WHY),
     *(Patch(owners.FUNCTIONS, name, _function, _WHY, "3.5.0") for name in (_CATALOG, *_SCHEMAS)),
     *(Patch(owners.BUILTIN, name, _function, _WHY, "3.5.0") for name in (_CATALOG, *_SCHEMAS)),
     Patch(owners.CATALOG, "currentCatalog", _answer(_CATALOG), _WHY, "3.4.0"),

@@ -27,6 +27,7 @@ from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
 from lakelet.spark.names.named_tables import named, open_outside, with_options
+from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
@@ -56,7 +57,7 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
         _check_use(*use)
         return run("SELECT 1 AS none WHERE false")
     command = commands.command(text)
-    if command is None and not named() and "`" not in text:
+    if command is None and not named() and not held().paths and "`" not in text:
         return run(text)
     try:
         if command is None:
@@ -96,7 +97,8 @@ def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[
         return run("SELECT 1 AS none WHERE false")
     known = set(named().made)
     try:
-        result = _with_views(spark, with_target(text, lambda written, new: target_of(spark, written, creating=new), command), run, args)
+        target = functools.partial(_looked_at if command.verb.startswith(_LOOKING) else _target, spark)
+        result = _with_views(spark, with_target(text, target, command), run, args)
     except Exception:  # what the statement would have made is forgotten
         named().made = {key: made for key, made in named().made.items() if key in known}
         raise
@@ -108,6 +110,19 @@ def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[
     return result
 
 
+_LOOKING = ("SHOW", "DESC")
+
+
+def _target(spark: SparkSession, name: str, creating: bool) -> str | None:
+    return target_of(spark, name, creating=creating)
+
+
+def _looked_at(spark: SparkSession, name: str, creating: bool) -> str | None:
+    """What Spark calls a table that a command describes, which the storage may hold."""
+    stored = held().find(spark, name)
+    return target_of(spark, name, creating=creating) or (f"delta.{quoted(held().paths[stored.key])}" if stored is not None else None)
+
+
 def with_target(text: str, target: Target, command: Command | None = None) -> str:
     """SQL text with the table that its command writes to in the words of Spark; a text that is no such command comes back unchanged."""
     command = command or commands.command(text)
@@ -116,18 +131,23 @@ def with_target(text: str, target: Target, command: Command | None = None) -> st
 
 
 def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame], args: Args) -> DataFrame:
-    """Run a text with a temporary view instead of each table from outside that it reads."""
+    """Run a text with a temporary view instead of each table from outside, or of the storage, that it reads."""
     views: dict[tuple[object, ...], str] = {}
 
     def replacement(ref: table_names.RelationRef) -> str | None:
         name = all_quoted(ref.parts)
-        if named().key_of(name) not in named():
+        outside = named().key_of(name) in named()
+        stored = None if outside or ref.streaming else held().find(spark, name)
+        if not outside and stored is None:
             return located_relation(ref.parts)
         key = (name.lower(), ref.streaming, *sorted(ref.options.items()))
         if key not in views:
             session: Any = spark._jsparkSession
             reader = with_options(session.readStream() if ref.streaming else session.read(), ref.options)
-            frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
+            if stored is None:
+                frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
+            else:
+                frame = held().opened(spark, stored, reader)
             views[key] = f"__lakelet_outside_{next(_numbers)}"
             frame._jdf.createOrReplaceTempView(views[key])
         return views[key]

@@ -24,6 +24,8 @@ from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
+from lakelet.spark.names.json_paths import on_text_too
+from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import open_relation
 from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
@@ -43,8 +45,10 @@ def _table(
         return otherwise()
     if not isinstance(reader, QueryReader):
         key = named_tables.named().key_of(name)
-        known = key in named_tables.named()
-        return named_tables.open_outside(session, key, streaming=streaming, jreader=jreader) if known else elsewhere()
+        if key in named_tables.named():
+            return named_tables.open_outside(session, key, streaming=streaming, jreader=jreader)
+        stored = None if streaming else held().find(session, name)
+        return elsewhere() if stored is None else held().opened(session, stored, jreader)
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
 
@@ -65,11 +69,12 @@ def _sql(original: Any) -> Any:
         reader = active_reader()
         answer = reader.sql if isinstance(reader, QueryReader) else functools.partial(sql_outside, self)
         sqlQuery, args = table_names.with_named_parameters(sqlQuery, args)
+        run = functools.partial(on_text_too, run=lambda text: original(self, text, args))
         if not kwargs:
-            return answer(sqlQuery, lambda text: original(self, text, args), args)
+            return answer(sqlQuery, run, args)
         formatter = SQLStringFormatter(self)  # as pyspark does it; the text must be complete before names are looked up
         try:
-            return answer(formatter.format(sqlQuery, **kwargs), lambda text: original(self, text, args), args)
+            return answer(formatter.format(sqlQuery, **kwargs), run, args)
         finally:
             formatter.clear()
 
@@ -85,6 +90,8 @@ def _table_exists(original: Any) -> Any:
         if catalog and found and (catalog.dataset(parts_of(name)) or found.key in catalog.other_tables):
             return True
         if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
+            return True
+        if catalog is None and held().find(self._sparkSession, name) is not None:
             return True
         try:
             return bool(original(self, tableName, dbName))

@@ -18,8 +18,10 @@ from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
 from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
+from lakelet.spark.patches.listing import LISTING
 from lakelet.spark.patches.local_rows import LOCAL_ROWS
 from lakelet.spark.patches.made_tables import TABLES
+from lakelet.spark.patches.other_names import OTHER_NAMES
 from lakelet.spark.patches.paths import PATHS
 from lakelet.spark.patches.python_files import PYTHON_FILES
 from lakelet.spark.patches.readers import READERS
@@ -28,8 +30,15 @@ from lakelet.spark.patches.unrecorded import UNRECORDED
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
-    *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES),
-    *(*EXPRESSIONS, *CURRENT_NAMES, *FUNCTION_NAMES, *UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
+    *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
+    *(
+        *EXPRESSIONS,
+        *CURRENT_NAMES,
+        *OTHER_NAMES,
+        *FUNCTION_NAMES,
+        *UNRECORDED,
+        *ACTIONS,
+    ),  # actions ask who called them: they are the outermost
 )
 """For the life of an update."""
 

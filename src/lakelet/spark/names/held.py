@@ -1,0 +1,70 @@
+"""Tables of the storage by name, for code that runs outside of dataset functions: as they are stored when the code asks (LG-23).
+
+Inside a dataset's function its reader answers. Outside of one a table is what the last update left, or does not exist yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
+from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.language.registry import active_registry
+from lakelet.storage.root import HeldTables, Registry
+
+
+@dataclass(frozen=True)
+class Held:
+    """What code outside of functions finds in a storage.
+
+    Attributes:
+        namespace: completes names.
+        paths: of the tables, by key; some that are looked up are not listed.
+        names: full names of the listed tables.
+        own: keys of the tables of the pipeline that is loaded.
+    """
+
+    namespace: Namespace = field(default_factory=Namespace)
+    paths: Mapping[str, str] = field(default_factory=dict)
+    names: Collection[TableName] = ()
+    own: Collection[str] = ()
+
+    @classmethod
+    def of(cls, stored: HeldTables, registry: Registry, owner: str, namespace: Namespace) -> Held:
+        """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
+        found = stored.apart_from(stored.quarantines)
+        kept = {key: registry.datasets[key] for key in found}
+        names = tuple(TableName(*split_name(dataset.name)) for dataset in kept.values())
+        return cls(namespace, found, names, frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None)))
+
+    def find(self, spark: SparkSession, text: str) -> TableName | None:
+        """The full name of the stored table that a name of one to three parts means; None if there is none, or a view of the session."""
+        try:
+            name = self.namespace.resolve(text)
+        except ValueError:
+            return None
+        if name.key not in self.paths or (len(split_name(text)) == 1 and _is_view(spark, name.name)):
+            return None
+        return name
+
+    def opened(self, spark: SparkSession, name: TableName, jreader: Any = None) -> DataFrame:
+        """The rows that a table has now, with a notice if an update of this pipeline may change it. `jreader`: with the user's options."""
+        if name.key in self.own:
+            with suppress(LakeletError):  # whoever calls later is not heard
+                text = f"{name} is read while the code is loaded, so its rows are those that the update before has left"
+                active_registry().note(text, caller_location())
+        reader = jreader or spark._jsparkSession.read()
+        return DataFrame(reader.format("delta").load(self.paths[name.key]), spark)
+
+
+def _is_view(spark: SparkSession, name: str) -> bool:
+    return bool(spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
+
+
+__all__ = ["Held"]

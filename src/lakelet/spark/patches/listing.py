@@ -1,0 +1,151 @@
+"""Catalogs, schemas and tables, where code asks what there is: `SHOW TABLES`, `spark.catalog.listTables` and their kin (LG-23).
+
+They are the tables of the storage, those from outside (`--table`), and those that code made. Spark's own catalog has none of their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import CatalogMetadata, Database, Table
+
+from lakelet.base.names import TableName, split_name
+from lakelet.base.patching import Patch, without_context
+from lakelet.language.sql_text.commands import Shown, shown
+from lakelet.spark.names.outside import held, named
+from lakelet.spark.patches import owners
+
+_INTERNAL = "__lakelet_"
+
+
+def _tables() -> list[TableName]:
+    """Every table that code outside of functions can read, in the order of their names."""
+    found = {name.key: name for name in (*held().names, *named().names())}
+    return [found[key] for key in sorted(found)]
+
+
+def _schemas(catalog: str) -> list[str]:
+    """The schemas of a catalog that have tables; the pipeline's own always."""
+    own = held().namespace
+    found = {name.schema.lower(): name.schema for name in _tables() if name.catalog.lower() == catalog.lower()}
+    if catalog.lower() == own.catalog.lower():
+        found.setdefault(own.schema.lower(), own.schema)
+    return [found[key] for key in sorted(found)]
+
+
+def _catalogs() -> list[str]:
+    own = held().namespace.catalog
+    found = {own.lower(): own, **{name.catalog.lower(): name.catalog for name in _tables()}}
+    return [found[key] for key in sorted(found)]
+
+
+def _of_schema(scope: str) -> tuple[str, str]:
+    """(catalog, schema) that a name of one or two parts means; those of the pipeline for an empty one. Raises ValueError."""
+    own = held().namespace
+    parts = split_name(scope) if scope else ()
+    if len(parts) > 2:
+        raise ValueError(f"{scope!r} has {len(parts)} parts; the name of a schema has one or two")
+    catalog, schema = ((own.catalog, own.schema)[: 2 - len(parts)] + parts) if parts else (own.catalog, own.schema)
+    return catalog, schema
+
+
+def _matching(names: Iterable[str], pattern: str | None) -> set[str]:
+    """The names that match a pattern of Spark's: `*` is any text, `|` is or, and case does not count."""
+    if not pattern:
+        return set(names)
+    expressions = [re.compile(".*".join(map(re.escape, one.strip().split("*"))), re.IGNORECASE) for one in pattern.split("|")]
+    return {name for name in names if any(expression.fullmatch(name) for expression in expressions)}
+
+
+def _listed(spark: SparkSession, scope: str, pattern: str | None) -> list[Table]:
+    """The tables of a schema, and the temporary views of the session."""
+    catalog, schema = _of_schema(scope)
+    found = [
+        Table(name.name, name.catalog, [name.schema], None, "MANAGED", False)
+        for name in _tables()
+        if (name.catalog.lower(), name.schema.lower()) == (catalog.lower(), schema.lower())
+    ]
+    found += [Table(view, None, None, None, "TEMPORARY", True) for view in _views(spark) if not view.startswith(_INTERNAL)]
+    wanted = _matching((table.name for table in found), pattern)
+    return [table for table in found if table.name in wanted]
+
+
+def _views(spark: SparkSession) -> list[str]:
+    """The temporary views of the session, asked of Spark's session catalog: `listTables` of Spark 4.2 did not decode their rows."""
+    found: Any = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    return [str(found.apply(i).table()) for i in range(found.size())]
+
+
+def _sql(original: Any) -> Any:
+    def sql(self: Any, sqlQuery: str, args: Any = None, **kwargs: Any) -> DataFrame:
+        asked = shown(sqlQuery)
+        found = _answer(self, asked) if asked is not None else None
+        rows: DataFrame = original(self, sqlQuery, args, **kwargs) if found is None else found
+        return rows
+
+    return sql
+
+
+def _answer(spark: SparkSession, asked: Shown) -> DataFrame | None:
+    """The rows of a statement that lists, with the columns that they have on Databricks; None for a name of too many parts."""
+    if len(split_name(asked.scope or "all")) > (1 if asked.what == "SCHEMAS" else 2):
+        return None
+    if asked.what == "CATALOGS":
+        names = _matching(_catalogs(), asked.pattern)
+        return spark.createDataFrame([(name,) for name in _catalogs() if name in names], "catalog STRING")
+    if asked.what == "SCHEMAS":
+        catalog = split_name(asked.scope)[0] if asked.scope else held().namespace.catalog
+        names = _matching(_schemas(catalog), asked.pattern)
+        return spark.createDataFrame([(name,) for name in _schemas(catalog) if name in names], "databaseName STRING")
+    tables = spark.catalog.listTables(asked.scope or None, asked.pattern or None)
+    rows = [((table.namespace or [""])[-1], table.name, table.isTemporary) for table in tables]
+    return spark.createDataFrame(rows, "database STRING, tableName STRING, isTemporary BOOLEAN")
+
+
+def _list_tables(original: Any) -> Any:
+    def tables(self: Any, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
+        return _listed(self._sparkSession, dbName or "", pattern)
+
+    return tables
+
+
+def _list_databases(original: Any) -> Any:
+    def databases(self: Any, pattern: str | None = None) -> list[Database]:
+        catalog = held().namespace.catalog
+        names = _matching(_schemas(catalog), pattern)
+        return [Database(name, catalog, None, "") for name in _schemas(catalog) if name in names]
+
+    return databases
+
+
+def _list_catalogs(original: Any) -> Any:
+    def catalogs(self: Any, pattern: str | None = None) -> list[CatalogMetadata]:
+        names = _matching(_catalogs(), pattern)
+        return [CatalogMetadata(name, None) for name in _catalogs() if name in names]
+
+    return catalogs
+
+
+def _database_exists(original: Any) -> Any:
+    def exists(self: Any, dbName: str) -> bool:
+        catalog, schema = _of_schema(dbName)
+        return schema.lower() in (name.lower() for name in _schemas(catalog))
+
+    return exists
+
+
+_WHY = "Spark's catalog has other names than the pipeline's, and none with three parts"
+
+LISTING: tuple[Patch, ...] = (
+    Patch(owners.SESSION, "sql", without_context(_sql), _WHY, "2.0.0"),
+    Patch(owners.CATALOG, "listTables", without_context(_list_tables), _WHY, "2.0.0"),
+    Patch(owners.CATALOG, "listDatabases", without_context(_list_databases), _WHY, "2.0.0"),
+    Patch(owners.CATALOG, "listCatalogs", without_context(_list_catalogs), _WHY, "3.4.0"),
+    Patch(owners.CATALOG, "databaseExists", without_context(_database_exists), _WHY, "3.3.0"),
+)
+"""Patches that list the tables which code can read."""
+
+__all__ = ["LISTING"]
