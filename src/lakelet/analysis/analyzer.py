@@ -34,7 +34,7 @@ from lakelet.base.names import TableName
 from lakelet.base.phases import report
 from lakelet.base.user_code import call_user_code
 from lakelet.base.version import VERSION
-from lakelet.cdc import identity
+from lakelet.cdc import computed, identity
 from lakelet.cdc.changes import END, START, layout
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.state import keeps_events
@@ -302,6 +302,7 @@ class Analyzer:
                 text = f"{TOMBSTONES} has no effect here: the table is computed from all events of a key, which are kept"
                 self.found.notice(flow, Notice(text, dataset.where))
             shape = layout(changes, frame)
+            computed.check(dataset, shape, self.spark.range(0))
             identity.check(changes, shape, self.made_with(dataset.name.key) if dataset.name.key in self.stored else None)
             columns = shape.visible
         plan = traced_plan(frame, self.placeholders)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.cdc.computed import ComputedColumn
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
@@ -18,12 +19,14 @@ class ChangeTable:
 
     path: of the target. flows: all change flows into it, as declared. wanted: the target as declared, with the columns of the flow's
     `Layout.visible`. streamed: a stream reads the table's rows, so what only inserts must leave the files that are there.
+    computed: columns of `wanted` that are computed from a row's others.
     """
 
     path: AnyPath
     flows: tuple[ChangeSpec, ...]
     wanted: TableSpec
     streamed: bool = False
+    computed: tuple[ComputedColumn, ...] = ()
 
     @property
     def internal(self) -> AnyPath:

@@ -21,6 +21,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import foreign_rows, latest
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
+from lakelet.cdc.computed import ComputedColumn, completed
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
 from lakelet.cdc.mirror import MIRRORED, PART, Position, commit_text, position, without_hidden
@@ -68,6 +69,7 @@ class TableState:
     state: State
     shape: Layout
     retention: Retention | None
+    computed: tuple[ComputedColumn, ...] = ()
 
 
 def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None) -> None:
@@ -227,7 +229,7 @@ def _adopt(
     seen = internal.rows_at(now.internal) if found.base is None and not current else None
     truncate = latest.last_truncate(inner, shape, None)[0] if state.truncates else None
     before = foreign_rows.Before(inner, seen, found.base is None, truncate, table_state.retention)
-    after = foreign_rows.state(state, changes, before, shape).localCheckpoint()
+    after = completed(foreign_rows.state(state, changes, before, shape), table_state.computed).localCheckpoint()
     touched = foreign_rows.keys_of(changes, shape)
     shown = public.rows_at(now.newest).join(touched, list(shape.keys), "left_semi")
     same = foreign_rows.differences(shown, _visible(after), columns).isEmpty()

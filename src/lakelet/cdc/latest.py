@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
 from lakelet.base.names import quoted
-from lakelet.cdc.changes import BURIED, DELETED, HIDDEN, SEQ, TRUNCATES, Layout, col, same_values
+from lakelet.cdc.changes import BURIED, DELETED, SEQ, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE
 from lakelet.cdc.literals import literal, portable
 from lakelet.cdc.mirror import PART, ROWS, STATE
@@ -161,7 +161,7 @@ def merge(table: Any, source: DataFrame, shape: Layout, retention: Retention | N
         dead = dead | _before(old, truncate, shape)
     digs = seq > old if retention is None else (seq > old) | retention.expired("t.")
     grave = {n: F.col(f"s.{n}") for n in (SEQ, BURIED) if n in source.columns}
-    values = {quoted(n): F.col(f"s.{quoted(n)}") for n in (*shape.columns.fieldNames(), *(h for h in HIDDEN if h in source.columns))}
+    values = {quoted(n): F.col(f"s.{quoted(n)}") for n in source.columns if n != ACTION}
     built = (
         table.alias("t")
         .merge(source.alias("s"), condition)

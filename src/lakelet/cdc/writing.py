@@ -20,6 +20,7 @@ from lakelet.cdc import changes, foreign_commits, guarding, hint, history, lates
 from lakelet.cdc import state as states
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
+from lakelet.cdc.computed import ComputedColumn, completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
@@ -52,6 +53,7 @@ class _Batch:
     """One micro-batch to be applied: its events, their summary, and the txn and counts that its commit keeps.
 
     state: of the table after the batch. everything: all keys are computed again, not only those of the batch.
+    computed: columns that rows get when they are written; `shape` does not have them.
     """
 
     state: State
@@ -63,6 +65,7 @@ class _Batch:
     metrics: BatchMetrics
     everything: bool
     streamed: bool
+    computed: tuple[ComputedColumn, ...]
 
     @property
     def flow(self) -> str:
@@ -121,7 +124,7 @@ def reconcile(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
         state, _ = _stored_state(transaction, table.flows, shape)
         if state.ruled and RULE not in transaction.schema.fieldNames():
             _number_events(transaction, internal_spec(shape, wanted, state))
-        foreign_commits.adopt(session, table.path, foreign_commits.TableState(state, shape, table.retention(state)))
+        foreign_commits.adopt(session, table.path, foreign_commits.TableState(state, shape, table.retention(state), table.computed))
 
 
 def _number_events(transaction: Transaction, made: TableSpec) -> None:
@@ -176,14 +179,25 @@ def _applied(
     transaction: Transaction, spec: ChangeSpec, table: ChangeTable, batch: DataFrame, shape: Layout, txn: Txn, measure: tables.Measure
 ) -> BatchMetrics:
     """Commit one micro-batch to the internal table, a batch without events only if what was found out is worth it."""
-    plan = _planned(transaction, table.flows, shape, column_mapping.kept(transaction, table.wanted))
+    plan = _planned(transaction, table, shape)
     events = changes.events(spec, batch, shape, plan.shape, plan.state).persist()
     try:
         seen = changes.check_batch(spec, events, plan.shape)
         metrics = measure()
         if seen.events or (metrics.worth_a_commit and plan.fresh):
             retention = table.retention(plan.state)
-            now = _Batch(plan.state, plan.shape, events.drop(OUTSIDE), seen, retention, txn, metrics, plan.recomputed, table.streamed)
+            now = _Batch(
+                plan.state,
+                plan.shape,
+                events.drop(OUTSIDE),
+                seen,
+                retention,
+                txn,
+                metrics,
+                everything=plan.recomputed,
+                streamed=table.streamed,
+                computed=table.computed,
+            )
             promised = hint.of_keys(spec, batch, plan.shape, "t")
             return metrics.with_changes(_write(batch.sparkSession, table.internal, now, plan, promised))
         if metrics.worth_a_commit:
@@ -209,18 +223,20 @@ class _Plan:
     recomputed: bool = False
 
 
-def _planned(transaction: Transaction, flows: Sequence[ChangeSpec], shape: Layout, wanted: TableSpec) -> _Plan:
-    """The plan for a batch of one of the target's `flows`. Raises CDC_STATE_CHANGED, schemas.Incompatible."""
+def _planned(transaction: Transaction, table: ChangeTable, shape: Layout) -> _Plan:
+    """The plan for a batch of one of the target's flows. Raises CDC_STATE_CHANGED, schemas.Incompatible."""
+    flows, wanted = table.flows, column_mapping.kept(transaction, table.wanted)
     needed = State.of(flows)
     made = internal_spec(shape, wanted, needed)
     if transaction.read_version < 0 or transaction.outdated(made):
-        return _Plan(needed, stored_layout(shape, made.schema), made, fresh=True)
+        return _Plan(needed, stored_layout(shape, given(made.schema, table.computed)), made, fresh=True)
     _same_state(transaction, made)
     before, latest_ones = _stored_state(transaction, flows, shape)
     state = before.joined(needed)
     made = _grown(transaction, internal_spec(shape, wanted, state))
     unconverted = latest_ones and state.events
-    return _Plan(state, stored_layout(shape, made.schema), made, False, unconverted, shape.history and before.tracked != state.tracked)
+    columns = stored_layout(shape, given(made.schema, table.computed))
+    return _Plan(state, columns, made, False, unconverted, shape.history and before.tracked != state.tracked)
 
 
 def _stored_state(transaction: Transaction, flows: Sequence[ChangeSpec], shape: Layout) -> tuple[State, bool]:
@@ -335,7 +351,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
         rows = latest.first_rows(now.folded, now.shape, highest, now.retention)
     removed = transaction.removals() if truncate else []
     transaction.describe(made, replace=truncate)
-    files = transaction.write(guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow))
+    files = transaction.write(guarding.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow))
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = RowChanges(visible, 0, visible, size_of(files))
@@ -345,7 +361,7 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
 
 def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChanges:
     """A batch into a small table: every row is written again, with one look at the table instead of MERGE's two."""
-    stored = schemas.conformed(transaction.rows(), made.schema)
+    stored = schemas.conformed(transaction.rows(), given(made.schema, now.computed))
     truncate, marks = now.truncation(stored)
     observed = Observation()
     if now.state.events:
@@ -354,7 +370,7 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     else:
         rows = latest.refolded(now.events, stored, now.shape, truncate, now.retention, observed, marks=marks)
     transaction.describe(made, replace=False)
-    guarded = guarding.guarded(schemas.aligned(rows, made.schema), made, now.flow)
+    guarded = guarding.guarded(schemas.aligned(completed(rows, now.computed), made.schema), made, now.flow)
     removed, files = transaction.removals(), transaction.write(guarded)
     reached("batch.files_written")
     found = reported(now.events.sparkSession, observed) or {}
@@ -368,7 +384,7 @@ def _merge(session: SparkSession, inner: AnyPath, now: _Batch, made: TableSpec, 
     """A batch into a large table. `promised`: what `where` says about the keys, on the table `t`."""
     state, shape = now.state, now.shape
     table = DeltaTable.forPath(session, str(inner))
-    stored = table.toDF()
+    stored = table.toDF().drop(*(column.name for column in now.computed))
     truncate, marks = now.truncation(stored)
     everything = marks or now.everything
     if promised is not None and not everything:
@@ -379,7 +395,8 @@ def _merge(session: SparkSession, inner: AnyPath, now: _Batch, made: TableSpec, 
     else:
         found = latest.actions(now.folded, stored, shape, truncate, now.retention, buries=buries, marks=marks)
         found = latest.changing(found, stored, shape) if now.streamed or guarding.is_needed(made) else found
-    source = guarding.guarded(schemas.conformed(found, stored.schema, ACTION), made, now.flow).localCheckpoint()
+    source = completed(schemas.conformed(found, stored.schema, ACTION), now.computed)
+    source = guarding.guarded(source, made, now.flow).localCheckpoint()
     together = _together(shape, now.seen, both=buries or state.events, ranged=not everything)
     if promised is not None and not everything:
         together = together & promised

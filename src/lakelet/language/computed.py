@@ -1,4 +1,4 @@
-"""Computed columns of tables without a query of their own: their flows get them (DS-22)."""
+"""Computed columns of tables without a query of their own: append flows get them (DS-22), tables of changes when rows are written."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ def with_computed(found: Definitions) -> Definitions:
 
 
 def computed_problems(found: Definitions) -> Iterator[LakeletError]:
-    """Change flows into tables with computed columns: what changes are applied to has no single query."""
+    """Change flows into tables with columns that have a DEFAULT: an event without the column could mean it or NULL."""
     tables = _tables(found)
     for key in {flow.target.key: None for flow in found.flows if flow.changes is not None and flow.target.key in tables}:
         table = tables[key]
-        what = f"the computed column {table.computed[0].name!r} of a table that changes are applied to"
-        todo = "Compute it in the view that makes the events, or in a table after this one."
-        yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
+        for column in (column for column in table.computed if not column.generated):
+            what = f"the DEFAULT of the column {column.name!r} of a table that changes are applied to"
+            todo = "Give the column its value in the view that makes the events, or write it as GENERATED ALWAYS AS."
+            yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
 
 
 def _tables(found: Definitions) -> dict[str, Dataset]:

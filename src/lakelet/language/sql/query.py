@@ -159,7 +159,6 @@ def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
 
 def with_filled(frame: Any, column: Column) -> Any:
     """The rows with a computed column after them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
-    assert column.filled is not None
     if column.name.lower() in (name.lower() for name in frame.columns):
         if not column.generated:
             return frame
@@ -169,7 +168,7 @@ def with_filled(frame: Any, column: Column) -> Any:
             where=column.where,
             todo="Leave it out of the query, or write it without GENERATED.",
         )
-    return frame.selectExpr("*", f"CAST(({column.filled.text}\n) AS {column.type}) AS {quoted(column.name)}")
+    return frame.selectExpr("*", f"{column.value} AS {quoted(column.name)}")
 
 
 def _placed(function: Callable[[], Any], file: str, line: int) -> QueryFunction:

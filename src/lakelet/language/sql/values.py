@@ -45,6 +45,12 @@ class Column:
     filled: Fragment | None = None
     generated: bool = False
 
+    @property
+    def value(self) -> str:
+        """The SQL of a computed column's value, in its type."""
+        assert self.filled is not None
+        return f"CAST(({self.filled.text}\n) AS {self.type})"
+
 
 @dataclass(frozen=True)
 class Rule:

@@ -1,0 +1,79 @@
+"""Columns of a change table that are computed from its rows: GENERATED ALWAYS AS, over `__START_AT` and `__END_AT` too (CD-22).
+
+They are no part of the events and of the state: the rows that readers see get them when they are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import quoted
+from lakelet.cdc.changes import Layout
+from lakelet.cdc.mirror import PART, ROWS
+from lakelet.language.model import Dataset
+from lakelet.spark.errors.diagnosis import first_line, without_proposal
+
+
+@dataclass(frozen=True)
+class ComputedColumn:
+    """A computed column; `text`: the SQL of its value, in its type."""
+
+    name: str
+    text: str
+
+
+def computed_columns(dataset: Dataset) -> tuple[ComputedColumn, ...]:
+    """The computed columns of a change table, in the order in which they are declared."""
+    return tuple(ComputedColumn(column.name, column.value) for column in dataset.computed)
+
+
+def given(schema: T.StructType, computed: Sequence[ComputedColumn]) -> T.StructType:
+    """The columns of a table without those that are computed."""
+    names = {column.name.lower() for column in computed}
+    return T.StructType([field for field in schema.fields if field.name.lower() not in names])
+
+
+def completed(rows: DataFrame, computed: Sequence[ComputedColumn]) -> DataFrame:
+    """Rows, or actions, of an internal table with the computed columns of those that readers see."""
+    return reduce(lambda done, column: done.withColumn(column.name, F.when(F.col(PART) == ROWS, F.expr(column.text))), computed, rows)
+
+
+def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:
+    """Refuse computed columns that the rows of a change table cannot have. `empty`: of the session, with any columns and no rows.
+
+    Raises SCHEMA_MISMATCH for a column that the source has too, QUERY_FAILED_ANALYSIS for an expression.
+    """
+    rows = empty.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in shape.visible.fields))
+    for column, said in zip(computed_columns(dataset), dataset.computed, strict=True):
+        if column.name.lower() in {name.lower() for name in shape.visible.fieldNames()}:
+            raise LakeletError(
+                "SCHEMA_MISMATCH",
+                f"column {column.name!r} is generated, and the source of the changes has it too",
+                where=said.where,
+                dataset=str(dataset.name),
+                todo="Leave it out with except_column_list (COLUMNS * EXCEPT), or write it without GENERATED.",
+            )
+        try:
+            rows = rows.selectExpr("*", f"{column.text} AS {quoted(column.name)}")
+        except (AnalysisException, ParseException) as problem:
+            unknown = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+            raise LakeletError(
+                "QUERY_FAILED_ANALYSIS",
+                f"the computed column {column.name!r} does not analyse",
+                where=said.where,
+                dataset=str(dataset.name),
+                why=without_proposal(first_line(problem)),
+                nearest=nearest_names(unknown, rows.columns) if unknown else (),
+                todo=f"It may name the columns of the table: {', '.join(rows.columns[:20])}",
+            ) from None
+
+
+__all__ = ["ComputedColumn", "check", "completed", "computed_columns", "given"]
