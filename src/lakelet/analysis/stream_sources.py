@@ -31,7 +31,7 @@ def check_streamed(
             raise _updated(dataset, where, why, "", batch=_IN_A_VIEW)
         return (
             f"{dataset.name} is the target of {changes.name}: the stream fails at the first commit that updates or deletes rows. "
-            + remedies(dataset.name.name, batch=_IN_A_VIEW)
+            + remedies(str(dataset.name), batch=_IN_A_VIEW)
         )
     if given & _TAKES_CHANGES:
         text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
@@ -57,5 +57,5 @@ def _updated(dataset: Dataset, where: Location, why: str, or_else: str, *, batch
         f"it streams from {dataset.name}, whose rows are updated",
         where=where,
         why=why,
-        todo=f"{remedies(dataset.name.name, batch=batch)}{or_else}.",
+        todo=f"{remedies(str(dataset.name), batch=batch)}{or_else}.",
     )

@@ -42,11 +42,12 @@ def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Li
 
 def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
     dataset = tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
-    facts = [counted(dataset.rows, "row")] if dataset.began else []
-    facts += [f"{dataset.dropped:,} dropped"] if dataset.dropped else []
-    facts += [f"{dataset.quarantined:,} quarantined"] if dataset.quarantined else []
-    facts += [counted(dataset.failed, "violation")] if dataset.failed else []
-    seconds = dataset.seconds(event.timestamp)
+    tallied = dataset.flows[event.origin.flow_name or dataset.name]
+    facts = [counted(tallied.rows, "row")] if tallied.began else []
+    facts += [f"{tallied.dropped:,} dropped"] if tallied.dropped else []
+    facts += [f"{tallied.quarantined:,} quarantined"] if tallied.quarantined else []
+    facts += [counted(tallied.failed, "violation")] if tallied.failed else []
+    seconds = tallied.seconds(event.timestamp)
     facts += [seconds_text(seconds)] if seconds is not None else []
     if isinstance(event.error, LakeletError):
         facts = [event.error.lines()[0]]

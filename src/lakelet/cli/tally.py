@@ -15,25 +15,16 @@ from lakelet.storage.eventlog.states import WORST_FIRST, EventType, FlowState, L
 
 
 @dataclass
-class DatasetTally:
-    """One dataset: the state of each of its flows, and the rows that they have written so far."""
+class FlowTally:
+    """One flow: its state, when it was at work, and the rows that it has written so far."""
 
-    name: str
-    flows: dict[str, FlowState] = field(default_factory=dict)
+    state: FlowState = FlowState.QUEUED
     rows: int = 0
     dropped: int = 0
     quarantined: int = 0
     failed: int = 0
     began: datetime | None = None
     ended: datetime | None = None
-    reason: str = ""
-    readable: bool = True  # false for a sink
-    files: int | None = None  # input that was waiting when it began
-    bytes: int | None = None
-
-    @property
-    def state(self) -> FlowState:
-        return min(self.flows.values(), key=WORST_FIRST.index, default=FlowState.QUEUED)
 
     def seconds(self, now: datetime) -> float | None:
         """Time from the first start to the last end, or to `now` while it is at work; None before the start."""
@@ -41,6 +32,50 @@ class DatasetTally:
             return None
         end = now if self.state.is_at_work or self.ended is None else self.ended
         return max(0.0, (end - self.began).total_seconds())
+
+
+@dataclass
+class DatasetTally:
+    """One dataset, and all its flows together."""
+
+    name: str
+    flows: dict[str, FlowTally] = field(default_factory=dict)
+    reason: str = ""
+    readable: bool = True  # false for a sink
+    files: int | None = None  # input that was waiting when it began
+    bytes: int | None = None
+
+    @property
+    def state(self) -> FlowState:
+        return min((flow.state for flow in self.flows.values()), key=WORST_FIRST.index, default=FlowState.QUEUED)
+
+    @property
+    def rows(self) -> int:
+        return sum(flow.rows for flow in self.flows.values())
+
+    @property
+    def dropped(self) -> int:
+        return sum(flow.dropped for flow in self.flows.values())
+
+    @property
+    def quarantined(self) -> int:
+        return sum(flow.quarantined for flow in self.flows.values())
+
+    @property
+    def failed(self) -> int:
+        return sum(flow.failed for flow in self.flows.values())
+
+    @property
+    def began(self) -> datetime | None:
+        return min((flow.began for flow in self.flows.values() if flow.began is not None), default=None)
+
+    @property
+    def ended(self) -> datetime | None:
+        return max((flow.ended for flow in self.flows.values() if flow.ended is not None), default=None)
+
+    def seconds(self, now: datetime) -> float | None:
+        """Time from the first start of a flow to the last end, or to `now` while one is at work; None before the start."""
+        return FlowTally(self.state, began=self.began, ended=self.ended).seconds(now)
 
 
 @dataclass
@@ -145,34 +180,34 @@ class Tally:
         body = event.body
         name = event.origin.target_name or event.origin.flow_name or "?"
         dataset = self.datasets.setdefault(name, DatasetTally(name, readable=event.origin.sink_name is None))
-        status = flow_state(event)
-        dataset.flows[event.origin.flow_name or name] = status
-        if status.is_at_work:
-            dataset.began = dataset.began or event.timestamp
-        if status.has_ended:
-            dataset.ended = event.timestamp
+        flow = dataset.flows.setdefault(event.origin.flow_name or name, FlowTally())
+        flow.state = flow_state(event)
+        if flow.state.is_at_work:
+            flow.began = flow.began or event.timestamp
+        if flow.state.has_ended:
+            flow.ended = event.timestamp
             dataset.reason = event.message
         if event.id not in self._measured:
             self._measured.add(event.id)
-            self._measure(dataset, body)
+            self._measure(dataset, flow, body)
         if isinstance(event.error, LakeletError) and event.level is Level.ERROR:
             self.errors.append(event.error)
         elif event.level is Level.WARN:
             self.warnings[event.message] = None
 
-    def _measure(self, dataset: DatasetTally, body: Mapping[str, Any]) -> None:
+    def _measure(self, dataset: DatasetTally, flow: FlowTally, body: Mapping[str, Any]) -> None:
         metrics = body.get("metrics") or {}
-        dataset.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
+        flow.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
         if metrics.get("backlog_files"):
             dataset.files, dataset.bytes = int(metrics["backlog_files"]), metrics.get("backlog_bytes")
         quality = body.get("data_quality") or {}
-        dataset.dropped += int(quality.get("dropped_records") or 0)
-        dataset.quarantined += int(quality.get("quarantined_records") or 0)
+        flow.dropped += int(quality.get("dropped_records") or 0)
+        flow.quarantined += int(quality.get("quarantined_records") or 0)
         for rule in quality.get("expectations") or ():
             counts = self.rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
             counts[0] += int(rule.get("passed_records") or 0)
             counts[1] += int(rule.get("failed_records") or 0)
-            dataset.failed += int(rule.get("failed_records") or 0)
+            flow.failed += int(rule.get("failed_records") or 0)
 
     def _on_dataset_definition(self, event: Event) -> None:
         name, source = str(event.origin.dataset_name), event.body.get("source_code") or {}

@@ -98,7 +98,7 @@ def _rows_changed(run: FlowRun, text: str) -> LakeletError:
     source, version = _source_name(run, text), sentences.CHANGED_VERSION.find(text)
     stored = run.environment.storage.registry().datasets.get(source.lower())
     if stored is not None and TableLog(run.environment.storage.root / stored.path / INTERNAL).version() >= 0:
-        instead = f"{remedies(source.rpartition('.')[2])}."
+        instead = f"{remedies(source)}."
     else:
         instead = (
             'Read it with .option("skipChangeCommits", "true") to leave such versions out, its changes with '

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.spark.names.described import DETAIL, HISTORY
 from tests.spark.conftest import codes
 
 LATE = """
@@ -132,11 +133,11 @@ def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_
 
         @dlt.table
         def c():
-            return DeltaTable.forName(spark, "a").history()
+            return DeltaTable.forName(spark, "a").clone("/tmp/copy")
 
         @dlt.table
         def d():
-            return spark.sql("DESCRIBE HISTORY main.default.a")
+            return spark.sql("DESCRIBE TABLE main.default.a")
     """)
 
     assert codes(p.refused()) == ["ACTION_IN_FUNCTION", "NOT_SUPPORTED_YET", "NOT_SUPPORTED_YET"]
@@ -213,3 +214,36 @@ def test_whole_numbers_as_versions_have_the_type_that_the_table_declares(project
     for name, kind in (("declared", "int32"), ("free", "int64")):
         assert p.rows(name) == [(1, 1, 1, 2), (1, 2, 2, None)]
         assert str(p.table(name).schema.field("__START_AT").type) == kind
+
+
+def test_a_function_finds_the_history_and_the_detail_of_a_stored_dataset(project):
+    p = project("""
+        import dlt
+        from delta.tables import DeltaTable
+
+        @dlt.table
+        def orders():
+            return spark.readStream.schema("id INT").json(spark.conf.get("landing"))
+
+        @dlt.table
+        def versions():
+            before = spark.sql("DESCRIBE HISTORY main.default.orders").select("version").collect()
+            newest = DeltaTable.forName(spark, "orders").history(1).select("version").collect()
+            files = [row.numFiles for row in DeltaTable.forName(spark, "orders").detail().collect()]
+            return spark.createDataFrame([(len(before), len(newest), len(files))], "before INT, newest INT, files INT")
+    """)
+    p.arrive("1.json", {"id": 1})
+    p.run()
+    assert p.rows("versions") == [(0, 0, 0)]
+
+    p.run()
+
+    assert p.rows("versions") == [(p.version("orders") + 1, 1, 1)]
+
+
+def test_history_and_detail_of_a_table_that_is_not_made_yet_have_the_columns_of_delta(project):
+    p = project("import dlt\ndlt.table(lambda: spark.range(1), name='made')\n")
+    p.run()
+    for kind, columns in {"HISTORY": HISTORY, "DETAIL": DETAIL}.items():
+        stored = p.spark.sql(f"DESCRIBE {kind} delta.`{p.path('made')}`").schema
+        assert [(f.name, f.dataType) for f in stored] == [(f.name, f.dataType) for f in p.spark.createDataFrame([], columns).schema]

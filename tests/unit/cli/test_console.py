@@ -228,6 +228,19 @@ def test_of_several_flows_the_worst_state_is_shown():
     assert [d.state for d in story.tally().datasets.values()] == ["FAILED", "COMPLETED"]
 
 
+def test_the_line_of_a_flow_counts_its_own_rows_and_time():
+    north, south = "main.shop.north", "main.shop.south"
+    story = Story().state("RUNNING").flow("sales", "RUNNING", flow=north).flow("sales", "RUNNING", flow=south, pause=1.0)
+    story.batch("sales", 2, flow=north).batch("sales", 1, dropped=3, flow=south)
+    story.flow("sales", "COMPLETED", flow=north).flow("sales", "COMPLETED", flow=south)
+
+    shown = plain(story)
+
+    assert "(flow main.shop.north)  2 rows, 1.3 s" in shown
+    assert "(flow main.shop.south)  1 row, 3 dropped, 0.4 s" in shown
+    assert (story.tally().datasets["main.shop.sales"].rows, story.tally().dropped) == (3, 3)
+
+
 def test_json_lines_are_the_events():
     stream = io.StringIO()
     story = failed_story()

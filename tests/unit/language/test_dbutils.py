@@ -14,6 +14,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
+from lakelet.base.redaction import redacted
 from lakelet.language.dbutils import Injected
 from lakelet.language.loader import Loaded, loaded
 
@@ -310,6 +311,27 @@ def test_a_file_can_ask_for_its_user(run, monkeypatch):
     )
     assert found == {"user": ("jo", "jo", "jo"), "other": ("none here", False)}
     assert run("dbutils.notebook.getContext().tags().apply('orgId')").error.code == "DBUTILS_UNKNOWN"
+
+
+def test_a_file_can_ask_for_the_address_and_the_token_of_a_workspace(run, monkeypatch):
+    source = """
+    context = dbutils.notebook.entry_point.getDbutils().notebook().getContext()
+    seen["workspace"] = context.apiUrl().get(), context.apiToken().getOrElse(None), context.browserHostName().getOrElse("none")
+    seen["ids"] = [context.jobId().isDefined(), context.clusterId().isDefined(), context.workspaceId().getOrElse("0")]
+    import json
+    seen["path"] = json.loads(context.toJson())["extraContext"]["notebook_path"] == context.notebookPath().get()
+    """
+    for name in ("DATABRICKS_HOST", "DATABRICKS_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    found = run(source)
+    assert values(found) == {"workspace": ("", "", "none"), "ids": [False, False, "0"], "path": True}
+    assert [name in text for name, text in zip(("DATABRICKS_HOST", "DATABRICKS_TOKEN"), found.notices, strict=True)] == [True, True]
+
+    monkeypatch.setenv("DATABRICKS_HOST", "https://adb-1.example.net/")
+    monkeypatch.setenv("DATABRICKS_TOKEN", "dapi-1234567890")
+    found = run(source)
+    assert (values(found)["workspace"], found.notices) == (("https://adb-1.example.net/", "dapi-1234567890", "adb-1.example.net"), [])
+    assert "dapi" not in redacted("the token dapi-1234567890")
 
 
 def test_the_language_has_its_other_import_name_too_and_it_is_gone_afterwards(run, tmp_path):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from lakelet.base.locations import caller_location
+from lakelet.base.redaction import remember
 from lakelet.language.dbutils.files import FileSystem, Locate
 from lakelet.language.dbutils.members import Group, Note, UnknownMember
 from lakelet.language.dbutils.values import Secrets, Widgets
 from lakelet.language.notebook import NotebookExit
+from lakelet.language.registry import Notice
 
+HOST, TOKEN = "DATABRICKS_HOST", "DATABRICKS_TOKEN"
 _ALONE = "A pipeline is one update on this machine."
 
 
@@ -45,7 +49,10 @@ class Workflow(Group):
 
 
 class Context(Group):
-    """What a source file may know of itself: its path and its user. All else belongs to a workspace and is unknown here."""
+    """What a source file may know of itself: its path, its user, and what the environment says of a workspace (DS-24).
+
+    Cluster, job, run and workspace have no id here.
+    """
 
     _name = "the notebook's context"
 
@@ -70,6 +77,48 @@ class Context(Group):
 
     def tags(self) -> Tags:
         return Tags(self._note)
+
+    def apiUrl(self) -> Option:
+        """The address of the workspace, that of DATABRICKS_HOST."""
+        return Option(self._of_workspace("apiUrl()", HOST))
+
+    def apiToken(self) -> Option:
+        """A token for the workspace, that of DATABRICKS_TOKEN; it is blotted out in messages."""
+        token = self._of_workspace("apiToken()", TOKEN)
+        remember(token)
+        return Option(token)
+
+    def browserHostName(self) -> Option:
+        return Option(os.environ.get(HOST, "").rstrip("/").rpartition("/")[2] or None)
+
+    def workspaceId(self) -> Option:
+        return Option(None)
+
+    def clusterId(self) -> Option:
+        return Option(None)
+
+    def jobId(self) -> Option:
+        return Option(None)
+
+    def currentRunId(self) -> Option:
+        return Option(None)
+
+    def notebookId(self) -> Option:
+        return Option(None)
+
+    def toJson(self) -> str:
+        """What is known here, where the service has it."""
+        return json.dumps({"currentRunId": None, "tags": {"user": _user()}, "extraContext": {"notebook_path": self.notebookPath().get()}})
+
+    def safeToJson(self) -> str:
+        return json.dumps({"attributes": {"notebook_path": self.notebookPath().get(), "user": _user()}})
+
+    def _of_workspace(self, call: str, variable: str) -> str:
+        """The value of a variable, or an empty text and a notice: most code only keeps the value."""
+        if variable not in os.environ:
+            text = f"{self._name} has no workspace: {call} gives an empty text. {variable} in the environment gives it a value"
+            self._note(Notice(text, caller_location()))
+        return os.environ.get(variable, "")
 
 
 class Tags(Group):
@@ -102,7 +151,7 @@ class Option:
     def get(self) -> str:
         """Raises ValueError if there is none."""
         if self._value is None:
-            raise ValueError("None.get")
+            raise ValueError("None.get: this machine has no such value; getOrElse(…) gives another one")
         return self._value
 
     def isDefined(self) -> bool:

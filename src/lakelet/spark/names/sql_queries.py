@@ -25,6 +25,7 @@ from lakelet.language.unsupported import unsupported
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
+from lakelet.spark.names.described import facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
@@ -60,6 +61,9 @@ class SqlText:
         try:
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)
+            described = facts(self._spark, text, self._reader.catalog, self._run) if begins_with(text, _DESCRIBING) else None
+            if described is not None:
+                return described
             text = file_functions.replaced(self._spark, text, self._view_of_files)
             rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
             if self._reader.reads_batches:

@@ -19,7 +19,7 @@ _WRITES = (
     *("delete", "update", "merge", "optimize", "vacuum", "generate", "restoreToVersion", "restoreToTimestamp"),
     *("upgradeTableProtocol", "addFeatureSupport", "dropFeatureSupport"),
 )
-_FACTS = ("history", "detail", "clone", "cloneAtVersion", "cloneAtTimestamp")
+_COPIES = ("clone", "cloneAtVersion", "cloneAtTimestamp")
 
 
 class OwnTable(DeltaTable):
@@ -30,6 +30,13 @@ class OwnTable(DeltaTable):
 
     def toDF(self) -> DataFrame:
         return self._rows()
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        found = self._spark.sql(f"DESCRIBE HISTORY {self._name}")
+        return found if limit is None else found.limit(limit)
+
+    def detail(self) -> DataFrame:
+        return self._spark.sql(f"DESCRIBE DETAIL {self._name}")
 
     def alias(self, aliasName: str) -> OwnTable:
         return OwnTable(self._spark, self._name, lambda: self._rows().alias(aliasName))
@@ -57,7 +64,7 @@ def _unknown_yet(name: str) -> Callable[..., Any]:
 
 for _name in _WRITES:
     setattr(OwnTable, _name, _refused(_name))
-for _name in _FACTS:
+for _name in _COPIES:
     setattr(OwnTable, _name, _unknown_yet(_name))
 
 __all__ = ["OwnTable"]
