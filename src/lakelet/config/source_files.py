@@ -1,7 +1,7 @@
 """Finding pipeline source files: library entries of a bundle, files, folders and globs.
 
 A file named outright is always taken. A folder is searched for files that speak the pipeline language, and for those that call functions
-of such files while they load; a glob takes every source file.
+of such files, or register functions of SQL, while they load; a glob takes every source file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def in_folder(folder: Path) -> list[Path]:
     files = all_in_folder(folder)
     speaking = {file for file in files if speaks_pipeline(file)}
     modules = {name for file in speaking for name in _module_names(file.relative_to(folder))}
-    return [file for file in files if file in speaking or (file.suffix == ".py" and _calls_into(file, modules))]
+    return [file for file in files if file in speaking or (file.suffix == ".py" and _serves(file, modules))]
 
 
 def all_in_folder(folder: Path) -> list[Path]:
@@ -63,9 +63,10 @@ def _module_names(file: Path) -> set[str]:
     return {".".join(parts[i:]) for i in range(len(parts))}
 
 
-def _calls_into(file: Path, modules: set[str]) -> bool:
-    """Whether the file calls, while it loads, something it imported from one of `modules`: factories declare datasets that way.
+def _serves(file: Path, modules: set[str]) -> bool:
+    """Whether the file calls, while it loads, something it imported from one of `modules`, or registers a function of SQL.
 
+    Factories declare datasets in the first way; `spark.udf.register`, of the `spark` that source files get, serves their queries.
     What stands in a function or below `if __name__ == "__main__"` does not count: such a file may be a script.
     """
     try:
@@ -78,7 +79,11 @@ def _calls_into(file: Path, modules: set[str]) -> bool:
             imported |= {a.asname or a.name for a in node.names if {node.module, f"{node.module}.{a.name}"} & modules}
         elif isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names if a.name in modules}
-    return bool(imported) and any(_root_name(call.func) in imported for call in _calls_at_load(tree.body))
+    calls = list(_calls_at_load(tree.body))
+    if any(_root_name(call.func) in imported for call in calls):
+        return True
+    assigned = {name.id for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in node.targets if isinstance(name, ast.Name)}
+    return "spark" not in assigned and any(ast.unparse(call.func).startswith("spark.udf.register") for call in calls)
 
 
 def _calls_at_load(body: Iterable[ast.AST]) -> Iterator[ast.Call]:

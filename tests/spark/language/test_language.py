@@ -448,3 +448,13 @@ def test_a_file_that_only_calls_a_factory_of_a_helper_module_is_found_in_a_folde
     (tmp_path / "uses.py").write_text("from factory import declare\n\ndef f():\n    declare('b')\n")
     (tmp_path / "test_calls.py").write_text("from factory import declare\n")
     assert [f.name for f in in_folder(tmp_path)] == ["calls.py", "factory.py", "loops.py"]
+
+
+def test_a_file_that_registers_a_function_of_sql_is_found_in_a_folder(tmp_path):
+    from lakelet.config.source_files import in_folder
+
+    (tmp_path / "t.sql").write_text("CREATE MATERIALIZED VIEW t AS SELECT shout('a') AS text")
+    (tmp_path / "functions.py").write_text("spark.udf.register('shout', lambda text: text.upper(), 'string')\n")
+    (tmp_path / "script.py").write_text("spark = SparkSession.builder.getOrCreate()\nspark.udf.register('f', len)\n")
+    (tmp_path / "later.py").write_text("def register():\n    spark.udf.register('f', len)\n")
+    assert [f.name for f in in_folder(tmp_path)] == ["functions.py", "t.sql"]

@@ -20,7 +20,10 @@ _OPTIONS = ("NOT NULL", "COMMENT", "GENERATED", "DEFAULT", "PRIMARY KEY", "MASK"
 
 
 def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
-    """Read `( … )`. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED."""
+    """Read `( … )`. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED.
+
+    A rule may stand without a comma before it: older documentation had columns and rules as two lists without one between them.
+    """
     where = cursor.where()
     columns: list[Column] = []
     rules: list[Rule] = []
@@ -33,7 +36,7 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
         else:
             columns.append(_column(cursor, remarks))
 
-    cursor.listed(item)
+    cursor.listed(item, begins=lambda: _begins_rule(cursor))
     typed = [column for column in columns if column.type is not None]
     if typed and len(typed) < len(columns):
         bare = next(column for column in columns if column.type is None)
@@ -44,6 +47,12 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
             todo="Give every column a type, or none.",
         )
     return Spec(tuple(columns), tuple(rules), where)
+
+
+def _begins_rule(cursor: Cursor) -> bool:
+    """Whether `CONSTRAINT name EXPECT` comes next."""
+    at = cursor.at
+    return cursor.sees("CONSTRAINT") and at + 2 < len(cursor.words) and cursor.words[at + 2].upper == "EXPECT"
 
 
 def ddl(columns: Sequence[Column]) -> str:
@@ -94,7 +103,7 @@ def _informational(cursor: Cursor, remarks: list[Remark]) -> None:
 def _column(cursor: Cursor, remarks: list[Remark]) -> Column:
     name, where = cursor.identifier("a column")
     found = Column(name, where, type=_type(cursor))
-    while not (cursor.ended or cursor.sees(",") or cursor.sees(")")):
+    while not (cursor.ended or cursor.sees(",") or cursor.sees(")") or _begins_rule(cursor)):
         found = replace(found, **_option(cursor, name, remarks))
     return found
 

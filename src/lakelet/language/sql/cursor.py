@@ -113,11 +113,11 @@ class Cursor:
             self.at += 1
         return "".join(parts)
 
-    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
-        """`(item, item, …)`."""
+    def listed(self, item: Callable[[], T], begins: Callable[[], bool] = lambda: False) -> tuple[T, ...]:
+        """`(item, item, …)`. `begins`: whether an item begins here, which then needs no comma before it."""
         self.expect("(")
         found = [item()]
-        while self.skip(","):
+        while self.skip(",") or begins():
             found.append(item())
         if not self.skip(")"):
             self.fail(") or a comma is expected")

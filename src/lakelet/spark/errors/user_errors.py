@@ -131,4 +131,4 @@ def _user_location(error: BaseException, flow: Flow) -> Location:
 def _near_routines(error: BaseException) -> tuple[str, ...]:
     """Return Spark's functions close to one that a query names and nobody has."""
     routine = parameter(error, "routineName", condition="UNRESOLVED_ROUTINE")
-    return nearest_names(split_name(routine)[-1], functions.__all__, limit=1) if routine else ()
+    return nearest_names(split_name(routine)[-1], [name for name in functions.__all__ if name.islower()], limit=1) if routine else ()
