@@ -26,6 +26,7 @@ from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
 from lakelet.language.model import ChangeSpec, Dataset, Flow
 from lakelet.spark.names.file_states import STATES, dataset_states
+from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import Declared
@@ -184,7 +185,8 @@ class RunReader(QueryReader):
         if streaming and jreader is None and streams_from_log(self.environment.memory.log(path)):
             jreader = self.spark._jsparkSession.readStream().option("startingVersion", "0")
         live = self.environment.memory.files(path) if self.environment.memory.queries.on else None
-        known = None if streaming or feed or jreader is not None else known_content(self.spark, path, live)
+        whole = streaming or feed or jreader is not None or FILE_METADATA.on()
+        known = None if whole else known_content(self.spark, path, live)
         return self.stored(str(path), streaming, jreader) if known is None else known
 
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:

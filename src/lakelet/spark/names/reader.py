@@ -27,10 +27,12 @@ from lakelet.config.named_tables import table_flag
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
 from lakelet.spark.expectations.measure import judged
-from lakelet.spark.names import json_paths, named_tables
+from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
+from lakelet.spark.names.file_metadata import with_metadata_if_asked
 from lakelet.spark.names.input_file_name import with_file_names
 from lakelet.spark.names.paths import located_source, unusable_schema_location
+from lakelet.spark.names.second_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
 
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
@@ -209,7 +211,7 @@ class TableReader(ABC):
             raise _kind_error(f"{dataset.name} is a batch view", "Read it with spark.read.table or dlt.read.")
         if not streaming and frame.isStreaming:
             raise _kind_error(f"{dataset.name} is a streaming view", "Read it with spark.readStream.table or dlt.read_stream.")
-        return self.aliased(frame, dataset.name.name)
+        return with_metadata_if_asked(self.aliased(frame, dataset.name.name))
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
         return frame.alias(name)
@@ -310,7 +312,7 @@ def rows_of(flow: Flow) -> DataFrame:
     """Return the rows that the flow's function returns, for the reader that is active. Raises like `data_frame`, and what it raises."""
     reader = active_reader()
     forget = reader.marked() if isinstance(reader, TableReader) else lambda: None
-    return data_frame(json_paths.asked(flow.query, forget), flow)
+    return data_frame(asked(flow.query, forget), flow)
 
 
 def data_frame(result: Any, flow: Flow) -> DataFrame:

@@ -24,6 +24,7 @@ from lakelet.language.sql_text import table_names
 from lakelet.spark import settings
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
+from lakelet.spark.names.file_metadata import with_metadata_if_asked
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import open_relation
@@ -57,7 +58,7 @@ def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
         def table(self: Any, tableName: str) -> DataFrame:
             asked = reader_arguments(self).get("options", {})
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
-            return _table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked)
+            return with_metadata_if_asked(_table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked))
 
         return table
 
@@ -119,7 +120,7 @@ def _stream_load(original: Any) -> Any:
         wanted = format or said.get("format")
         if not isinstance(reader, QueryReader) or str(wanted).lower() != "cloudfiles":
             frame: DataFrame = original(self, path, format, schema, **options)
-            return frame
+            return with_metadata_if_asked(frame)
         given = given_options(self, options)
         declared = struct_of(schema if schema is not None else said.get("schema"), reader.spark)
         return reader.load(path or pop_path(given), given, declared)
