@@ -37,7 +37,7 @@ def facts(spark: SparkSession, text: str, catalog: Catalog, run: Callable[[str],
     dataset = catalog.dataset(split_name(found.name))
     if dataset is None or dataset.is_temporary_view:
         return None
-    path = held().paths.get(dataset.name.key)
+    path = held().path(dataset.name)
     return spark.createDataFrame([], _COLUMNS[kind]) if path is None else run(f"DESCRIBE {kind} delta.{quoted(path)}")
 
 

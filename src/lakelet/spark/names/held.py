@@ -15,7 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.files.paths import any_path
 from lakelet.language.registry import active_registry
+from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import HeldTables, Registry
 
 
@@ -25,14 +27,14 @@ class Held:
 
     Attributes:
         namespace: completes names.
-        paths: of the tables, by key; some that are looked up are not listed.
-        names: full names of the listed tables.
+        paths: of the tables, by key; some that are looked up are not listed, and some have not been written yet.
+        registered: full names of the listed tables.
         own: keys of the tables of the pipeline that is loaded.
     """
 
     namespace: Namespace = field(default_factory=Namespace)
     paths: Mapping[str, str] = field(default_factory=dict)
-    names: Collection[TableName] = ()
+    registered: Collection[TableName] = ()
     own: Collection[str] = ()
 
     @classmethod
@@ -40,7 +42,7 @@ class Held:
         """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
         found = stored.apart_from(stored.quarantines)
         kept = {key: registry.datasets[key] for key in found}
-        names = tuple(TableName(*split_name(dataset.name)) for dataset in kept.values())
+        names = tuple(TableName(*dataset.name.split(".", 2)) for dataset in kept.values())
         return cls(namespace, found, names, frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None)))
 
     def find(self, spark: SparkSession, text: str) -> TableName | None:
@@ -49,9 +51,17 @@ class Held:
             name = self.namespace.resolve(text)
         except ValueError:
             return None
-        if name.key not in self.paths or (len(split_name(text)) == 1 and _is_view(spark, name.name)):
-            return None
-        return name
+        is_view = len(split_name(text)) == 1 and _is_view(spark, name.name)
+        return None if is_view or self.path(name) is None else name
+
+    def names(self) -> list[TableName]:
+        """The full names of the tables that exist, but for those that sinks have written."""
+        return [name for name in self.registered if self.path(name) is not None]
+
+    def path(self, name: TableName) -> str | None:
+        """The folder of a table; None if it does not exist, or not yet."""
+        path = self.paths.get(name.key)
+        return None if path is None or TableLog(any_path(path)).version() < 0 else path
 
     def opened(self, spark: SparkSession, name: TableName, jreader: Any = None) -> DataFrame:
         """The rows that a table has now, with a notice if an update of this pipeline may change it. `jreader`: with the user's options."""

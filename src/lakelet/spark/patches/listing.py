@@ -23,7 +23,7 @@ _INTERNAL = "__lakelet_"
 
 def _tables() -> list[TableName]:
     """Every table that code outside of functions can read, in the order of their names."""
-    found = {name.key: name for name in (*held().names, *named().names())}
+    found = {name.key: name for name in (*held().names(), *named().names())}
     return [found[key] for key in sorted(found)]
 
 
