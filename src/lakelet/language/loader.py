@@ -153,13 +153,13 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
         registry.errors.append(LakeletError("SOURCE_FAILED", what, where=where, todo="Correct the syntax."))
     except Exception as raised:  # raised by the user's file
         cause = original_error(raised)
-        failed = LakeletError(
+        failed = without_connector(cause) or LakeletError(
             "SOURCE_FAILED",
             f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-            where=innermost_location(cause) or Location(shown, 1),
             nearest=_nearest(cause),
             todo=_hint(cause),
         )
+        failed.where = failed.where or innermost_location(cause) or Location(shown, 1)
         registry.errors.append(name_left_out(failed, registry.notices))
     return False
 
@@ -174,7 +174,7 @@ def _hint(error: BaseException) -> str:
         return remedy
     if isinstance(error, NameError) and error.name == "dbutils":
         return "In a helper module: from databricks.sdk.runtime import dbutils"
-    if hint := python_path_hint(error) or data_source_hint(str(error)):
+    if hint := python_path_hint(error):
         return hint
     if sentences.JAVA_CLASS_MISSING.is_in(str(error)):
         return "It calls a Java class of a package that this session does not have: put its jars into the folder `jars` of pyspark."
@@ -190,11 +190,24 @@ def _hint(error: BaseException) -> str:
     return "Code outside of functions runs when the file is loaded; nothing else has run."
 
 
-def data_source_hint(text: str) -> str | None:
-    """What to do where Spark says that it has no data source of a name; None where it says something else."""
-    missing = sentences.FORMAT_MISSING.find(text)
-    return (
-        f"Put the jars of the package that has {missing['name']!r}, for this Spark, into the folder `jars` of pyspark." if missing else None
+_CONNECTORS = (sentences.FORMAT_MISSING, sentences.NO_DRIVER, sentences.DRIVER_CLASS_MISSING)
+
+
+def without_connector(error: BaseException, connector: str | None = None) -> LakeletError | None:
+    """SOURCE_FORMAT_MISSING for an error that says that Spark needs a package to read what the code asks for; None for any other.
+
+    `connector`: what is missing, where the caller knows it.
+    """
+    found = filter(None, (sentence.find(str(error)) for sentence in _CONNECTORS))
+    name = connector or next((match["name"] for match in found), None)
+    if name is None:
+        return None
+    return LakeletError(
+        "SOURCE_FORMAT_MISSING",
+        f"the source needs a connector that this session does not have: {name}",
+        why=_first_line(error),
+        todo="Put the jars of its package, for this Spark, into the folder `jars` of pyspark, or give the data as files or as a table:\n"
+        "the cookbook says how a function picks its source by a parameter.",
     )
 
 

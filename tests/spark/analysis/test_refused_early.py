@@ -66,6 +66,19 @@ def test_a_missing_connector_is_one_coded_error_of_analysis(project):
     assert any("kinesis" in e.what for e in errors)
 
 
+def test_a_connector_that_is_missing_while_a_file_is_loaded_is_the_same_error(project):
+    p = project("""
+        import dlt
+
+        limits = spark.read.format("jdbc").option("driver", "com.example.Driver").option("url", "jdbc:x:y").option("dbtable", "t").load()
+        dlt.table(lambda: spark.range(1), name="t")
+    """)
+
+    (error,) = p.refused()
+
+    assert (error.code, "com.example.Driver" in error.what, error.where.line) == ("SOURCE_FORMAT_MISSING", True, 4)
+
+
 NOTEBOOK = """\
 # Databricks notebook source
 # MAGIC %sh

@@ -13,7 +13,6 @@ from lakelet.base.locations import code_location
 from lakelet.base.names import split_name
 from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
-from lakelet.language.loader import data_source_hint
 from lakelet.spark.errors.conditions import conditions, java_class, parameter
 from lakelet.storage.delta import schemas
 
@@ -113,8 +112,8 @@ def remedy(error: BaseException) -> str | None:
             "If it is a function of Databricks or of a catalog, a source file of its own can give the pipeline one of that name: "
             f'spark.udf.register("{name}", function, "string")'
         )
-    if hint := data_source_hint(str(error)):
-        return hint
+    if missing := sentences.FORMAT_MISSING.find(str(error)):
+        return f"Put the jars of the package that has {missing['name']!r}, for this Spark, into the folder `jars` of pyspark."
     if "SQL_CONF_NOT_FOUND" in found:
         key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."

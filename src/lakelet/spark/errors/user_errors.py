@@ -16,12 +16,12 @@ from pyspark.errors import (
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import functions
 
-from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import split_name
 from lakelet.base.raised import import_remedy, innermost_location, near_names
 from lakelet.base.user_code import class_and_text, original_error
 from lakelet.config.path_map import python_path_hint
+from lakelet.language.loader import without_connector
 from lakelet.language.model import Dataset, Flow
 from lakelet.spark.errors.conditions import parameter
 from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_name, unresolved_nearest, without_proposal
@@ -43,7 +43,6 @@ _MISTAKES = (
     SparkNoSuchElementException,
 )
 
-_CONNECTORS = (sentences.FORMAT_MISSING, sentences.NO_DRIVER, sentences.DRIVER_CLASS_MISSING)
 _SOURCES_OF_DATABRICKS = frozenset({"read_kinesis", "read_pubsub", "read_pulsar", "read_eventhubs", "read_statestore"})
 
 NO_ROWS = (
@@ -60,9 +59,10 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
         error.dataset = error.dataset or str(dataset.name)
         error.where = error.where or flow.where
         return error
-    connector = missing_connector(error)
-    if connector is not None:
-        return _without_connector(error, connector, dataset, flow)
+    found = _missing_connector(error)
+    if found is not None:
+        found.where, found.dataset = _user_location(error, flow), str(dataset.name)
+        return found
     if isinstance(error, _MISTAKES):
         return _analysis_error(error, dataset, flow)
     return user_error(error, dataset, flow)
@@ -84,25 +84,10 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
     )
 
 
-def missing_connector(error: BaseException) -> str | None:
-    """Return what Spark would need a package for to read what the code asks for; None for any other failure."""
+def _missing_connector(error: BaseException) -> LakeletError | None:
+    """SOURCE_FORMAT_MISSING where Spark would need a package to read what the code asks for; None for any other failure."""
     function = (parameter(error, "name", condition="UNRESOLVABLE_TABLE_VALUED_FUNCTION") or "").strip("`")
-    if function.lower() in _SOURCES_OF_DATABRICKS:
-        return function
-    found = filter(None, (sentence.find(str(error)) for sentence in _CONNECTORS))
-    return next((match["name"] for match in found), None)
-
-
-def _without_connector(error: Exception, connector: str, dataset: Dataset, flow: Flow) -> LakeletError:
-    return LakeletError(
-        "SOURCE_FORMAT_MISSING",
-        f"the source needs a connector that this session does not have: {connector}",
-        where=_user_location(error, flow),
-        dataset=str(dataset.name),
-        why=first_line(error),
-        todo="Put the jars of its package, for this Spark, into the folder `jars` of pyspark, or give the data as files or as a table:\n"
-        "the cookbook says how a function picks its source by a parameter.",
-    )
+    return without_connector(error, function if function.lower() in _SOURCES_OF_DATABRICKS else None)
 
 
 def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletError:
