@@ -57,6 +57,10 @@ _OF_COLUMNS = {
     *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED"),
 }
 
+_HELD_FOR_EVER = (
+    "rows that its watermark holds back never reach the table, as the flow runs once: read the source of an aggregate as a batch, with "
+    "spark.read.table or dlt.read"
+)
 _ROWS_MISSING = "the function looks at rows of a table that is not there yet; while the pipeline is analysed it sees none"
 
 
@@ -308,6 +312,8 @@ class Analyzer:
         plan = traced_plan(frame, self.placeholders)
         if frame.isStreaming:
             stream, complete = stream_plan(frame, self.placeholders), False
+            if changes is not None and changes.once and stream.watermark and stream.aggregates:
+                self.found.notice(flow, Notice(_HELD_FOR_EVER, flow.where))
             if dataset.sink is not None:
                 checks.check_sink_stream(self.placeholders, dataset, flow, frame)
             else:

@@ -15,7 +15,7 @@ from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
 from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
-from lakelet.language.unsupported import unsupported
+from lakelet.language.unsupported import STRICT_POLICY, unsupported
 
 _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", "REFERENCES", "UNIQUE", "MASK")
 
@@ -38,13 +38,10 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
     policy = options.pop("refresh_policy", None)
     if policy not in (None, "auto", "full", "incremental", "incremental_strict"):
         raise invalid(f"refresh_policy {policy!r} is none of auto, incremental, incremental_strict, full", where)
-    if policy == "incremental_strict":
-        unsupported("refresh_policy='incremental_strict'", where)
-    if policy == "incremental":
-        registry.note(
-            "refresh_policy='incremental' has no effect here: nothing is recomputed that is known to be unchanged, whatever the policy",
-            where,
-        )
+    if policy in ("incremental", "incremental_strict"):
+        why = "nothing is recomputed that is known to be unchanged, whatever the policy"
+        strict = STRICT_POLICY if policy == "incremental_strict" else ""
+        registry.note(f"refresh_policy='{policy}' has no effect here: {why}{strict}", where)
     full = registry.resolve(text("name", name, where) or "", where)
     if options.get("partition_cols") and options.get("cluster_by"):
         raise invalid("partition_cols and cluster_by exclude each other", where, "Keep one of them.")

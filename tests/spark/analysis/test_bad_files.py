@@ -143,7 +143,6 @@ LATER_ARGUMENTS = [
     "dp.table(query, replace_using=['id'])",
     "dp.table(query, sequence_by='id')",
     "dp.table(query, format='parquet')",
-    "dp.materialized_view(query, refresh_policy='incremental_strict')",
     "dp.create_table('t', format='csv')",
     "dp.append_flow(target='t', import_checkpoint='/tmp/x')",
 ]

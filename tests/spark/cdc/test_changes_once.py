@@ -73,3 +73,23 @@ def test_a_batch_as_source_of_a_feed_is_refused_at_the_line_of_the_flow(project)
     (error,) = refused.value.errors
     assert error.code == "QUERY_KIND"
     assert (p.folder / "pipeline.py").read_text().splitlines()[error.where.line - 1].endswith("# here")
+
+
+def test_rows_that_a_watermark_holds_back_from_a_flow_that_runs_once_bring_a_notice(project):
+    p = project("""
+        import dlt
+        from pyspark.sql import functions as F
+
+        @dlt.view
+        def newest():
+            rows = spark.readStream.schema("id INT, at TIMESTAMP").json(spark.conf.get("landing"))
+            return rows.withWatermark("at", "1 hour").groupBy("id", F.window("at", "1 day")).agg(F.max("at").alias("at")).select("id", "at")
+
+        dlt.create_streaming_table("people")
+        dlt.create_auto_cdc_flow(target="people", source="newest", keys=["id"], sequence_by="at", once=True, name="first_copy")
+    """)
+    p.arrive("a.json", {"id": 1, "at": "2026-01-01T00:00:00Z"})
+
+    told = [notice.text for notice in p.pipeline.check().notices]
+
+    assert any("its watermark holds back never reach the table" in text for text in told), told

@@ -8,7 +8,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.language.model import Kind
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import Clauses, Remark
-from lakelet.language.unsupported import unsupported
+from lakelet.language.unsupported import STRICT_POLICY, unsupported
 
 TABLE_CLAUSES = (
     "AS",
@@ -156,11 +156,10 @@ def _policy(cursor: Cursor, remarks: list[Remark], kind: Kind, where: Location) 
     """Whether the view is to be computed as a whole each time."""
     if kind is not Kind.MATERIALIZED_VIEW:
         raise cursor.error("REFRESH POLICY belongs to materialized views", where=where, todo="Leave it out.")
-    if cursor.skip("INCREMENTAL", "STRICT"):
-        unsupported("REFRESH POLICY INCREMENTAL STRICT", where)
     if cursor.skip("INCREMENTAL"):
-        text = "REFRESH POLICY INCREMENTAL has no effect here: nothing is recomputed that is known to be unchanged, whatever the policy"
-        remarks.append(Remark(text, where))
+        kind_of, strict = ("INCREMENTAL STRICT", STRICT_POLICY) if cursor.skip("STRICT") else ("INCREMENTAL", "")
+        why = "nothing is recomputed that is known to be unchanged, whatever the policy"
+        remarks.append(Remark(f"REFRESH POLICY {kind_of} has no effect here: {why}{strict}", where))
         return False
     if cursor.skip("FULL"):
         return True
