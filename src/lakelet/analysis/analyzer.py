@@ -306,7 +306,8 @@ class Analyzer:
                 text = f"{TOMBSTONES} has no effect here: the table is computed from all events of a key, which are kept"
                 self.found.notice(flow, Notice(text, dataset.where))
             shape = layout(changes, frame)
-            computed.check(dataset, shape, self.spark.range(0))
+            if dataset.computed:
+                computed.check(dataset, shape, self.spark.range(0))
             identity.check(changes, shape, self.made_with(dataset.name.key) if dataset.name.key in self.stored else None)
             columns = shape.visible
         plan = traced_plan(frame, self.placeholders)

@@ -88,7 +88,7 @@ def _expectation(cursor: Cursor, name: str, where: Location) -> Rule:
             cursor.expect("ROW")
             action = Action.DROP
         else:
-            cursor.fail("DROP ROW or FAIL UPDATE is expected", ("DROP", "FAIL"))
+            cursor.fail("DROP ROW or FAIL UPDATE is expected", ("DROP", "FAIL"), "To count broken rows only, leave ON VIOLATION out.")
     return Rule(name, condition, action, where)
 
 
