@@ -21,6 +21,7 @@ from lakelet.inspection.opened import find_dataset, is_mapped, open_or_none, pat
 from lakelet.language.model import Kind
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.views import EVENT_LOG
+from lakelet.storage.published_views import published_view
 from lakelet.storage.root import Storage, StoredDataset
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Selection:
 def read_rows(
     storage: AnyPath, name: str, *, limit: int | None = None, selection: Selection = Selection(), note: Note = lambda text: None
 ) -> Rows:
-    """The rows of one stored dataset, or of a view of the event log, in no particular order unless `selection` has one.
+    """The rows of one stored dataset, published view, or view of the event log, in no particular order unless `selection` has one.
 
     `note`: see `Note`. Raises UNKNOWN_TABLE, also for a dataset without a table yet.
     """
@@ -132,6 +133,9 @@ def read_rows(
     of_events = event_views.relation_of(tuple(name.split(".")))
     if of_events is not None and registry.namespace.resolve(name).key not in registry.datasets:
         return run_sql(storage, selection.query(f"{EVENT_LOG}.{of_events}"), limit=limit, note=note)
+    view = published_view(Storage(storage), name)
+    if view is not None:
+        return run_sql(storage, selection.query(".".join(map(quoted, split_name(view.name)))), limit=limit, note=note)
     dataset = find_dataset(registry, name)
     table = open_or_none(path_of(storage, dataset))
     if selection != Selection():

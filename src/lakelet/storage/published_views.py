@@ -53,6 +53,15 @@ def save_views(storage: Storage, views: Iterable[PublishedView], *, owner: str) 
         write_atomically(storage.system / _FILE, json.dumps({key: asdict(view) for key, view in sorted(wanted.items())}, indent=1))
 
 
+def published_view(storage: Storage, name: str) -> PublishedView | None:
+    """The published view that a name of one to three parts means; None if there is none, or a table of that name."""
+    registry = storage.registry()
+    with suppress(ValueError):
+        key = registry.namespace.resolve(name).key
+        return None if key in registry.datasets else load_views(storage).get(key)
+    return None
+
+
 def load_views(storage: Storage) -> Mapping[str, PublishedView]:
     """The published views by their lower-case full names."""
     try:
