@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame
@@ -74,6 +75,22 @@ def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:
                 nearest=nearest_names(unknown, rows.columns) if unknown else (),
                 todo=f"It may name the columns of the table: {', '.join(rows.columns[:20])}",
             ) from None
+        if _changes_by_itself(rows):
+            raise LakeletError(
+                "QUERY_FAILED_ANALYSIS",
+                f"the computed column {column.name!r} has another value each time it is computed",
+                where=said.where,
+                dataset=str(dataset.name),
+                why="a row is written again with others, and would change without an event",
+                todo="Compute it from the columns of the row, or in the view that makes the events.",
+            )
+
+
+def _changes_by_itself(rows: DataFrame) -> bool:
+    """Whether a query uses chance, the current time or the user."""
+    plan: Any = rows._jdf.queryExecution().analyzed()
+    jvm: Any = rows.sparkSession._jvm
+    return not plan.deterministic() or plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE())
 
 
 __all__ = ["ComputedColumn", "check", "completed", "computed_columns", "given"]

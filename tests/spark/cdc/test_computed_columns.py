@@ -133,6 +133,7 @@ def test_a_table_of_changes_in_sql_has_computed_columns(project):
     [
         ("price INT GENERATED ALWAYS AS (at * 2)", "SCHEMA_MISMATCH", "'price' is generated"),
         ("price INT, twice INT GENERATED ALWAYS AS (prise * 2)", "QUERY_FAILED_ANALYSIS", "'twice' does not analyse"),
+        ("price INT, seen TIMESTAMP GENERATED ALWAYS AS (current_timestamp())", "QUERY_FAILED_ANALYSIS", "'seen' has another value"),
         ("price INT, kind STRING DEFAULT 'x'", "NOT_SUPPORTED_YET", "the DEFAULT of the column 'kind'"),
     ],
 )
