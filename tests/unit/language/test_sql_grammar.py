@@ -132,6 +132,19 @@ def test_set_and_use_act_on_the_later_cells_of_a_source_and_on_no_other_source()
     assert declared("CREATE MATERIALIZED VIEW a AS SELECT ${k}")[0].errors[0].code == "SQL_PARAMETER_UNKNOWN"
 
 
+def test_a_parameter_that_nobody_gives_is_an_empty_text_in_a_list_of_columns_and_an_error_elsewhere():
+    registry, found, _ = declared("CREATE MATERIALIZED VIEW a (id INT COMMENT 'x' ${a.rules}) AS SELECT 1 AS id")
+    assert (registry.errors, [str(d.schema) for d in found.datasets]) == ([], ["`id` INT COMMENT 'x'"])
+    (notice,) = registry.notices
+    assert ("'a.rules'" in notice.text, notice.where.column) == (True, len("CREATE MATERIALIZED VIEW a (id INT COMMENT 'x' ") + 1)
+    for text in (
+        "CREATE MATERIALIZED VIEW a (id INT COMMENT '${x}') AS SELECT 1",
+        "CREATE MATERIALIZED VIEW a (id INT) AS SELECT (${x})",
+        "CREATE MATERIALIZED VIEW ${x} AS SELECT 1",
+    ):
+        assert [error.code for error in declared(text)[0].errors] == ["SQL_PARAMETER_UNKNOWN"]
+
+
 def test_a_source_without_statements_declares_nothing():
     for text in ("", "  \n", "-- only\n/* comments; */ ;;\n", ";"):
         registry, found, whole = declared(text)

@@ -100,11 +100,18 @@ class _Source:
 
     # ---------------------------------------------------------------------------------------------- parameters, names
 
-    def _value(self, key: str, where: Location) -> str:
-        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (SQ-7)."""
+    def _value(self, key: str, where: Location, in_list: bool = False) -> str:
+        """What `${key}` and `:key` stand for: what SET said in this file, then the pipeline's configuration (SQ-7).
+
+        In a list of columns and rules a key that nobody gives is an empty text, with a notice: Spark puts that everywhere, and public
+        pipelines rely on it for tables without rules. Elsewhere the rows would be others.
+        """
         for known in (self.settings, self.configuration):
             if key in known:
                 return known[key]
+        if in_list:
+            self.registry.note(f"nothing gives the parameter {key!r} a value: nothing stands in its place in the list of columns", where)
+            return ""
         raise LakeletError(
             "SQL_PARAMETER_UNKNOWN",
             f"nothing gives the parameter {key!r} a value",

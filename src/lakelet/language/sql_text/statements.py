@@ -91,7 +91,11 @@ def statements(cell: CellText) -> Iterator[tuple[int, int]]:
         yield begin, len(cell.cell.text)
 
 
-def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, Location], str]) -> StatementText:
+Value = Callable[[str, Location, bool], str]
+"""(key, where it stands, whether in the list after the name of what a statement creates) → the text for `${key}`. May raise."""
+
+
+def interpolated(cell: CellText, begin: int, end: int, value_of: Value) -> StatementText:
     """The statement in `text[begin:end]` of the cell, each `${key}` outside of comments replaced by what `value_of` gives for it."""
     text = cell.cell.text
     begin += len(text[begin:end]) - len(text[begin:end].lstrip())
@@ -99,7 +103,7 @@ def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, 
     anchors = [(0, begin)]
     done, length = begin, 0
     for found in _references(text, begin, end):
-        value = value_of(found["key"], cell.location(found.start()))
+        value = value_of(found["key"], cell.location(found.start()), _in_list(text[begin : found.start()]))
         parts += [text[done : found.start()], value]
         length += found.start() - done
         anchors += [(length, found.start())]
@@ -108,6 +112,18 @@ def interpolated(cell: CellText, begin: int, end: int, value_of: Callable[[str, 
         done = found.end()
     parts.append(text[done:end].rstrip())
     return StatementText(cell, "".join(parts), tuple(anchors))
+
+
+def _in_list(before: str) -> bool:
+    """Whether a statement that begins so is in the list of columns and rules of what it creates, outside of strings and quoted names."""
+    found, depth = plain_tokens(before), 0
+    if not found or found[0].upper != "CREATE" or found[-1].kind == "open":
+        return False
+    for token in found:
+        depth += {"(": 1, ")": -1}.get(token.upper, 0)
+        if depth == 0 and token.upper == "AS":
+            return False
+    return depth > 0
 
 
 def _references(text: str, begin: int, end: int) -> Iterator[re.Match[str]]:

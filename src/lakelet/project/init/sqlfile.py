@@ -62,7 +62,7 @@ class _Statements:
             self.reading.stored += not declares_nothing
             self.reading.refused.append(Refused(error.code, self.holes.shown(error.what), self._location(error.where)))
 
-    def _value(self, key: str, where: Location) -> str:
+    def _value(self, key: str, where: Location, in_list: bool = False) -> str:
         if key in self.settings:
             return self.settings[key]
         if key not in self.reading.given:
