@@ -40,5 +40,5 @@ def settings(name: str, value: Any, where: Location) -> dict[str, str]:
 def refuse_given(where: Location, **given: Any) -> None:
     """Refuse each argument that was given a value: it would otherwise be ignored."""
     for name, value in given.items():
-        if value:
+        if value is not None and not (isinstance(value, bool | str | list | tuple | dict) and not value):  # a Column has no truth
             unsupported(f"the argument {name}", where)

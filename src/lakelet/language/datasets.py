@@ -30,7 +30,7 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
             where=where,
             todo="Leave it out where the data may be seen.",
         )
-    refuse_given(where, **{k: options.pop(k, None) for k in ("replace_using", "sequence_by")})
+    refuse_given(where, **{k: options.pop(k, None) for k in ("replace_using", "replace_where", "sequence_by")})
     if options.pop("path", None):
         registry.note("path has no effect here: the table lies in the storage, and is read by its name", where)
     if options.pop("cluster_by_auto", False):
@@ -124,6 +124,9 @@ def table(
     row_filter: str | None = None,
     cluster_by_auto: bool = False,
     private: bool = False,
+    replace_using: Any = None,
+    replace_where: Any = None,
+    sequence_by: Any = None,
 ) -> Any:
     """`dlt.table`: a streaming table if the query is a stream, else a materialized view (DS-3)."""
     options = {k: v for k, v in locals().items() if k != "query_function"}
@@ -162,6 +165,7 @@ def streaming_table(
     row_filter: str | None = None,
     private: bool = False,
     replace_using: Any = None,
+    replace_where: Any = None,
     sequence_by: Any = None,
     format: str | None = None,
     temporary: bool = False,

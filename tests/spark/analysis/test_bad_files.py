@@ -141,6 +141,8 @@ LATER = {
 
 LATER_ARGUMENTS = [
     "dp.table(query, replace_using=['id'])",
+    "dp.table(query, replace_where='id > 1')",
+    "dlt.table(query, replace_where=spark.range(1).id > 1)",
     "dp.table(query, sequence_by='id')",
     "dp.table(query, format='parquet')",
     "dp.create_table('t', format='csv')",

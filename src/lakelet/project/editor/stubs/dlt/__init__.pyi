@@ -103,6 +103,9 @@ def table(
     row_filter: str | None = None,
     cluster_by_auto: bool = False,
     private: bool = False,
+    replace_using: Any = None,
+    replace_where: Any = None,
+    sequence_by: Any = None,
 ) -> Callable[[_F], _F]:
     """Declare a table: a streaming table if the decorated function returns a stream, else a materialized view.
 

@@ -31,6 +31,7 @@ def table(
     row_filter: str | None = None,
     private: bool = False,
     replace_using: Any = None,
+    replace_where: Any = None,
     sequence_by: Any = None,
     format: str | None = None,
     temporary: bool = False,
