@@ -25,6 +25,8 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
     A rule may stand without a comma before it: older documentation had columns and rules as two lists without one between them.
     """
     where = cursor.where()
+    if cursor.skip("(", ")"):
+        return Spec()  # as Spark has it, and as a list of parameters that are empty leaves it
     columns: list[Column] = []
     rules: list[Rule] = []
 
