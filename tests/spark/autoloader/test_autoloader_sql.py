@@ -118,6 +118,20 @@ def test_S07_cloud_files_is_a_stream_with_text_columns_unless_told_otherwise(pip
     assert columns(project, "declared") == {"id": "integer"}
 
 
+def test_xml_has_text_columns_where_infer_schema_is_false(pipeline: Callable[..., Any]) -> None:
+    files = "read_files('$IN/x', format => 'xml', rowTag => 'r', {})"
+    project = pipeline(
+        texts="SELECT zip, n FROM " + files.format("inferSchema => False"),
+        typed="SELECT zip, n FROM " + files.format("InferSchema => true"),
+        said_twice="SELECT zip, n FROM " + files.format("inferSchema => false, inferColumnTypes => true"),
+    )
+    project.arrive("x/a.xml", "<rs><r><zip>01234</zip><n>7</n></r></rs>")
+    project.run()
+    assert columns(project, "texts") == {"zip": "string", "n": "string"}
+    assert project.rows("texts") == [("01234", "7")]
+    assert columns(project, "typed") == columns(project, "said_twice") == {"zip": "long", "n": "long"}
+
+
 def test_D17_options_without_effect_make_one_warning_per_flow_and_update(pipeline: Callable[..., Any]) -> None:
     project = pipeline(
         t="""SELECT * FROM cloud_files("$IN", "json", map(

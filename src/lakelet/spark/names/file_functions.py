@@ -162,11 +162,12 @@ def _read_files(positional: Sequence[Any], named: Mapping[str, Any], streaming: 
         what = f"{READ_FILES} takes a path, and options by name"
         raise LakeletError("CF_INCORRECT_SQL_PARAMS", what, where=where, todo="For example: read_files('/data', format => 'json')")
     bare = {name.lower(): name for name in (*_OURS, *_STREAM_ONLY)}
-    options = dict(_DEFAULTS)
+    inferring = _inferring_of_xml(named)
+    options = {**_DEFAULTS, **inferring}
     schema = None
     for name, value in named.items():
         key = name.lower()
-        if value is None:
+        if value is None or (key == "inferschema" and inferring):
             continue
         if key == "schema":
             schema = option_text(value)
@@ -180,6 +181,14 @@ def _read_files(positional: Sequence[Any], named: Mapping[str, Any], streaming: 
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=where, todo="Write STREAM read_files(…), or leave it out.")
     detect = "cloudfiles.format" not in {key.lower() for key in options}
     return SourceSpec(path, options, struct_of(schema, spark), where, detect)
+
+
+def _inferring_of_xml(named: Mapping[str, Any]) -> dict[str, str]:
+    """What `inferSchema`, an option of Spark's reader of XML, says about types, where `inferColumnTypes` does not say more (FF-29)."""
+    given = {name.lower(): option_text(value) for name, value in named.items() if value is not None}
+    if given.get("format", "").lower() != "xml" or "inferschema" not in given or "infercolumntypes" in given:
+        return {}
+    return {"cloudFiles.inferColumnTypes": given["inferschema"]}
 
 
 def _put(options: dict[str, str], key: str, value: Any) -> None:
