@@ -106,6 +106,32 @@ def test_functions_that_spark_has_under_another_name_are_called_in_text(project)
     assert p.rows("in_sql") == ["more", "none"]
 
 
+def test_who_is_in_a_group_says_a_parameter(project):
+    p = project()
+    p.write("CREATE MATERIALIZED VIEW secured AS SELECT is_member('admins') AS a, is_account_group_member('hr') AS h", "secured.sql")
+    p.run()
+    assert p.rows("secured") == [(False, False)]
+    assert any("lakelet.groups" in notice.text for notice in p.pipeline.check().notices)
+
+    p.parameters = {"lakelet.groups": "admins, ops"}
+    p.run()
+
+    assert p.rows("secured") == [(True, False)]
+    assert not any("lakelet.groups" in notice.text for notice in p.pipeline.check().notices)
+
+
+def test_a_function_of_the_pipeline_s_own_says_who_is_in_a_group_where_it_has_one(project):
+    p = project("""
+        import dlt
+        spark.udf.register("is_member", lambda group: group == "staff", "boolean")
+        dlt.table(lambda: spark.sql("SELECT is_member('staff') AS s, is_member('admins') AS a"), name="secured")
+    """)
+
+    p.run()
+
+    assert p.rows("secured") == [(True, False)]
+
+
 def test_a_comparison_of_types_that_ansi_mode_does_not_convert_names_the_way_out(project):
     p = project("""
         import dlt

@@ -17,6 +17,7 @@ from lakelet.spark.patches.current_names import CURRENT_NAMES
 from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.groups import GROUPS
 from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
 from lakelet.spark.patches.listing import LISTING
 from lakelet.spark.patches.local_rows import LOCAL_ROWS
@@ -35,6 +36,7 @@ UPDATE: tuple[Patch, ...] = (
         *EXPRESSIONS,
         *CURRENT_NAMES,
         *OTHER_NAMES,
+        *GROUPS,
         *FUNCTION_NAMES,
         *UNRECORDED,
         *ACTIONS,

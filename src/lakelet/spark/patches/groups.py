@@ -1,0 +1,46 @@
+"""`is_member` and `is_account_group_member`: the groups of whoever runs the update are those of the parameter `lakelet.groups` (LG-26).
+
+Without it nobody is in a group, which hides what a query shows to a group only.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from lakelet.base.locations import caller_location
+from lakelet.base.patching import Patch
+from lakelet.language.registry import Notice, active_reader
+from lakelet.language.sql_text.tokens import literal
+from lakelet.spark import settings
+from lakelet.spark.patches.text_functions import of_text
+
+PARAMETER = "lakelet.groups"
+_FUNCTIONS = ("is_member", "is_account_group_member")
+
+
+def _register(session: SparkSession) -> None:
+    """Give the JVM session of this thread the two functions, unless it has functions of these names; notice where no group is given."""
+    given, jsession, jvm = session.conf.get(PARAMETER, None), session._jsparkSession, session._jvm
+    assert jvm is not None
+    groups = [group.strip() for group in (given or "").split(",") if group.strip()]
+    member = f"coalesce(name IN ({', '.join(map(literal, groups))}), false)" if groups else "false"
+    for function in _FUNCTIONS:
+        if not jsession.sessionState().catalog().isTemporaryFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function)):
+            jsession.sql(f"CREATE TEMPORARY FUNCTION {function}(name STRING) RETURNS BOOLEAN RETURN {member}")
+    if given is None:
+        _notice(f"is_member and is_account_group_member are false for every group: name those that you are in, --param {PARAMETER}=a,b")
+
+
+def _notice(text: str) -> None:
+    """Tell it once for a flow, or with what the source files say."""
+    notices: list[Notice] | None = getattr(active_reader(), "notices", None)
+    if notices is None:
+        settings.note(text)
+    elif all(notice.text != text for notice in notices):
+        notices.append(Notice(text, caller_location()))
+
+
+GROUPS: tuple[Patch, ...] = of_text(_FUNCTIONS, _register, "Spark knows no groups of users")
+"""Patches that answer who is in a group."""
+
+__all__ = ["GROUPS", "PARAMETER"]
