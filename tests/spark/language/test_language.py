@@ -450,6 +450,25 @@ def test_a_file_that_only_calls_a_factory_of_a_helper_module_is_found_in_a_folde
     assert [f.name for f in in_folder(tmp_path)] == ["calls.py", "factory.py", "loops.py"]
 
 
+def test_display_of_a_data_frame_shows_nothing_and_says_so(project):
+    p = project("""
+        import dlt
+        spark.range(3).display()
+
+        @dlt.table
+        def t():
+            rows = spark.range(3)
+            rows.display()
+            return rows
+    """)
+
+    p.run()
+
+    assert p.rows("t") == [0, 1, 2]
+    told = [n.where.line for n in p.pipeline.check().notices if n.text == "display shows nothing in a pipeline"]
+    assert told == [3, 8]
+
+
 def test_a_file_that_registers_a_function_of_sql_is_found_in_a_folder(tmp_path):
     from lakelet.config.source_files import in_folder
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
-from lakelet.base.locations import caller_location
 from lakelet.base.patching import Patch
-from lakelet.language.registry import Notice, active_reader
 from lakelet.language.sql_text.tokens import literal
-from lakelet.spark import settings
+from lakelet.spark.patches.notices import tell
 from lakelet.spark.patches.text_functions import of_text
 
 PARAMETER = "lakelet.groups"
@@ -28,16 +26,7 @@ def _register(session: SparkSession) -> None:
         if not jsession.sessionState().catalog().isTemporaryFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(function)):
             jsession.sql(f"CREATE TEMPORARY FUNCTION {function}(name STRING) RETURNS BOOLEAN RETURN {member}")
     if given is None:
-        _notice(f"is_member and is_account_group_member are false for every group: name those that you are in, --param {PARAMETER}=a,b")
-
-
-def _notice(text: str) -> None:
-    """Tell it once for a flow, or with what the source files say."""
-    notices: list[Notice] | None = getattr(active_reader(), "notices", None)
-    if notices is None:
-        settings.note(text)
-    elif all(notice.text != text for notice in notices):
-        notices.append(Notice(text, caller_location()))
+        tell(f"is_member and is_account_group_member are false for every group: name those that you are in, --param {PARAMETER}=a,b")
 
 
 GROUPS: tuple[Patch, ...] = of_text(_FUNCTIONS, _register, "Spark knows no groups of users")

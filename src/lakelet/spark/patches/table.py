@@ -14,6 +14,7 @@ from lakelet.language.dlt_modules import MODULES
 from lakelet.spark.patches.actions import ACTIONS
 from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
 from lakelet.spark.patches.current_names import CURRENT_NAMES
+from lakelet.spark.patches.display import DISPLAY
 from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
@@ -32,15 +33,8 @@ from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
     *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
-    *(
-        *EXPRESSIONS,
-        *CURRENT_NAMES,
-        *OTHER_NAMES,
-        *GROUPS,
-        *FUNCTION_NAMES,
-        *UNRECORDED,
-        *ACTIONS,
-    ),  # actions ask who called them: they are the outermost
+    *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *GROUPS, *DISPLAY, *FUNCTION_NAMES),
+    *(*UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
 )
 """For the life of an update."""
 
