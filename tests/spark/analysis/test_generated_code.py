@@ -132,6 +132,32 @@ def test_a_function_of_the_pipeline_s_own_says_who_is_in_a_group_where_it_has_on
     assert p.rows("secured") == [(True, False)]
 
 
+def test_two_groupings_of_one_frame_are_told_apart_in_joins(project):
+    p = project("""
+        import dlt
+        from pyspark.sql import functions as F
+
+        @dlt.table
+        def spent():
+            paid = spark.createDataFrame([(1, 2), (1, 9), (2, 4)], "payer INT, amount INT")
+            newest = paid.select(F.max("amount").alias("newest"))
+
+            def since(least):
+                return paid.crossJoin(newest).where(F.col("amount") >= F.col("newest") - least).groupBy("payer").agg(
+                    F.sum("amount").alias(f"sum_{least}")
+                )
+
+            people = spark.createDataFrame([(1,), (2,)], "id INT")
+            few, all_ = since(3), since(9)
+            joined = people.join(few, people.id == few.payer, "left").join(all_, people.id == all_.payer, "left")
+            return joined.select(people.id, few.payer.alias("few"), all_.payer, "sum_3", "sum_9")
+    """)
+
+    p.run()
+
+    assert p.rows("spent") == [(1, 1, 1, 9, 11), (2, None, 2, None, 4)]
+
+
 def test_a_comparison_of_types_that_ansi_mode_does_not_convert_names_the_way_out(project):
     p = project("""
         import dlt

@@ -47,11 +47,17 @@ def _asks_for_metadata(problem: Exception) -> bool:
     return str(condition).startswith("UNRESOLVED_COLUMN") and (said or {}).get("objectName", "").lower().startswith("`_metadata`")
 
 
+def _cannot_tell_apart(problem: Exception) -> bool:
+    return bool(getattr(problem, "getCondition", lambda: None)() == "_LEGACY_ERROR_TEMP_1182")  # columns of frames that share them
+
+
 TEXT_PATHS = Mode(is_path_into_text)
 """`F.expr` takes paths into JSON text (`json_paths`)."""
 FILE_METADATA = Mode(_asks_for_metadata)
 """Streams of Delta tables, and datasets of the pipeline, have the hidden column `_metadata` (`file_metadata`)."""
-_MODES = (TEXT_PATHS, FILE_METADATA)
+OWN_COLUMNS = Mode(_cannot_tell_apart)
+"""Each grouping of a data frame has columns of its own (`spark.patches.grouped`)."""
+_MODES = (TEXT_PATHS, FILE_METADATA, OWN_COLUMNS)
 
 
 def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
@@ -73,4 +79,4 @@ def asked(query: Callable[[], Any], forget: Callable[[], None]) -> Any:
         needed.functions.add(query)
 
 
-__all__ = ["FILE_METADATA", "TEXT_PATHS", "Mode", "asked", "is_path_into_text"]
+__all__ = ["FILE_METADATA", "OWN_COLUMNS", "TEXT_PATHS", "Mode", "asked", "is_path_into_text"]

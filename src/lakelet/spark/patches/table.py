@@ -18,6 +18,7 @@ from lakelet.spark.patches.display import DISPLAY
 from lakelet.spark.patches.expressions import EXPRESSIONS
 from lakelet.spark.patches.function_names import FUNCTION_NAMES
 from lakelet.spark.patches.given_inputs import GIVEN_INPUTS
+from lakelet.spark.patches.grouped import GROUPED
 from lakelet.spark.patches.groups import GROUPS
 from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
 from lakelet.spark.patches.listing import LISTING
@@ -33,7 +34,7 @@ from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
     *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
-    *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *GROUPS, *DISPLAY, *FUNCTION_NAMES),
+    *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *GROUPS, *DISPLAY, *GROUPED, *FUNCTION_NAMES),
     *(*UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
 )
 """For the life of an update."""
