@@ -52,7 +52,8 @@ def test_a_table_that_no_update_has_made_is_missing_for_code_that_reads_it_at_on
         import dlt
         from pyspark.errors import AnalysisException
 
-        assert spark.sql("SHOW TABLES").collect() == spark.catalog.listTables() == []
+        assert not any(not table.isTemporary for table in spark.catalog.listTables())
+        assert spark.sql("SHOW TABLES").where("NOT isTemporary").count() == 0
         try:
             spark.table("main.silver.orders")
         except AnalysisException:
@@ -76,9 +77,8 @@ def test_views_of_the_session_and_tables_from_outside_and_of_code_are_listed_too
 
         spark.range(3).createOrReplaceTempView("seen")
         spark.sql("CREATE TABLE ref.codes.regions (id INT)")
-        assert [(r.database, r.tableName, r.isTemporary) for r in spark.sql("SHOW TABLES IN ref.codes").collect()] == [
-            ("codes", "regions", False), ("", "seen", True)
-        ]
+        listed = [(r.database, r.tableName, r.isTemporary) for r in spark.sql("SHOW TABLES IN ref.codes LIKE 'regions|seen'").collect()]
+        assert listed == [("codes", "regions", False), ("", "seen", True)]
         assert [(t.catalog, t.namespace, t.name) for t in spark.catalog.listTables("shop.raw", "o*")] == [("shop", ["raw"], "orders")]
         assert [r.catalog for r in spark.sql("SHOW CATALOGS").collect()] == ["main", "ref", "shop"]
 
