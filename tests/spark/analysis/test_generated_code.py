@@ -286,8 +286,9 @@ def test_a_function_finds_the_history_and_the_detail_of_a_stored_dataset(project
     """)
     p.arrive("1.json", {"id": 1})
     p.run()
-    assert p.rows("versions") == [(0, 0, 0)]
+    assert p.rows("versions") == [(p.version("orders") + 1, 1, 1)]
 
+    p.arrive("2.json", {"id": 2})
     p.run()
 
     assert p.rows("versions") == [(p.version("orders") + 1, 1, 1)]

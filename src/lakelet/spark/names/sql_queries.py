@@ -17,6 +17,7 @@ from lakelet.autoloader.batch import open_files, read_files
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import all_quoted
+from lakelet.language.model import Dataset
 from lakelet.language.registry import Notice, names_used
 from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.spark_words import with_values
@@ -25,7 +26,7 @@ from lakelet.language.unsupported import unsupported
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
-from lakelet.spark.names.described import facts
+from lakelet.spark.names.described import asked_about, facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
@@ -61,9 +62,9 @@ class SqlText:
         try:
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)
-            described = facts(self._spark, text, self._reader.catalog, self._run) if begins_with(text, _DESCRIBING) else None
-            if described is not None:
-                return described
+            asked = asked_about(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
+            if asked is not None:
+                return self._described(*asked)
             text = file_functions.replaced(self._spark, text, self._view_of_files)
             rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
             if self._reader.reads_batches:
@@ -82,6 +83,13 @@ class SqlText:
         finally:
             for view in (*self._opened.values(), *self._files):
                 self._spark._jsparkSession.catalog().dropTempView(view)
+
+    def _described(self, dataset: Dataset, kind: str) -> DataFrame:
+        """History or detail of a dataset, which is an input then: what this update does to it comes first."""
+        flow = getattr(self._reader, "flow", None)
+        if flow is None or flow.target.key != dataset.name.key:
+            self._reader.noted(dataset, streaming=False)
+        return facts(self._spark, dataset, kind, self._run)
 
     def _analysed(self, call: Callable[[str], DataFrame], text: str) -> DataFrame:
         """Run a text; where columns carry the catalog or schema of a table that became a view, they are taken away."""
