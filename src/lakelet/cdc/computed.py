@@ -6,7 +6,6 @@ They are no part of the events and of the state: the rows that readers see get t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -20,31 +19,19 @@ from lakelet.base.names import quoted
 from lakelet.cdc.changes import Layout
 from lakelet.cdc.mirror import PART, ROWS
 from lakelet.language.model import Dataset
+from lakelet.language.sql.values import Column
 from lakelet.spark.errors.diagnosis import first_line, without_proposal
 
 
-@dataclass(frozen=True)
-class ComputedColumn:
-    """A computed column; `text`: the SQL of its value, in its type."""
-
-    name: str
-    text: str
-
-
-def computed_columns(dataset: Dataset) -> tuple[ComputedColumn, ...]:
-    """The computed columns of a change table, in the order in which they are declared."""
-    return tuple(ComputedColumn(column.name, column.value) for column in dataset.computed)
-
-
-def given(schema: T.StructType, computed: Sequence[ComputedColumn]) -> T.StructType:
+def given(schema: T.StructType, computed: Sequence[Column]) -> T.StructType:
     """The columns of a table without those that are computed."""
     names = {column.name.lower() for column in computed}
     return T.StructType([field for field in schema.fields if field.name.lower() not in names])
 
 
-def completed(rows: DataFrame, computed: Sequence[ComputedColumn]) -> DataFrame:
+def completed(rows: DataFrame, computed: Sequence[Column]) -> DataFrame:
     """Rows, or actions, of an internal table with the computed columns of those that readers see."""
-    return reduce(lambda done, column: done.withColumn(column.name, F.when(F.col(PART) == ROWS, F.expr(column.text))), computed, rows)
+    return reduce(lambda done, column: done.withColumn(column.name, F.when(F.col(PART) == ROWS, F.expr(column.value))), computed, rows)
 
 
 def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:
@@ -53,37 +40,38 @@ def check(dataset: Dataset, shape: Layout, empty: DataFrame) -> None:
     Raises SCHEMA_MISMATCH for a column that the source has too, QUERY_FAILED_ANALYSIS for an expression.
     """
     rows = empty.select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in shape.visible.fields))
-    for column, said in zip(computed_columns(dataset), dataset.computed, strict=True):
-        if column.name.lower() in {name.lower() for name in shape.visible.fieldNames()}:
-            raise LakeletError(
-                "SCHEMA_MISMATCH",
-                f"column {column.name!r} is generated, and the source of the changes has it too",
-                where=said.where,
-                dataset=str(dataset.name),
-                todo="Leave it out with except_column_list (COLUMNS * EXCEPT), or write it without GENERATED.",
-            )
-        try:
-            rows = rows.selectExpr("*", f"{column.text} AS {quoted(column.name)}")
-        except (AnalysisException, ParseException) as problem:
-            unknown = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
-            raise LakeletError(
-                "QUERY_FAILED_ANALYSIS",
-                f"the computed column {column.name!r} does not analyse",
-                where=said.where,
-                dataset=str(dataset.name),
-                why=without_proposal(first_line(problem)),
-                nearest=nearest_names(unknown, rows.columns) if unknown else (),
-                todo=f"It may name the columns of the table: {', '.join(rows.columns[:20])}",
-            ) from None
-        if _changes_by_itself(rows):
-            raise LakeletError(
-                "QUERY_FAILED_ANALYSIS",
-                f"the computed column {column.name!r} has another value each time it is computed",
-                where=said.where,
-                dataset=str(dataset.name),
-                why="a row is written again with others, and would change without an event",
-                todo="Compute it from the columns of the row, or in the view that makes the events.",
-            )
+    for column in dataset.computed:
+        error = _refused(column, shape, rows)
+        if error is not None:
+            error.where, error.dataset = column.where, str(dataset.name)
+            raise error
+        rows = _with(rows, column)
+
+
+def _refused(column: Column, shape: Layout, rows: DataFrame) -> LakeletError | None:
+    """What is wrong with a column that is computed from `rows`; None if nothing is."""
+    if column.name.lower() in {name.lower() for name in shape.visible.fieldNames()}:
+        what = f"column {column.name!r} is generated, and the source of the changes has it too"
+        todo = "Leave it out with except_column_list (COLUMNS * EXCEPT), or write it without GENERATED."
+        return LakeletError("SCHEMA_MISMATCH", what, todo=todo)
+    try:
+        by_itself = _changes_by_itself(_with(rows, column))
+    except (AnalysisException, ParseException) as problem:
+        unknown = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
+        found = LakeletError("QUERY_FAILED_ANALYSIS", f"the computed column {column.name!r} does not analyse")
+        found.why, found.nearest = without_proposal(first_line(problem)), nearest_names(unknown, rows.columns) if unknown else ()
+        found.todo = f"It may name the columns of the table: {', '.join(rows.columns[:20])}"
+        return found
+    if not by_itself:
+        return None
+    found = LakeletError("QUERY_FAILED_ANALYSIS", f"the computed column {column.name!r} has another value each time it is computed")
+    found.why = "a row is written again with others, and would change without an event"
+    found.todo = "Compute it from the columns of the row, or in the view that makes the events."
+    return found
+
+
+def _with(rows: DataFrame, column: Column) -> DataFrame:
+    return rows.selectExpr("*", f"{column.value} AS {quoted(column.name)}")
 
 
 def _changes_by_itself(rows: DataFrame) -> bool:
@@ -93,4 +81,4 @@ def _changes_by_itself(rows: DataFrame) -> bool:
     return not plan.deterministic() or plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE())
 
 
-__all__ = ["ComputedColumn", "check", "completed", "computed_columns", "given"]
+__all__ = ["check", "completed", "given"]

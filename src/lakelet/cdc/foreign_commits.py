@@ -21,13 +21,14 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import foreign_rows, latest
 from lakelet.cdc.changes import HIDDEN, Layout, col, stored_layout
-from lakelet.cdc.computed import ComputedColumn, completed
+from lakelet.cdc.computed import completed
 from lakelet.cdc.counts import complete, kept_by
 from lakelet.cdc.file_actions import FileTransaction, by_id, removal, visible_by_id
 from lakelet.cdc.mirror import MIRRORED, PART, Position, commit_text, position, without_hidden
 from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import PROPERTY, State
 from lakelet.files.paths import AnyPath
+from lakelet.language.sql.values import Column
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.tables import TableLog, lock_of
@@ -69,7 +70,7 @@ class TableState:
     state: State
     shape: Layout
     retention: Retention | None
-    computed: tuple[ComputedColumn, ...] = ()
+    computed: tuple[Column, ...] = ()
 
 
 def adopt(session: SparkSession, target: AnyPath, table_state: TableState | None) -> None:

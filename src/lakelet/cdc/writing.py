@@ -20,7 +20,7 @@ from lakelet.cdc import changes, foreign_commits, guarding, hint, history, lates
 from lakelet.cdc import state as states
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
-from lakelet.cdc.computed import ComputedColumn, completed, given
+from lakelet.cdc.computed import completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
@@ -29,6 +29,7 @@ from lakelet.cdc.retention import Retention
 from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
+from lakelet.language.sql.values import Column as Generated
 from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
@@ -65,7 +66,7 @@ class _Batch:
     metrics: BatchMetrics
     everything: bool
     streamed: bool
-    computed: tuple[ComputedColumn, ...]
+    computed: tuple[Generated, ...]
 
     @property
     def flow(self) -> str:

@@ -25,7 +25,6 @@ from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import Layout, layout
-from lakelet.cdc.computed import computed_columns
 from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import batch_metrics, sorted_in_parts
@@ -215,7 +214,7 @@ class _Batches:
         """The micro-batch of a change flow."""
         run = self.run
         shape = layout(spec, rows)
-        table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), computed_columns(run.dataset))
+        table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), run.dataset.computed)
         applied = writing.apply(spec, table, rows, shape, txn=txn, measure=measure, replayed=txn.version == self.replay)
         if applied is not None and ((applied.changed and applied.changed.rewritten) or applied.anything):
             self._report(applied)
@@ -428,7 +427,7 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
         quarantine.create(wanted, environment.spark)
     if shape is not None and run.flow.flow.changes is not None:
         writing.create_if_absent(
-            environment.spark, ChangeTable(path, run.change_specs, wanted, run.is_streamed(), computed_columns(run.dataset)), shape
+            environment.spark, ChangeTable(path, run.change_specs, wanted, run.is_streamed(), run.dataset.computed), shape
         )
     elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):
         emit_mapping(run, wanted.schema)

@@ -22,7 +22,7 @@ from lakelet.base.user_code import call_user_code
 from lakelet.cdc import writing
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
-from lakelet.cdc.computed import computed_columns, given
+from lakelet.cdc.computed import given
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
 from lakelet.flows.context import FlowRun, run_reader
@@ -133,7 +133,7 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
         return wanted
     now = wanted.sparkSession.read.format("delta").load(str(run.path()))
     now = now.where(F.col(END).isNull()) if shape.history else now
-    columns = given(target.schema, computed_columns(run.dataset)).fields
+    columns = given(target.schema, run.dataset.computed).fields
     stored = T.StructType([f for f in columns if not (shape.history and f.name in (START, END))])
     merged = schemas.merge(stored, shape.columns, widen=schemas.widens(run.table_spec(shape.visible).properties or {}))
     keys, row = [col(key) for key in shape.keys], F.struct(*map(col, merged.fieldNames()))
@@ -159,7 +159,7 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
         return replace(batch_metrics(run, found, (), lambda name: None, batch_id=number, event_id=id), batch=batch)
 
     rows = judged(frame, rules, observation)
-    table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), computed_columns(run.dataset))
+    table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), run.dataset.computed)
     writing.reconcile(frame.sparkSession, table, shape)  # what is compared with the snapshot must be the table
     events = rows if version is None else _differences(run, rows, shape)
     txn = Txn(f"{run.name}/{run.generation()}", number)

@@ -83,7 +83,7 @@ class Context(Group):
         return Option(self._of_workspace("apiUrl()", HOST))
 
     def apiToken(self) -> Option:
-        """A token for the workspace, that of DATABRICKS_TOKEN; it is blotted out in messages."""
+        """A token for the workspace, that of DATABRICKS_TOKEN. Messages do not show it."""
         token = self._of_workspace("apiToken()", TOKEN)
         remember(token)
         return Option(token)
@@ -107,7 +107,7 @@ class Context(Group):
         return Option(None)
 
     def toJson(self) -> str:
-        """What is known here, where the service has it."""
+        """Return path and user as JSON text, under the names that they have on the service."""
         return json.dumps({"currentRunId": None, "tags": {"user": _user()}, "extraContext": {"notebook_path": self.notebookPath().get()}})
 
     def safeToJson(self) -> str:

@@ -6,17 +6,14 @@ Inside a dataset's function its reader answers. Outside of one a table is what t
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lakelet.base.errors import LakeletError
-from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, TableName, split_name
 from lakelet.files.paths import any_path
-from lakelet.language.registry import active_registry
+from lakelet.spark import settings
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.root import HeldTables, Registry
 
@@ -66,9 +63,7 @@ class Held:
     def opened(self, spark: SparkSession, name: TableName, jreader: Any = None) -> DataFrame:
         """The rows that a table has now, with a notice if an update of this pipeline may change it. `jreader`: with the user's options."""
         if name.key in self.own:
-            with suppress(LakeletError):  # whoever calls later is not heard
-                text = f"{name} is read while the code is loaded, so its rows are those that the update before has left"
-                active_registry().note(text, caller_location())
+            settings.note(f"{name} is read while the code is loaded, so its rows are those that the update before has left")
         reader = jreader or spark._jsparkSession.read()
         return DataFrame(reader.format("delta").load(self.paths[name.key]), spark)
 

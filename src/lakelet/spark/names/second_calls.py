@@ -13,6 +13,7 @@ from typing import Any
 from weakref import WeakSet
 
 from lakelet.base import sentences, user_code
+from lakelet.spark.errors.conditions import parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +44,11 @@ def is_path_into_text(problem: Exception) -> bool:
 
 
 def _asks_for_metadata(problem: Exception) -> bool:
-    condition, said = getattr(problem, "getCondition", lambda: None)(), getattr(problem, "getMessageParameters", lambda: None)()
-    return str(condition).startswith("UNRESOLVED_COLUMN") and (said or {}).get("objectName", "").lower().startswith("`_metadata`")
+    return (parameter(problem, "objectName", condition="UNRESOLVED_COLUMN") or "").lower().startswith("`_metadata`")
 
 
 def _cannot_tell_apart(problem: Exception) -> bool:
-    return bool(getattr(problem, "getCondition", lambda: None)() == "_LEGACY_ERROR_TEMP_1182")  # columns of frames that share them
+    return parameter(problem, "ambiguousAttrs", condition="_LEGACY_ERROR_TEMP_1182") is not None
 
 
 TEXT_PATHS = Mode(is_path_into_text)

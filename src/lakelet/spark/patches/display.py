@@ -1,4 +1,4 @@
-"""`df.display()` of notebooks: Databricks' data frames have it, pyspark's do not (DS-24)."""
+"""`df.display()` of notebooks: Databricks' data frames have it, pyspark's do not."""
 
 from __future__ import annotations
 

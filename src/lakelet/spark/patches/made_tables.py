@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from pyspark.errors import ParseException
@@ -22,7 +21,7 @@ from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, all_quoted, quoted, split_name
 from lakelet.base.patching import Patch, without_context
 from lakelet.config.named_tables import NamedTable, table_flag, table_format
-from lakelet.language.registry import active_reader, active_registry
+from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
@@ -31,6 +30,7 @@ from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
+from lakelet.spark.settings import note
 
 _numbers = itertools.count()
 Args = Mapping[str, Any] | None
@@ -51,7 +51,7 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
     Raises TABLE_NOT_KEPT, NOT_SUPPORTED_YET (for `USE` of another catalog or schema), and what opening a table or path raises.
     """
     if (kind := commands.container(text)) is not None:
-        _note(f"CREATE {kind} has no effect here: " + _CONTAINERS.get(kind, "tables may have any catalog and schema"))
+        note(f"CREATE {kind} has no effect here: " + _CONTAINERS.get(kind, "tables may have any catalog and schema"))
         return run("SELECT 1 AS none WHERE false")
     if (use := commands.use(text)) is not None:
         _check_use(*use)
@@ -68,12 +68,6 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
 
 
 _CONTAINERS = {"VOLUME": "say where its files lie, with --map"}
-
-
-def _note(text: str) -> None:
-    """Tell it with what the source files say; whoever calls later is not heard."""
-    with suppress(LakeletError):
-        active_registry().note(text, caller_location())
 
 
 def _check_use(kind: str, name: str) -> None:
@@ -104,7 +98,7 @@ def _commanded(spark: SparkSession, text: str, command: Command, run: Callable[[
         raise
     if name is not None and table is None:
         if command.creates:
-            _note(f"the table {command.name} lives as long as this command; {table_flag(command.name)} makes it last")
+            note(f"the table {command.name} lives as long as this command; {table_flag(command.name)} makes it last")
         elif command.verb.startswith("DROP"):
             named().made.pop(name.key, None)
     return result
