@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lakelet.base import secrets
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import Namespace, TableName
 from lakelet.config import delta_properties, properties
@@ -120,7 +121,7 @@ def load_config(
     project = _find(sources, target=target, cwd=cwd, environ=environ)
     files, roots = _files_and_roots(project, cwd)
     name, where = _name(project), _storage(storage, environ, project.settings, project.root, cwd)
-    parameters = _parameters(project, params or {}, environ)
+    parameters, without_secret = _with_secrets(project, _parameters(project, params or {}, environ), environ)
     development = project.bundle.development(project.pipeline[1]) if project.bundle and project.pipeline else None
     namespace = _chosen_namespace(project, catalog, schema, environ)
     return PipelineConfig(
@@ -135,7 +136,7 @@ def load_config(
         target=project.bundle.target if project.bundle else None,
         master=master or environ.get("LAKELET_MASTER") or project.settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or project.settings.worker_python,
-        remarks=(*project.remarks, *_property_remarks(project, parameters, development)),
+        remarks=(*project.remarks, *_property_remarks(project, parameters, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
         paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), parameters=parameters),
@@ -389,15 +390,39 @@ def _declared(project: _Project, section: str) -> dict[str, str]:
     return found
 
 
+def _with_secrets(
+    project: _Project, parameters: Mapping[str, str], environ: Mapping[str, str]
+) -> tuple[dict[str, str], tuple[Remark, ...]]:
+    """The parameters with secrets in place of `{{secrets/scope/key}}`; where the variable is missing, the text stays, with a remark."""
+    found, remarks = dict(parameters), []
+    for key, value in parameters.items():
+        asked = secrets.reference(value)
+        if asked is None:
+            continue
+        where = _written(project, key, value)
+        try:
+            found[key] = secrets.secret(*asked, environ, where)
+        except LakeletError as missing:
+            text = f"the parameter {key!r} is read as {value}: {missing.what}; set the variable {secrets.variable(*asked)}"
+            remarks.append((text, where))
+    return found, tuple(remarks)
+
+
+def _written(project: _Project, key: str, value: str) -> Location:
+    """Where a parameter got its value: in the bundle, in the tool settings, or by a flag or variable (line 0)."""
+    declared = project.pipeline[1].get("configuration") if project.pipeline else None
+    node = declared.entries("configuration").get(key) if declared else None
+    if node is not None and project.bundle and project.bundle.partly(node) == value:
+        return node.where
+    settings = project.settings
+    return settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
+
+
 def _property_remarks(project: _Project, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
     """Settings `pipelines.*` that have no effect, where they are written. Raises PROPERTY_INVALID for a value that one cannot have."""
-    declared = project.pipeline[1].get("configuration") if project.pipeline else None
-    written = declared.entries("configuration") if declared else {}
     remarks = []
     for key, value in parameters.items():
-        settings = project.settings
-        given = settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
-        where = written[key].where if key in written and project.bundle and project.bundle.partly(written[key]) == value else given
+        where = _written(project, key, value)
         for setting in properties.examine({key: value}, of="pipeline", development=bool(development)):
             if setting.invalid:
                 raise LakeletError("PROPERTY_INVALID", setting.text, where=where)

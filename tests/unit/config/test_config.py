@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.names import Namespace
+from lakelet.base.redaction import redacted
 from lakelet.config.update_config import find_storage, load_config
 from tests.unit.config.projects import Project, bundle
 
@@ -361,3 +362,29 @@ def test_the_storage_of_commands_without_sources(project):
 def test_configuration_imports_no_spark():
     code = "import sys, lakelet.config.update_config; sys.exit(bool({'pyspark', 'pandas', 'deltalake', 'pyarrow'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_parameter_that_refers_to_a_secret_has_its_value(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        resources:
+          pipelines:
+            p:
+              libraries: [{file: {path: a.py}}]
+              configuration:
+                db.password: "{{secrets/kv-prod/db_password}}"
+                other: "{{secrets/kv-prod/other}}"
+                job: "{{job.id}}"
+        """,
+    )
+    config = project.load(environ={"LAKELET_SECRET_KV_PROD_DB_PASSWORD": "Hunter2"})
+    assert config.parameters == {"db.password": "Hunter2", "other": "{{secrets/kv-prod/other}}", "job": "{{job.id}}"}
+    [(text, where)] = config.remarks
+    assert text == (
+        "the parameter 'other' is read as {{secrets/kv-prod/other}}: the secret 'other' of the scope 'kv-prod' is not in the environment; "
+        "set the variable LAKELET_SECRET_KV_PROD_OTHER"
+    )
+    assert (where.file, where.line) == ("databricks.yml", 8)
+    assert redacted("it is Hunter2") == "it is [REDACTED]"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from lakelet.base import secrets
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.locations import caller_location
-from lakelet.base.redaction import remember
 from lakelet.language.dbutils.members import Group, Note
-
-SECRET_PREFIX = "LAKELET_SECRET_"
 
 
 class Widgets(Group):
@@ -91,10 +88,7 @@ class SecretMetadata(NamedTuple):
 
 
 class Secrets(Group):
-    """`dbutils.secrets`. The secret `key` of `scope` is the environment variable `LAKELET_SECRET_<SCOPE>_<KEY>`.
-
-    Upper case, with `_` for what is neither letter nor digit: scope `kv-prod`, key `sql.password` → LAKELET_SECRET_KV_PROD_SQL_PASSWORD.
-    """
+    """`dbutils.secrets`: the secrets of the environment (`base.secrets`)."""
 
     _name = "dbutils.secrets"
 
@@ -104,25 +98,14 @@ class Secrets(Group):
 
     def get(self, scope: str, key: str) -> str:
         """Raises SECRET_MISSING with the name of the variable. The value is blotted out in messages from here on."""
-        name = secret_variable(scope, key)
-        if name not in self._environ:
-            raise LakeletError(
-                "SECRET_MISSING",
-                f"the secret {key!r} of the scope {scope!r} is not in the environment",
-                where=caller_location(),
-                nearest=nearest_names(name, [n for n in self._environ if n.startswith(SECRET_PREFIX)]),
-                todo=f"Set the variable {name}.",
-            )
-        value = self._environ[name]
-        remember(value)
-        return value
+        return secrets.secret(scope, key, self._environ, caller_location())
 
     def getBytes(self, scope: str, key: str) -> bytes:
         return self.get(scope, key).encode()
 
     def list(self, scope: str) -> list[SecretMetadata]:
         """The keys of a scope as far as variables tell them: in lower case, with `_` for other signs."""
-        prefix = secret_variable(scope, "")
+        prefix = secrets.variable(scope, "")
         return [SecretMetadata(name.removeprefix(prefix).lower()) for name in sorted(self._environ) if name.startswith(prefix)]
 
     def listScopes(self) -> Any:
@@ -130,12 +113,3 @@ class Secrets(Group):
         raise self._refused(
             "listScopes", "Variables of the environment do not tell scopes.", "Name the scope: dbutils.secrets.list(SCOPE)."
         )
-
-
-def secret_variable(scope: str, key: str) -> str:
-    """The environment variable that holds a secret."""
-    return f"{SECRET_PREFIX}{_upper(scope)}_{_upper(key)}"
-
-
-def _upper(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9]", "_", str(text)).upper()

@@ -19,13 +19,19 @@ _TAKING_TEXT = (
 
 def of_text(names: Collection[str], register: Callable[[SparkSession], None], why: str) -> tuple[Patch, ...]:
     """Return the patches that call `register` with a session before it gets SQL text in which one of `names` stands."""
+    return reading_text(names, lambda session, _: register(session), why)
+
+
+def reading_text(names: Collection[str], act: Callable[[SparkSession, str], None], why: str) -> tuple[Patch, ...]:
+    """Return the patches that call `act` with a session and each SQL text that it gets in which one of `names` stands."""
 
     def in_text(original: Any, update: SparkSession) -> Any:
         def call(*given: Any, **named: Any) -> Any:
             values = (*given, *named.values())
             texts = [text for one in values for text in (one if isinstance(one, list) else [one]) if isinstance(text, str)]
-            if any(may_have(text, names) for text in texts):
-                register(given[0] if given and isinstance(given[0], SparkSession) else update)
+            for text in texts:
+                if may_have(text, names):
+                    act(given[0] if given and isinstance(given[0], SparkSession) else update, text)
             return original(*given, **named)
 
         return call
@@ -41,4 +47,4 @@ def builtin(session: SparkSession, name: str) -> Any:
     return jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name, some("builtin"), some("system"))
 
 
-__all__ = ["builtin", "of_text"]
+__all__ = ["builtin", "of_text", "reading_text"]
