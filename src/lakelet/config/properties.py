@@ -6,7 +6,7 @@ Each is looked up without regard to case, as Spark's own pipelines do.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from lakelet.base.errors import nearest_names
@@ -14,6 +14,7 @@ from lakelet.base.errors import nearest_names
 FLOW_RETRIES = "pipelines.maxFlowRetryAttempts"
 SPARK_FLOW_RETRIES = "spark.sql.pipelines.maxFlowRetryAttempts"
 UPDATE_RETRIES = "pipelines.numUpdateRetryAttempts"
+TRIGGER = "pipelines.trigger"
 TRIGGER_INTERVAL = "pipelines.trigger.interval"
 RESET_ALLOWED = "pipelines.reset.allowed"
 TOMBSTONES = "pipelines.cdc.tombstoneGCThresholdInSeconds"
@@ -80,6 +81,7 @@ _PLACES = {"table": "a table's properties", "pipeline": "the pipeline's configur
 _ALL = (
     _Known(RESET_ALLOWED, switch, "table"),
     _Known(TRIGGER_INTERVAL, interval),
+    _Known(TRIGGER, idle="there is no real-time mode, rows are written batch by batch"),
     _Known(FLOW_RETRIES, whole),
     _Known(SPARK_FLOW_RETRIES, whole),
     _Known(UPDATE_RETRIES, whole, "pipeline"),
@@ -132,6 +134,19 @@ def examine(settings: Mapping[str, str], *, of: str, development: bool = False) 
             idle = "in development mode nothing is tried again"
         if idle:
             yield Found(f"{key} has no effect here: {idle}")
+
+
+def trigger_interval(settings: Iterable[Mapping[str, str]]) -> float | None:
+    """Seconds between two looks at a flow's inputs, by the first of the settings that says it; None if none does.
+
+    That of a flow in real-time mode is something else, the time between two checkpoints, and is not counted (RE-21).
+    """
+    for conf in settings:
+        if (look_up(conf, TRIGGER) or "").strip().lower() == "realtime":
+            return None
+        if (text := look_up(conf, TRIGGER_INTERVAL)) is not None:
+            return interval(text)
+    return None
 
 
 def reset_allowed(table_properties: Mapping[str, str]) -> bool:

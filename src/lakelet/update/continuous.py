@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from lakelet.config.properties import TRIGGER_INTERVAL, interval, look_up
+from lakelet.config.properties import trigger_interval
 
 STREAM_SECONDS, DELTA_SECONDS, OTHER_SECONDS = 5.0, 60.0, 600.0
 """How often a flow looks for something new unless it is set: a stream; a view of Delta tables only; another view."""
@@ -17,9 +17,9 @@ def pace(settings: Iterable[Mapping[str, str]], *, streaming: bool, external: bo
     `settings`: where `pipelines.trigger.interval` may stand, the first one wins. `external`: the flow reads something else than the
     pipeline's own tables. A setting of 0 means without a pause.
     """
-    given = next((text for conf in settings if (text := look_up(conf, TRIGGER_INTERVAL)) is not None), None)
+    given = trigger_interval(settings)
     if given is not None:
-        return interval(given)
+        return given
     return STREAM_SECONDS if streaming else OTHER_SECONDS if external else DELTA_SECONDS
 
 

@@ -26,6 +26,7 @@ DOCUMENTED = (
     "pipelines.metrics.flowTimeReporter.enabled",
     "pipelines.reset.allowed",
     "pipelines.tableManagedByMultiplePipelinesCheck.enabled",
+    "pipelines.trigger",
     "pipelines.trigger.interval",
 )
 """The settings that the public documentation of pipelines names."""
@@ -79,6 +80,7 @@ def test_what_is_honoured_is_not_noted(settings):
     [
         ("pipelines.channel", "PREVIEW", "one engine"),
         ("pipelines.externalSink.enabled", "true", "sinks need no switch"),
+        ("pipelines.trigger", "RealTime", "no real-time mode"),
         ("pipelines.resetAllowed", "false", "did you mean pipelines.reset.allowed"),
         ("pipelines.unheard.of", "1", "no such setting is known"),
         ("pipelines.numUpdateRetryAttempts", "1", "belongs into the pipeline's configuration"),

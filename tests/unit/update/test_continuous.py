@@ -24,6 +24,7 @@ EVERY = "pipelines.trigger.interval"
         ([{EVERY: "2 minutes"}, {EVERY: "1 hour"}], True, False, 120),
         ([{"Pipelines.Trigger.Interval": "1 day"}], True, False, 86400),
         ([{EVERY: "0 seconds"}], True, False, 0),
+        ([{EVERY: "5 minutes", "pipelines.trigger": "RealTime"}, {EVERY: "1 hour"}], True, False, 5),
     ],
 )
 def test_the_nearest_interval_counts_and_streams_look_more_often_than_views(settings, streaming, external, seconds):
