@@ -109,3 +109,34 @@ def test_a_parameter_names_the_table_of_a_query(project, parameters):
     p.run()
 
     assert p.rows("by_parameter") == [(2, "?")]
+
+
+def test_names_of_a_path_are_found_whatever_their_case_and_in_brackets_as_they_are(project):
+    p = project()
+    p.write(
+        """
+        CREATE MATERIALIZED VIEW found AS
+        SELECT raw:OWNER, raw:['OWNER'] AS exact, raw:`zip CODE`::int AS zip, RAW:Store.FRUIT[1].Name AS fruit,
+          raw::string:basket[*].n AS every, concat(raw, ''):store.Empty AS empty, raw:none, raw:store['fruit'][0]:WEIGHT::int + 1 AS weight
+        FROM VALUES (
+          '{"owner": "amy", "Zip Code": 94025, "Basket": [{"n": 1}, {"n": 2}],
+            "store": {"Fruit": [{"WEIGHT": 7}, {"NAME": "pear"}], "fruit": [{"weight": 8}], "empty": null}}'
+        ), ('[1]'), ('not JSON'), (CAST(NULL AS STRING)) AS t (raw)
+        """,
+        "found.sql",
+    )
+    p.write(
+        """
+        CREATE MATERIALIZED VIEW counted AS
+        SELECT raw:KIND.name AS kind, count(*) AS n FROM VALUES ('{"Kind": {"Name": "a"}}'), ('{"kind": {"name": "a"}}'), ('{}') AS t (raw)
+        WHERE raw:Kind:nothing IS NULL GROUP BY raw:KIND.name ORDER BY raw:KIND.name
+        """,
+        "counted.sql",
+    )
+
+    p.run()
+
+    assert p.table("found").column_names[:2] == ["OWNER", "exact"]
+    nothing = (None,) * 8
+    assert p.rows("found") == [("amy", None, 94025, "pear", "[1,2]", None, None, 9), nothing, nothing, nothing]
+    assert p.rows("counted") == [("a", 2), (None, 1)]

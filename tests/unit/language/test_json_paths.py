@@ -10,10 +10,11 @@ from lakelet.language.sql_text.json_paths import json_paths, parameters
 @pytest.mark.parametrize(
     ("query", "rewritten"),
     [
-        ("SELECT raw :a :b.c FROM t", "SELECT get_json_object(CAST(raw  AS STRING), '$.a.b.c') AS `c` FROM t"),
-        ("SELECT double(t.raw :a) AS x FROM t", "SELECT double(get_json_object(CAST(t.raw  AS STRING), '$.a')) AS x FROM t"),
-        ("SELECT upper(raw) :a FROM t", "SELECT get_json_object(CAST(upper(raw)  AS STRING), '$.a') AS `a` FROM t"),
-        ("SELECT `limit` :a FROM t", "SELECT get_json_object(CAST(`limit`  AS STRING), '$.a') AS `a` FROM t"),
+        ("SELECT raw :['a']['b c'][0] FROM t", "SELECT get_json_object(CAST(raw  AS STRING), '$.a[\\'b c\\'][0]') AS `b c` FROM t"),
+        ("SELECT double(t.raw :_1) AS x FROM t", "SELECT double(get_json_object(CAST(t.raw  AS STRING), '$._1')) AS x FROM t"),
+        ("SELECT upper(raw) :['a'] FROM t", "SELECT get_json_object(CAST(upper(raw)  AS STRING), '$.a') AS `a` FROM t"),
+        ("SELECT `limit` :['a'] FROM t", "SELECT get_json_object(CAST(`limit`  AS STRING), '$.a') AS `a` FROM t"),
+        ("SELECT raw::string:['a']::int FROM t", "SELECT get_json_object(CAST(raw::string AS STRING), '$.a')::int AS `a` FROM t"),
     ],
 )
 def test_a_path_may_have_blanks_before_its_colons(query, rewritten):
@@ -37,5 +38,5 @@ def test_what_cannot_follow_a_value_is_a_parameter(query):
 
 
 def test_a_path_over_several_lines_keeps_them():
-    found = json_paths("SELECT raw:\na\n.b FROM t")
-    assert found.split("\n") == ["SELECT get_json_object(CAST(raw", "", " AS STRING), '$.a.b') AS `b` FROM t"]
+    found = json_paths("SELECT raw:\n['a']\n.`1` FROM t")
+    assert found.split("\n") == ["SELECT get_json_object(CAST(raw", "", " AS STRING), '$.a.1') AS `1` FROM t"]

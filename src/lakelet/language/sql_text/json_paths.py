@@ -1,6 +1,8 @@
 """The colon of Databricks SQL: `raw:a.b[0]` takes a value out of JSON text, `:key` is a parameter (SQ-7, SQ-8).
 
 Spark knows the first on VARIANT only, so that a query over text is rewritten with `get_json_object`. Everything stays in its line.
+Names are found whatever their case, as on Databricks; those in brackets only as they are. A field that is there as it is written costs
+nothing more; the keys of the text are looked through only where it is not, and the text has the name at all.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lakelet.base.names import quoted
 from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, tokens
@@ -43,19 +46,55 @@ _CLAUSES = (
 _BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
 
 
+class _Step(NamedTuple):
+    """One step of a path, in the form of Spark's function. `name`: of a field that is found whatever its case, in lower case."""
+
+    text: str
+    name: str | None = None
+
+
 @dataclass(frozen=True)
 class _Path:
-    """`base:path`: where the base begins, where colon and path stand, the path of Spark's function, and the last name in it."""
+    """`base:path`: where the base begins, where colon and path stand, the steps of the path, and the last name in it."""
 
     base: int
     colon: int
     stop: int
-    path: str
+    steps: tuple[_Step, ...]
     name: str
+
+    @property
+    def exact(self) -> str:
+        return "$" + "".join(step.text for step in self.steps)
+
+    def value(self, document: str) -> str:
+        """SQL for the value in the text that the SQL `document` gives."""
+        found = f"get_json_object({document}, {literal(self.exact)})"
+        names = [step.name for step in self.steps if step.name is not None]
+        if not names:
+            return found
+        inner, rest = document, ""
+        for step in self.steps:
+            if step.name is None:
+                rest += step.text
+                continue
+            inner, rest = _field(_at(inner, rest), step.name), ""
+        search = literal(f'"{names[-1]}"')
+        return f"coalesce({found}, CASE WHEN contains(lower({document}), {search}) THEN {_at(inner, rest)} END)"
+
+
+def _at(document: str, path: str) -> str:
+    return f"get_json_object({document}, {literal('$' + path)})" if path else document
+
+
+def _field(document: str, name: str) -> str:
+    """SQL for the field of an object whose name is `name` in lower case; NULL where there is none."""
+    key = f"get(filter(json_object_keys(j), k -> lower(k) = {literal(name)}), 0)"
+    return f"element_at(transform(array({document}), j -> get_json_object(j, concat('$[\\'', {key}, '\\']'))), 1)"
 
 
 def json_paths(text: str) -> str:
-    """The text with each path into JSON as a call of `get_json_object`; unchanged where it has none or is not SQL."""
+    """The text with each path into JSON as an expression of Spark's; unchanged where it has none or is not SQL."""
     if ":" not in text:
         return text
     try:
@@ -69,12 +108,24 @@ def json_paths(text: str) -> str:
         if found is None:
             continue
         done = found.stop
-        edits.append((words[found.base].start, words[found.base].start, "get_json_object(CAST("))
+        before, after = _around(text, words, found)
+        edits.append((words[found.base].start, words[found.base].start, before))
         breaks = "\n" * text.count("\n", words[found.colon].start, found.stop)
-        edits.append((words[found.colon].start, found.stop, f"{breaks} AS STRING), {literal(found.path)})"))
+        edits.append((words[found.colon].start, found.stop, breaks + after))
         if item and (end := _item_end(words, found)) is not None:
             edits.append((end, end, f" AS {quoted(found.name)}"))
     return edited(text, edits)
+
+
+def _around(text: str, words: Sequence[Token], path: _Path) -> tuple[str, str]:
+    """What goes before and after the base of a path. Only a name may be said twice."""
+    base = words[path.base : path.colon]
+    written = text[base[0].start : base[-1].stop]
+    value = path.value(f"CAST({written} AS STRING)")
+    if all(word.is_name or word.upper in (".", "::") for word in base) or value.startswith("get_json_object("):
+        before, _, after = value.partition(written)
+        return before, after
+    return "element_at(transform(array(CAST(", f" AS STRING)), j -> {path.value('j')}), 1)"
 
 
 def parameters(text: str, value_of: Callable[[str, int], str]) -> tuple[str, tuple[tuple[int, int], ...]]:
@@ -125,24 +176,32 @@ def _ends_value(words: Sequence[Token], at: int) -> bool:
 def _path(words: Sequence[Token], at: int) -> _Path | None:
     if not _ends_value(words, at):
         return None
-    steps, name, position = "$", "", at + 1
+    steps: list[_Step] = []
+    name, position = "", at + 1
     while position < len(words):
         word = words[position]
         if position == at + 1 and word.is_name:
-            steps, name, position = steps + _step(word.value), word.value, position + 1
+            steps.append(_named(word.value, found=not any(step.text == "[*]" for step in steps)))
+            name, position = word.value, position + 1
         elif word.upper in (".", ":") and position + 1 < len(words) and words[position + 1].is_name:
             name = words[position + 1].value
-            steps, position = steps + _step(name), position + 2
+            steps.append(_named(name, found=not any(step.text == "[*]" for step in steps)))
+            position += 2
         elif word.upper == "[" and position + 2 < len(words) and words[position + 2].upper == "]":
             inside = words[position + 1]
             name = inside.value if inside.kind == "string" else name
-            steps += _step(inside.value) if inside.kind == "string" else f"[{inside.value}]"
+            steps.append(_Step(_step(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
             position += 3
         else:
             break
-    if steps == "$":
+    if not steps:
         return None
-    return _Path(_base(words, at), at, words[position - 1].stop, steps, name)
+    return _Path(_base(words, at), at, words[position - 1].stop, tuple(steps), name)
+
+
+def _named(name: str, *, found: bool) -> _Step:
+    """A step to a field. `found`: whatever its case; not behind `[*]`, where each element has keys of its own."""
+    return _Step(_step(name), name.lower() if found and name.lower() != name.upper() else None)
 
 
 def _step(name: str) -> str:
@@ -150,7 +209,7 @@ def _step(name: str) -> str:
 
 
 def _base(words: Sequence[Token], at: int) -> int:
-    """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses."""
+    """The first word of the value that ends before `at`: a dotted name, a call, an index, something in parentheses; with a cast (`::`)."""
     position = at - 1
     while True:
         closing = words[position].upper
@@ -162,7 +221,7 @@ def _base(words: Sequence[Token], at: int) -> int:
             if index or call:
                 position -= 1
                 continue
-        if position >= 2 and words[position - 1].upper == "." and words[position].is_name:
+        if position >= 2 and words[position - 1].upper in (".", "::") and words[position].is_name:
             position -= 2
             continue
         return position
