@@ -25,8 +25,8 @@ from lakelet.cdc.changes import END, START, Layout, col, layout, same_values
 from lakelet.cdc.computed import given
 from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to_stored
 from lakelet.flows import once
-from lakelet.flows.context import FlowRun, run_reader
-from lakelet.flows.counted import batch_metrics
+from lakelet.flows.context import FlowRun, RunReader, run_reader
+from lakelet.flows.counted import query_metrics
 from lakelet.flows.mapping_notice import emit_first_odd_names
 from lakelet.flows.metrics import Totals, emit_batch, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
@@ -35,8 +35,7 @@ from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, Strategy
 from lakelet.spark.errors.diagnosis import run_failure
 from lakelet.spark.errors.user_errors import user_error
-from lakelet.spark.expectations.measure import counts, judged
-from lakelet.spark.expectations.observed import reported
+from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas
@@ -69,10 +68,10 @@ def run_batches(run: FlowRun) -> Totals:
             with reading(reader):
                 if spec.once and spec.snapshots is None:
                     frame = rows_of(run.flow.flow)
-                    _apply(run, spec, frame, layout(spec, frame), totals, None)
+                    _apply(run, spec, frame, layout(spec, frame), totals, None, reader)
                 else:
-                    for snapshot, version in _snapshots(run, spec):
-                        _apply_snapshot(run, spec, snapshot, version, totals)
+                    for snapshot, version in _snapshots(run, spec, reader):
+                        _apply_snapshot(run, spec, snapshot, version, totals, reader)
                     if spec.once and (last := read_marker(run.environment.storage, run.flow.flow)):
                         write_marker(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
         except (LakeletError, schemas.Incompatible, PySparkException) as problem:
@@ -87,14 +86,18 @@ def run_batches(run: FlowRun) -> Totals:
     return totals
 
 
-def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]]:
-    """(snapshot, version), one after the other. Raises CDC_SNAPSHOT_INVALID for a version that does not ascend."""
+def _snapshots(run: FlowRun, spec: ChangeSpec, reader: RunReader) -> Iterator[tuple[DataFrame, Any]]:
+    """(snapshot, version), one after the other; the `reader` has the watches of one at a time.
+
+    Raises CDC_SNAPSHOT_INVALID for a version that does not ascend.
+    """
     if spec.snapshots == "periodic":
         yield rows_of(run.flow.flow), datetime.now(timezone.utc)
         return
     assert callable(spec.snapshots)
     last = _last_version(run)
     while True:
+        reader.watches.clear()
         given = copy_of(call_user_code(spec.snapshots, last))
         if given is None:
             return
@@ -109,7 +112,7 @@ def _snapshots(run: FlowRun, spec: ChangeSpec) -> Iterator[tuple[DataFrame, Any]
         last = version
 
 
-def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals) -> None:
+def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version: Any, totals: Totals, reader: RunReader) -> None:
     """A snapshot as the events that lead to it (CD-17): what is new or differs, and what is no more."""
     dated = replace(spec, sequence_by=sequence_of(version, struct_of(run.dataset.schema, run.environment.spark)), snapshots=None)
     shape = layout(dated, snapshot)
@@ -120,7 +123,7 @@ def _apply_snapshot(run: FlowRun, spec: ChangeSpec, snapshot: DataFrame, version
         raise LakeletError("CDC_SNAPSHOT_INVALID", what)
     wanted = snapshot.select(*map(col, shape.columns.fieldNames())).withColumn(_GONE, F.lit(False))
     changed = replace(dated, apply_as_deletes=F.col(_GONE))
-    _apply(run, changed, wanted, shape, totals, version)
+    _apply(run, changed, wanted, shape, totals, version, reader)
 
 
 def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
@@ -145,8 +148,8 @@ def _differences(run: FlowRun, wanted: DataFrame, shape: Layout) -> DataFrame:
     return both.select(*values, F.col("__arrived").isNull().alias(_GONE))
 
 
-def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any) -> None:
-    """One batch, in one commit with its counts and the snapshot's version."""
+def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, totals: Totals, version: Any, reader: RunReader) -> None:
+    """One batch, in one commit with its counts, those of the views that the `reader` opened for it, and the snapshot's version."""
     before = _newest(run)
     number = 0 if before is None else before.batch_id + 1
     observation = Observation(f"lakelet_{uuid.uuid4().hex}")
@@ -154,9 +157,8 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
     batch = SnapshotBatch(run.generation(), None if version is None else to_stored(version))
 
     def measure() -> BatchMetrics:
-        found = counts(rules, reported(frame.sparkSession, observation))
         id = event_id(run.path(), run.name, run.generation(), number)
-        return replace(batch_metrics(run, found, (), lambda name: None, batch_id=number, event_id=id), batch=batch)
+        return replace(query_metrics(run, reader, observation, batch_id=number, event_id=id), batch=batch)
 
     rows = judged(frame, rules, observation)
     table = ChangeTable(run.path(), run.change_specs, run.table_spec(shape.visible), run.is_streamed(), run.dataset.computed)
