@@ -418,6 +418,7 @@ class Analyzer:
         """Return digests of all that a view's rows depend on besides its input rows: in the present form, and in that of older versions."""
         rules = sorted((r.name, r.text, r.action.value) for r in dataset.expectations)
         table = [dataset.partition_cols, checks.declared_types(dataset, self.spark)]  # the rest changes no row (TP-1)
+        table += [(column.name, str(column.identity), column.generated) for column in dataset.identities]
         once = [dataset.comment, dict(dataset.table_properties), dataset.partition_cols, dataset.cluster_by, str(dataset.schema)]
         made = self.spark.settings_of_code()
         conf = {**of_views, **dataset.spark_conf, **({"": dict(made)} if made else {})}

@@ -31,7 +31,7 @@ from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.quarantine import check_columns
-from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, TableSpec
+from lakelet.storage.delta.table_spec import CHANGE_FEED, EPOCH, IdentityColumn, TableSpec
 from lakelet.storage.delta.tables import known_content, streams_from_log
 from lakelet.storage.root import StoredDataset
 
@@ -146,6 +146,7 @@ class FlowRun:
             properties=properties,
             comment=self.dataset.comment,
             declared=Declared.of(declared_ones, self.dataset.comment, declared, self._clustered_by()),
+            identities=tuple(IdentityColumn(c.name, c.identity.start, c.identity.step, c.generated) for c in self.dataset.identities),
         )
 
     def _clustered_by(self) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ def affected_partitions(run: FlowRun, state: ViewState) -> AffectedPartitions | 
 
 def _eligible(run: FlowRun, source: PartitionSource, state: ViewState) -> bool:
     """Return whether the view may be computed in part. A declared schema may give its partition column a different type."""
-    whole = run.dataset.always_whole or state.always or run.dataset.expectations or run.is_streamed()
+    whole = run.dataset.always_whole or state.always or run.dataset.expectations or run.dataset.identities or run.is_streamed()
     types = {field.name.lower(): field.dataType.simpleString() for field in run.analyzed.schema.fields}
     return not whole and len(state.inputs) == 1 and types.get(source.column.lower()) == source.type
 

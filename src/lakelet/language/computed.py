@@ -17,14 +17,24 @@ def with_computed(found: Definitions) -> Definitions:
 
 
 def computed_problems(found: Definitions) -> Iterator[LakeletError]:
-    """Change flows into tables with columns that have a DEFAULT: an event without the column could mean it or NULL."""
-    tables = _tables(found)
-    for key in {flow.target.key: None for flow in found.flows if flow.changes is not None and flow.target.key in tables}:
-        table = tables[key]
-        for column in (column for column in table.computed if not column.generated):
-            what = f"the DEFAULT of the column {column.name!r} of a table that changes are applied to"
-            todo = "Give the column its value in the view that makes the events, or write it as GENERATED ALWAYS AS."
-            yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
+    """What tables may not have: change flows a DEFAULT, as an event without the column could mean it or NULL, or an IDENTITY, as their rows
+    are written again; a quarantine an IDENTITY, as rows that wait there have no number."""
+    changed = {flow.target.key for flow in found.flows if flow.changes is not None}
+    for table in found.datasets:
+        for column in table.identities if table.name.key in changed or table.keeps_dropped else ():
+            of = "a table that changes are applied to" if table.name.key in changed else "a table with a quarantine"
+            yield LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"the IDENTITY column {column.name!r} of {of}",
+                where=table.where,
+                dataset=str(table.name),
+                todo="Make a key of the data, for example xxhash64(id), or number the rows in a table that reads this one.",
+            )
+        for column in table.computed if table.name.key in changed else ():
+            if not column.generated and column.identity is None:
+                what = f"the DEFAULT of the column {column.name!r} of a table that changes are applied to"
+                todo = "Give the column its value in the view that makes the events, or write it as GENERATED ALWAYS AS."
+                yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
 
 
 def _tables(found: Definitions) -> dict[str, Dataset]:

@@ -20,7 +20,15 @@ from lakelet.language.unsupported import STRICT_POLICY, unsupported
 _MORE_THAN_TYPES = ("GENERATED", "CONSTRAINT", "DEFAULT", "PRIMARY", "FOREIGN", "REFERENCES", "UNIQUE", "MASK")
 
 
-def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequence[Expectation], options: Mapping[str, Any]) -> TableName:
+def _dataset(
+    kind: Kind,
+    name: str | None,
+    where: Location,
+    expectations: Sequence[Expectation],
+    options: Mapping[str, Any],
+    filled: tuple[Any, ...] = (),
+) -> TableName:
+    """Record a dataset. `filled`: the columns that its own query gets besides those that it returns."""
     registry = active_registry()
     options = dict(options)
     if options.pop("row_filter", None):
@@ -59,6 +67,7 @@ def _dataset(kind: Kind, name: str | None, where: Location, expectations: Sequen
             cluster_by=texts("cluster_by", options.pop("cluster_by", None), where),
             schema=schema,
             computed=computed,
+            identities=tuple(column for column in (*computed, *filled) if column.identity is not None),
             always_whole=policy == "full",
             private=bool(options.pop("temporary", False)) | bool(options.pop("private", False)),
             expectations=(*limits, *expectations),
@@ -85,7 +94,7 @@ def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
     if name is None:
         name = function_name(function, "dataset", where)
     options["schema"], computed = _columns(options.get("schema"), where)
-    full = _dataset(kind, name, where, getattr(function, PENDING, ()), options)
+    full = _dataset(kind, name, where, getattr(function, PENDING, ()), options, computed)
     query = unwrapped(function)
     if computed:
         from lakelet.language.sql.inpython import computing

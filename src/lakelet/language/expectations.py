@@ -27,7 +27,9 @@ def _rule(name: Any, constraint: Any, action: Action, where: Location) -> Expect
         raise invalid(f"the name of an expectation must be text, got {name!r}", where)
     if not isinstance(constraint, str) and not hasattr(constraint, "alias"):
         raise invalid(f"the constraint of {name!r} must be SQL text or a Column, got {type(constraint).__name__}", where)
-    return Expectation(name, in_words_of_spark(constraint) if isinstance(constraint, str) else constraint, action, where)
+    if not isinstance(constraint, str):
+        return Expectation(name, constraint, action, where)
+    return Expectation(name, in_words_of_spark(constraint), action, where, written=constraint)
 
 
 def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:

@@ -42,16 +42,19 @@ class Kind(TextEnum):
 
 @dataclass(frozen=True)
 class Expectation:
-    """A named boolean constraint. `constraint` is SQL text or a Spark Column."""
+    """A named boolean constraint. `constraint` is SQL text or a Spark Column; `written`: the text as it stands in the code, where the
+    constraint says it in Spark's words."""
 
     name: str
     constraint: Any
     action: Action
     where: Location
+    written: str | None = None
 
     @property
     def text(self) -> str:
-        return self.constraint if isinstance(self.constraint, str) else str(self.constraint)
+        """The constraint as it is shown."""
+        return self.written or (self.constraint if isinstance(self.constraint, str) else str(self.constraint))
 
 
 _FILE_FORMATS = frozenset({"json", "csv", "parquet", "orc", "text", "xml", "avro"})
@@ -88,7 +91,8 @@ class Dataset:
 
     `schema` is DDL text, a StructType, or None (inferred). `sink`: of kind SINK, where its rows go. `published`: a view with a catalog and
     schema; views without it are temporary. `always_whole`: a materialized view whose refresh policy is FULL. `computed`: columns that its
-    flows leave to it (`lakelet.language.sql.values.Column`), where it has no query of its own.
+    flows leave to it (`lakelet.language.sql.values.Column`), where it has no query of its own. `identities`: those of its columns that
+    are numbers, given when rows are written.
     """
 
     name: TableName
@@ -106,6 +110,7 @@ class Dataset:
     published: bool = False
     always_whole: bool = False
     computed: tuple[Any, ...] = ()
+    identities: tuple[Any, ...] = ()
 
     @property
     def keeps_dropped(self) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 from lakelet.base.errors import Location
 from lakelet.config.rule_files import Rule
 from lakelet.language.model import Dataset, Expectation
-from lakelet.language.sql_text.spark_words import in_words_of_spark
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def known_rules(datasets: Sequence[Dataset], written: Sequence[Rule]) -> list[Kn
 
 def origin(dataset: Dataset, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:
     """The entry of the rule files that an expectation comes from: of its name and text, those written for the dataset first."""
-    same = [r for r in written if r.name == expectation.name and in_words_of_spark(r.constraint) == expectation.text]
+    same = [r for r in written if r.name == expectation.name and r.constraint == expectation.text]
     own = [r for r in same if r.section == "datasets" and r.subject.lower() in (dataset.name.name.lower(), dataset.name.key)]
     shared = [r for r in same if r.section != "datasets"]
     return next(iter([*own, *shared, *same]), None)

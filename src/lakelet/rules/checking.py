@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location, nearest_names
 from lakelet.config.rule_files import Check, Rule
 from lakelet.language.model import Dataset
+from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.pipeline import Pipeline
 from lakelet.quality.files import read_all
 from lakelet.rules.catalog import KnownRule, known_rules
@@ -169,7 +170,7 @@ def _counts(rows: DataFrame, rules: Sequence[KnownRule]) -> Mapping[str, int]:
     """How many rows each rule holds for, by name; under "" how many there are."""
     from pyspark.sql import functions as F
 
-    held = [F.count_if(F.expr(f"coalesce(({rule.constraint}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
+    held = [F.count_if(F.expr(f"coalesce(({in_words_of_spark(rule.constraint)}), false)")).alias(f"r{i}") for i, rule in enumerate(rules)]
     found = rows.agg(F.count(F.lit(1)).alias("n"), *held).collect()[0]
     return {"": found["n"], **{rule.name: found[f"r{i}"] for i, rule in enumerate(rules)}}
 
@@ -180,7 +181,7 @@ def _optimised(rows: DataFrame, condition: str) -> bool | None:
     from pyspark.sql import functions as F
 
     try:
-        plan = rows.where(F.expr(condition))._jdf.queryExecution().optimizedPlan()
+        plan = rows.where(F.expr(in_words_of_spark(condition)))._jdf.queryExecution().optimizedPlan()
     except PySparkException:
         return None
     return bool(plan.nodeName() == "LocalRelation")

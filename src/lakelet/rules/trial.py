@@ -90,7 +90,7 @@ def _meant(storage: AnyPath, folder: Path, rule: str, info: TableInfo) -> tuple[
             named |= {one["name"]: (one["constraint"], None) for one in rules}
     for written in read_all(folder)[0]:
         own = written.section == "datasets" and written.subject in (short, info.name)
-        if own or (written.name in named and named[written.name][0] == in_words_of_spark(written.constraint)):
+        if own or (written.name in named and named[written.name][0] == written.constraint):
             named[written.name] = (written.constraint, Location(written.file, written.line))
     if rule in named:
         return rule, *named[rule]

@@ -10,7 +10,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import quoted
 from lakelet.language.model import Action
 from lakelet.language.sql.cursor import Cursor
-from lakelet.language.sql.values import Column, Remark, Rule, Spec
+from lakelet.language.sql.values import Column, Fragment, Identity, Remark, Rule, Spec
 from lakelet.language.sql_text.tokens import literal
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
@@ -20,7 +20,7 @@ _OPTIONS = ("NOT NULL", "COMMENT", "GENERATED", "DEFAULT", "PRIMARY KEY", "MASK"
 
 
 def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
-    """Read `( … )`. Raises SQL_SYNTAX, NOT_SUPPORTED_YET or PROTECTION_REFUSED.
+    """Read `( … )`. Raises SQL_SYNTAX, SCHEMA_MISMATCH or PROTECTION_REFUSED.
 
     A rule may stand without a comma before it: older documentation had columns and rules as two lists without one between them.
     """
@@ -107,7 +107,36 @@ def _column(cursor: Cursor, remarks: list[Remark]) -> Column:
     found = Column(name, where, type=_type(cursor))
     while not (cursor.ended or cursor.sees(",") or cursor.sees(")") or _begins_rule(cursor)):
         found = replace(found, **_option(cursor, name, remarks))
+    if found.identity is not None and (found.type or "").upper() not in ("BIGINT", "LONG"):
+        todo = f"Write {name} BIGINT GENERATED …"
+        raise LakeletError("SCHEMA_MISMATCH", f"the IDENTITY column {name!r} must be a BIGINT", where=where, todo=todo)
     return found
+
+
+def _identity(cursor: Cursor, where: Location) -> dict[str, Any]:
+    """`{ALWAYS | BY DEFAULT} AS IDENTITY [( [START WITH n] [INCREMENT BY n] )]`, after GENERATED."""
+    always = cursor.skip("ALWAYS")
+    if not always and not cursor.skip("BY", "DEFAULT"):
+        cursor.fail("ALWAYS or BY DEFAULT is expected", ("ALWAYS", "BY"))
+    cursor.expect("AS")
+    cursor.expect("IDENTITY")
+    given: dict[str, int] = {}
+    if cursor.skip("("):
+        while not cursor.skip(")"):
+            name = "start" if cursor.skip("START", "WITH") else "step" if cursor.skip("INCREMENT", "BY") else None
+            if name is None or name in given:
+                cursor.fail("START WITH, INCREMENT BY or ) is expected", ("START", "INCREMENT"))
+            given[name] = _whole_number(cursor, nonzero=name == "step")
+            cursor.skip(",")
+    return {"filled": Fragment("NULL", 0, where), "generated": always, "identity": Identity(**given)}
+
+
+def _whole_number(cursor: Cursor, *, nonzero: bool) -> int:
+    sign = -1 if cursor.skip("-") else 1
+    word = cursor.word()
+    if word is None or not word.value.isdecimal() or (nonzero and int(word.value) == 0):
+        cursor.fail("a whole number other than 0 is expected" if nonzero else "a whole number is expected")
+    return sign * int(cursor.take().value)
 
 
 def _type(cursor: Cursor) -> str | None:
@@ -143,13 +172,7 @@ def _option(cursor: Cursor, name: str, remarks: list[Remark]) -> dict[str, Any]:
         cursor.at -= 1
         return {"filled": cursor.enclosed("the expression"), "generated": True}
     if cursor.skip("GENERATED"):
-        raise LakeletError(
-            "NOT_SUPPORTED_YET",
-            f"{name!r} is an IDENTITY column, whose numbers this version does not give",
-            where=where,
-            why="A number that is given once must survive a repeated micro-batch and a recomputed view; Delta promises neither here.",
-            todo="Make a key of the data, for example xxhash64(id), or leave the column out.",
-        )
+        return _identity(cursor, where)
     if cursor.skip("DEFAULT"):
         options = lambda: any(cursor.sees(word) for word in _AFTER_TYPE)  # noqa: E731 - read where it is used
         return {"filled": cursor.until("the default", options)}

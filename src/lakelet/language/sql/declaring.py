@@ -176,7 +176,8 @@ class _Source:
                 private=found.private,
                 expectations=(*limits, *_rules(found)),
                 published=found.view == "published",
-                computed=() if query is not None else tuple(column for column in found.spec.columns if column.filled is not None),
+                computed=() if query is not None else tuple(column for column in columns if column.filled is not None),
+                identities=tuple(column for column in columns if column.identity is not None),
             )
         )
         if query is not None:
@@ -275,7 +276,9 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
     rules = []
     for rule in found.spec.rules:
         condition = json_paths(rule.condition.text)
-        rules.append(Expectation(rule.name, on_columns(condition, columns) if columns else condition, rule.action, rule.where))
+        written = rule.condition.text if condition != rule.condition.text else None
+        condition = on_columns(condition, columns) if columns else condition
+        rules.append(Expectation(rule.name, condition, rule.action, rule.where, written=written))
     return tuple(rules)
 
 

@@ -18,7 +18,7 @@ def declared_columns(text: str, where: Location, note: Callable[[str, Location],
     """The columns as Spark's DDL has them, and those that are computed; `note` is called for what has no effect.
 
     Text that is not a list of columns comes back as it is: Spark says what is wrong with it. Raises ARGUMENT_INVALID for rules,
-    NOT_SUPPORTED_YET for IDENTITY, PROTECTION_REFUSED for masks.
+    PROTECTION_REFUSED for masks.
     """
     remarks: list[Remark] = []
     found = _spec(text, where, remarks)

@@ -34,8 +34,19 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class Identity:
+    """`GENERATED … AS IDENTITY (START WITH start INCREMENT BY step)`: numbers that rows get when they are written (DS-28)."""
+
+    start: int = 1
+    step: int = 1
+
+
+@dataclass(frozen=True)
 class Column:
-    """A column of a column list. `filled`: what GENERATED ALWAYS AS or DEFAULT computes; `generated` tells which of the two."""
+    """A column of a column list. `filled`: what GENERATED ALWAYS AS or DEFAULT computes; `generated`: queries do not return it.
+
+    That of an `identity` is NULL until the rows are written.
+    """
 
     name: str
     where: Location
@@ -44,6 +55,7 @@ class Column:
     comment: str | None = None
     filled: Fragment | None = None
     generated: bool = False
+    identity: Identity | None = None
 
     @property
     def value(self) -> str:

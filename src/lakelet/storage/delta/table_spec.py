@@ -11,10 +11,28 @@ from lakelet.storage.delta.declared import Declared
 
 
 @dataclass(frozen=True)
+class IdentityColumn:
+    """A column whose numbers are `start`, `start + step`, …; `always`: queries do not return it, else a number of theirs is kept."""
+
+    name: str
+    start: int
+    step: int
+    always: bool
+
+    def next(self, last: int | None) -> int:
+        """The first number that may be given after `last`, the furthest one that a row has."""
+        if last is None:
+            return self.start
+        steps = max((last - self.start) // self.step, -1)
+        return self.start + (steps + 1) * self.step
+
+
+@dataclass(frozen=True)
 class TableSpec:
     """How a table is made: its columns and everything that is declared about it.
 
     `declared`: what the definition says, of which the table keeps a record; None where a caller changes a stored table in another way.
+    `identities`: columns whose numbers its rows get when they are written.
     """
 
     schema: T.StructType
@@ -23,6 +41,7 @@ class TableSpec:
     properties: Mapping[str, str] | None = None
     comment: str | None = None
     declared: Declared | None = None
+    identities: tuple[IdentityColumn, ...] = ()
 
 
 CHANGE_FEED = "delta.enableChangeDataFeed"

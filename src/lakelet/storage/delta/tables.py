@@ -24,6 +24,7 @@ from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
+from lakelet.storage.delta.identities import Numbering, last_used
 from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -352,8 +353,8 @@ def append(
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
     """
-    made = _made_before(spark, path, spec)
-    with lock_of(path).shared():
+    made, lock = _made_before(spark, path, spec), lock_of(path)
+    with lock.alone() if spec.identities else lock.shared():
         transaction = Transaction(spark, path)
         if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None
@@ -427,7 +428,8 @@ def _append(
     whole: bool = False,
 ) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
-    with _files(transaction, rows, spec, quarantine) as (files, held):
+    numbering = _numbering(transaction, spec)
+    with _files(transaction, numbering.given(rows), spec, quarantine) as (files, held):
         reached("batch.files_written")
         metrics = measure().with_files(files)
         if quarantine is not None:
@@ -435,9 +437,22 @@ def _append(
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
-    version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), txn=txn, replace=truncate)
+    user_metadata = {**metrics.user_metadata(), **numbering.used(files)}
+    version = transaction.commit([*removed, *files], user_metadata=user_metadata, txn=txn, replace=truncate)
     reached("batch.committed")
     return Written(version, metrics)
+
+
+def _numbering(transaction: Transaction, spec: TableSpec) -> Numbering:
+    """What numbers the rows of a commit; the lock of the table is held until it is made."""
+
+    def user_metadata(log: TableLog, version: int) -> Iterator[Mapping[str, Any] | None]:
+        while version >= 0 and (commit := log.commit(version)) is not None:
+            yield commit.user_metadata
+            version -= 1
+
+    used = last_used(user_metadata(TableLog(transaction.path), transaction.read_version)) if spec.identities else None
+    return Numbering(transaction, spec.identities, used)
 
 
 @contextmanager
@@ -473,10 +488,11 @@ def overwrite(
         transaction = column_mapping.prepared(transaction, spec)
         if column_mapping.is_mapped(transaction.properties):
             spec = replace(spec, schema=column_mapping.keeping(transaction.schema, spec.schema))
-        keeps = streamed and growth.can_grow(transaction, spec)
+        keeps = streamed and not spec.identities and growth.can_grow(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
-        with _files(transaction, rows, spec, quarantine) as (files, held):
+        numbering = _numbering(transaction, spec)
+        with _files(transaction, numbering.given(rows), spec, quarantine) as (files, held):
             reached("view.files_written")
             metrics = measure()
             if quarantine is not None:
@@ -486,7 +502,8 @@ def overwrite(
         metrics = metrics.with_files(files if added is None else added)
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
-            version = transaction.commit([*removed, *files], user_metadata=metrics.user_metadata(), replace=True)
+            user_metadata = {**metrics.user_metadata(), **numbering.used(files)}
+            version = transaction.commit([*removed, *files], user_metadata=user_metadata, replace=True)
         else:
             version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
             transaction.discard(files)
