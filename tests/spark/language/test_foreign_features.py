@@ -378,3 +378,49 @@ def test_notebooks_of_the_older_sql_share_live_views_and_reach_into_json_texts(p
     p.run()
     computed = {name for name, status in p.statuses().items() if status != "IDLE"}
     assert computed == {"authors", "readers"}, "what shows the current time, and what reads files that have no versions"
+
+
+def test_a_subquery_in_the_text_of_a_condition_reads_tables_of_the_pipeline(project):
+    p = project("""
+        import dlt
+
+        @dlt.table
+        def newest():
+            return spark.read.table("numbers").where("id = (SELECT max(id) FROM main.default.numbers)")
+
+        @dlt.table
+        def known():
+            few = dlt.read("numbers").alias("n").filter("n.id IN (SELECT id FROM LIVE.few AS f WHERE f.id = n.id)")
+            return few.selectExpr("id", "(SELECT count(*) FROM few) AS of")
+
+        @dlt.table
+        def numbers():
+            return spark.range(5)
+
+        @dlt.view
+        def few():
+            return spark.range(3, 9)
+    """)
+
+    p.run()
+
+    assert p.rows("newest") == [4]
+    assert p.rows("known") == [(3, 6), (4, 6)]
+
+
+def test_a_table_that_nobody_knows_in_the_text_of_a_condition_is_named(project):
+    p = project("""
+        import dlt
+
+        @dlt.table
+        def newest():
+            return spark.range(5).where("id = (SELECT max(id) FROM numbrs)")
+
+        @dlt.table
+        def numbers():
+            return spark.range(5)
+    """)
+
+    [error] = p.refused()
+
+    assert (error.code, error.nearest) == ("UNKNOWN_DATASET", ("main.default.numbers",))

@@ -1,0 +1,63 @@
+"""Tables that are named within conditions and items given as text: `where("id IN (SELECT id FROM other)")` (LG-29)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from lakelet.base.patching import Patch, without_context
+from lakelet.language.registry import active_reader
+from lakelet.language.sql_text.tokens import may_have
+from lakelet.spark.names.sql_queries import QueryReader
+from lakelet.spark.patches import owners
+
+_CONDITION, _ITEM = "SELECT 1 FROM VALUES (1) WHERE ", "SELECT "
+
+
+def _read(head: str, text: Any, run: Callable[[Any], DataFrame]) -> DataFrame:
+    """Call `run` with a text; where a dataset's function names tables in it, with the names of views of theirs."""
+    reader = active_reader()
+    if not isinstance(text, str) or not may_have(text, ("SELECT",)) or not isinstance(reader, QueryReader):
+        return run(text)
+    return reader.sql(head + text, lambda query: run(query.removeprefix(head)))
+
+
+def _filter(original: Any) -> Any:
+    def filtered(self: Any, condition: Any) -> DataFrame:
+        return _read(_CONDITION, condition, lambda text: original(self, text))
+
+    return filtered
+
+
+def _select(original: Any) -> Any:
+    def select(self: Any, *expr: Any) -> DataFrame:
+        items = list(expr[0]) if len(expr) == 1 and isinstance(expr[0], list) else list(expr)
+
+        def item(at: int) -> DataFrame:
+            if at == len(items):
+                found: DataFrame = original(self, *items)
+                return found
+
+            def run(text: Any) -> DataFrame:
+                items[at] = text
+                return item(at + 1)
+
+            return _read(_ITEM, items[at], run)
+
+        return item(0)
+
+    return select
+
+
+_WHY = "names in subqueries of conditions mean the pipeline's tables, as those in spark.sql do"
+
+SUBQUERIES: tuple[Patch, ...] = (
+    Patch(owners.FRAME, "filter", without_context(_filter), _WHY, "1.3.0"),
+    Patch(owners.FRAME, "where", without_context(_filter), _WHY, "1.3.0"),
+    Patch(owners.FRAME, "selectExpr", without_context(_select), _WHY, "1.3.0"),
+)
+"""Patches that let text of data frames name tables."""
+
+__all__ = ["SUBQUERIES"]
