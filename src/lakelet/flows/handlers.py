@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName, quoted, split_name
@@ -21,7 +23,7 @@ from lakelet.base.user_code import call_user_code, original_error
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.language.model import SinkHandler
 from lakelet.language.registry import reading
-from lakelet.spark.errors.diagnosis import essence
+from lakelet.spark.errors.diagnosis import essence, run_failure
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.paths import FILE_FORMATS, located, with_local_locations
@@ -29,9 +31,11 @@ from lakelet.spark.patches.made_tables import path_to_write, with_target
 from lakelet.spark.session_clones import within
 from lakelet.storage.root import new_table_path
 
+_RULE_BROKEN = "EXPECTATION_VIOLATION"
+
 
 def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -> None:
-    """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file."""
+    """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file, EXPECTATION_VIOLATION for the batch."""
     environment, session = run.environment, batch.sparkSession
     jsession: Any = session._jsparkSession
     catalog = _Names(**{**vars(environment.catalog), "session": jsession})
@@ -44,7 +48,9 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
         raise
     except Exception as raised:  # raised by the user's handler
         cause = original_error(raised)
-        text = essence(str(cause)) if isinstance(cause, PySparkException) else str(cause)
+        if _RULE_BROKEN in sentences.CODE.pattern.findall(str(cause)):  # of a view, found while the function read the batch
+            raise run_failure(cause, dataset=str(run.dataset.name), where=run.flow.flow.where, what="a rule was broken") from cause
+        text = essence(str(cause)) if isinstance(cause, (PySparkException, Py4JJavaError)) else str(cause)
         raise LakeletError(
             "SINK_HANDLER_FAILED",
             f"its function raised {type(cause).__name__} in batch {number}",

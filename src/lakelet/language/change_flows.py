@@ -17,7 +17,7 @@ from lakelet.base.user_code import call_user_code, is_library
 from lakelet.language.arguments import invalid
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
 
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _SCD_TYPES: Mapping[Any, int] = {"1": 1, "2": 2, 1: 1, 2: 2}
@@ -301,7 +301,8 @@ def _expression(argument: str, value: Any, where: Location, *, needed: bool = Fa
         return None
     if not _is_column(value) and not (isinstance(value, str) and value.strip()):
         raise invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
-    return in_words_of_spark(value) if isinstance(value, str) else value
+    text = written_text(value)
+    return value if text is None else in_words_of_spark(text)
 
 
 def _path(argument: str, value: Any, where: Location) -> ColumnPath:

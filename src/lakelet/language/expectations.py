@@ -11,7 +11,7 @@ from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 from lakelet.language.model import Action, Expectation
 from lakelet.language.registry import active_registry
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,9 +27,8 @@ def _rule(name: Any, constraint: Any, action: Action, where: Location) -> Expect
         raise invalid(f"the name of an expectation must be text, got {name!r}", where)
     if not isinstance(constraint, str) and not hasattr(constraint, "alias"):
         raise invalid(f"the constraint of {name!r} must be SQL text or a Column, got {type(constraint).__name__}", where)
-    if not isinstance(constraint, str):
-        return Expectation(name, constraint, action, where)
-    return Expectation(name, in_words_of_spark(constraint), action, where, written=constraint)
+    text = written_text(constraint)
+    return Expectation(name, constraint if text is None else in_words_of_spark(text), action, where, written=text)
 
 
 def _expecting(expectations: Sequence[Expectation]) -> Callable[[F], F]:

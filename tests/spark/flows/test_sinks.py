@@ -318,6 +318,34 @@ def test_a_function_that_fails_is_told_with_its_line_and_gets_the_batch_again(pr
     assert (tmp_path / "log").read_text() == "0:1;1:1;"
 
 
+def test_a_broken_fail_rule_of_a_view_that_a_function_is_sent_is_told_as_that(project, tmp_path):
+    p = project(
+        SOURCE
+        + f"""
+    @dp.temporary_view
+    @dp.expect_or_fail("known", "v <> 'bad'")
+    def checked():
+        return spark.readStream.table("source")
+
+    @dp.foreach_batch_sink
+    def letters(df, batch_id):
+        df.write.format("json").mode("append").save("{tmp_path}/letters")
+
+    @dp.append_flow(target="letters")
+    def send():
+        return spark.readStream.table("checked")
+"""
+    )
+    p.arrive("a.json", {"v": "a"}, {"v": "bad"})
+
+    p.run(expect="FAILED")
+
+    [error] = p.result.errors
+    assert error.code == "EXPECTATION_VIOLATION"
+    assert "Violated expectations: 'known'" in str(error)
+    assert "at org.apache" not in str(error)
+
+
 @pytest.mark.long
 def test_an_update_flow_tells_the_groups_that_changed(project, tmp_path):
     p = project(

@@ -77,20 +77,23 @@ def test_a_path_takes_all_elements_and_paths_into_text_are_taken_while_files_are
     assert p.rows("in_sql") == ["[[1],[2,3]]"]
 
 
-def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project):
-    p = project("""
+@pytest.mark.parametrize("conditions", ["{}", "F.expr({})"], ids=["text", "columns"])
+def test_paths_into_text_are_taken_in_the_conditions_of_a_change_flow(project, conditions):
+    sequence, deletes, known = map(conditions.format, ('"raw:at::int"', "\"raw:op = 'D'\"", '"raw:at IS NOT NULL"'))
+    p = project(f"""
         import dlt
+        from pyspark.sql import functions as F
         dlt.view(lambda: spark.readStream.schema("id BIGINT, raw STRING").json(spark.conf.get("landing")), name="feed")
         dlt.create_streaming_table("current")
-        dlt.create_auto_cdc_flow(
-            target="current", source="feed", keys=["id"], sequence_by="raw:at::int", apply_as_deletes="raw:op = 'D'"
-        )
+        dlt.create_auto_cdc_flow(target="current", source="feed", keys=["id"], sequence_by={sequence}, apply_as_deletes={deletes})
+        dlt.expect("known", {known})(dlt.table(lambda: spark.readStream.table("feed"), name="arrived"))
     """)
     p.arrive("1.json", {"id": 1, "raw": '{"at": 10}'}, {"id": 1, "raw": '{"at": 9}'}, {"id": 2, "raw": '{"at": 1, "op": "D"}'})
 
     p.run()
 
     assert p.rows("current") == [(1, '{"at": 10}')]
+    assert p.quality("arrived") == {"known": (3, 0)}
 
 
 @pytest.mark.long

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
 
 _SWITCH = "SKIPCHANGECOMMITS"
 _MAY_BE_PATH = re.compile(r"(?<!:):(?!:)\s*(?:[^\W\d]|\d+[^\W\d]|[`\['\"])")  # also in strings; no time of day
+
+
+_WRITTEN = "lakelet_written"
+
+
+def note_written(column: object, text: str) -> None:
+    """Keep the text of `F.expr(text)` with its column, if it may be a path into JSON text, which the column itself cannot be."""
+    if _MAY_BE_PATH.search(text):
+        vars(column)[_WRITTEN] = text
+
+
+def written_text(condition: Any) -> str | None:
+    """The text of a condition: as given, or of a column that `note_written` noted; None for any other column."""
+    found = condition if isinstance(condition, str) else getattr(condition, "__dict__", {}).get(_WRITTEN)
+    return None if found is None else str(found)
 
 
 def in_words_of_spark(text: str) -> str:

@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base.patching import Patch, without_context
-from lakelet.language.sql_text.spark_words import in_words_of_spark
+from lakelet.language.sql_text.spark_words import in_words_of_spark, note_written
 from lakelet.spark.names.json_paths import item_in_words_of_spark
 from lakelet.spark.names.second_calls import TEXT_PATHS, is_path_into_text
 from lakelet.spark.patches import owners
@@ -16,7 +16,9 @@ from lakelet.spark.patches import owners
 
 def _expr(original: Any) -> Any:
     def expr(str: str) -> Any:
-        return original(item_in_words_of_spark(str) if TEXT_PATHS.on() else str)
+        column = original(item_in_words_of_spark(str) if TEXT_PATHS.on() else str)
+        note_written(column, str)
+        return column
 
     return expr
 
