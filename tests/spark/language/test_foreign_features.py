@@ -424,3 +424,24 @@ def test_a_table_that_nobody_knows_in_the_text_of_a_condition_is_named(project):
     [error] = p.refused()
 
     assert (error.code, error.nearest) == ("UNKNOWN_DATASET", ("main.default.numbers",))
+
+
+def test_a_function_may_catch_that_a_table_is_not_there(project):
+    p = project("""
+        import dlt
+        from pyspark.errors import AnalysisException
+
+        def stored(read):
+            try:
+                return read()
+            except AnalysisException as problem:
+                return spark.createDataFrame([(problem.getCondition(),)], "id STRING")
+
+        dlt.table(lambda: stored(lambda: spark.read.table("main.archive.old")), name="by_name")
+        dlt.table(lambda: stored(lambda: spark.sql("SELECT id FROM main.archive.old")), name="by_text")
+        dlt.table(lambda: stored(lambda: dlt.read("main.archive.old")), name="by_dlt")
+    """)
+
+    p.run()
+
+    assert [p.rows(name) for name in ("by_name", "by_text", "by_dlt")] == [["TABLE_OR_VIEW_NOT_FOUND"]] * 3

@@ -26,6 +26,7 @@ from lakelet.base.raised import pointed
 from lakelet.config.named_tables import table_flag
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
+from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
@@ -239,15 +240,17 @@ class TableReader(ABC):
         reader = jreader or (self.spark._jsparkSession.readStream() if streaming else self.spark._jsparkSession.read())
         return DataFrame(reader.format("delta").load(path), self.spark)
 
-    def unknown(self, text: str) -> LakeletError:
+    def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
-        return LakeletError(
+        problem = MissingTable(
             "UNKNOWN_DATASET",
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=pointed(caller_location(), parts_of(text)[-1]),
             nearest=nearest_names(text, self.catalog.known_names()),
             todo=self._view_meant(text) or _where_it_could_be(text),
         )
+        problem.name = text
+        return problem
 
     def _view_meant(self, text: str) -> str | None:
         """The remedy for a name whose last part alone would mean a temporary view; None for other names."""

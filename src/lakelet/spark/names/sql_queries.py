@@ -23,6 +23,7 @@ from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.spark_words import with_values
 from lakelet.language.sql_text.tokens import begins_with, may_have
 from lakelet.language.unsupported import unsupported
+from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
@@ -72,6 +73,8 @@ class SqlText:
             hidden = self._files and may_have(text, _HIDDEN)
             call = self._with_hidden if hidden else self._run
             return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
+        except MissingTable:
+            raise
         except AnalysisException as problem:
             if is_missing_table(problem):
                 said = problem.getMessageParameters() or {}
