@@ -35,6 +35,8 @@ def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Li
     if status in _ENDED_STYLES and (status is not FlowState.FAILED or event.level is not Level.WARN):
         return Line(_flow_text(tally, event, short), _ENDED_STYLES[status])
     failed = event.event_type is EventType.TABLE_CHECK and event.level is Level.ERROR
+    if event.event_type is EventType.NOTICE and tally.warnings[event.message] > 1:
+        return None  # said already: several datasets may have one line of code
     if event.level is Level.WARN or failed:
         return Line(event.message, "bad" if failed else "warning")
     return Line(event.message) if event.event_type is EventType.SCHEMA_CHANGE else None

@@ -127,7 +127,7 @@ class Tally:
     late: Counter[str] = field(default_factory=Counter)
     changes: list[SchemaChange] = field(default_factory=list)
     checks: list[CheckTally] = field(default_factory=list)
-    warnings: dict[str, None] = field(default_factory=dict)
+    warnings: Counter[str] = field(default_factory=Counter)
     actions: dict[tuple[str, str], str] = field(default_factory=dict)
     sources_of: dict[str, set[str]] = field(default_factory=dict)
     declared_in: dict[str, str] = field(default_factory=dict)
@@ -146,7 +146,7 @@ class Tally:
         if handler is not None:
             handler(self, event)
         elif event.level is Level.WARN:
-            self.warnings[event.message] = None
+            self.warnings[event.message] += 1
 
     def counts(self) -> Counter[FlowState]:
         """Number of datasets per state."""
@@ -193,7 +193,7 @@ class Tally:
         if isinstance(event.error, LakeletError) and event.level is Level.ERROR:
             self.errors.append(event.error)
         elif event.level is Level.WARN:
-            self.warnings[event.message] = None
+            self.warnings[event.message] += 1
 
     def _measure(self, dataset: DatasetTally, flow: FlowTally, body: Mapping[str, Any]) -> None:
         metrics = body.get("metrics") or {}

@@ -145,6 +145,14 @@ def test_plain_lines_of_a_failed_update(golden):
     golden("run_failed_lines.txt", plain(failed_story()))
 
 
+def test_a_notice_about_a_line_of_several_datasets_is_told_once():
+    story = Story()
+    for dataset in ("a", "b"):
+        story.add("notice", {"text": "no effect", "dataset": dataset}, level="WARN", message="p.py, line 3: no effect")
+    assert plain(story).count("line 3") == 1
+    assert list(story.tally().warnings) == ["p.py, line 3: no effect"]
+
+
 def test_plain_lines_leave_idle_datasets_out():
     assert len(plain(many_story()).splitlines()) == 31
 
