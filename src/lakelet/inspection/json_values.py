@@ -1,12 +1,14 @@
 """Arrow values as plain JSON values, the one form of `show --json` and `sql --json`.
 
 Timestamps are ISO 8601 in UTC (without zone for TIMESTAMP_NTZ), decimals strings, binary base64, maps objects, NaN and infinities strings.
+FLOAT has the digits that Spark shows.
 """
 
 from __future__ import annotations
 
 import base64
 import math
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -49,6 +51,8 @@ def converter(kind: Any) -> Convert:
         return lambda value: value.isoformat()
     if t.is_decimal(kind):
         return lambda value: format(value, "f")
+    if t.is_float32(kind):
+        return lambda value: _float(_shortest(value))
     if t.is_floating(kind):
         return _float
     if t.is_dictionary(kind):
@@ -68,6 +72,14 @@ def _float(value: float) -> Any:
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _shortest(value: float) -> float:
+    """A number of four bytes with no more digits than tell it from others, as Spark shows it: 23.4 instead of 23.399999618530273."""
+    if not math.isfinite(value):
+        return value
+    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 9))
+    return next((short for short in shorter if struct.pack("f", short) == struct.pack("f", value)), float(f"{value:.9g}"))
 
 
 def _by_python_type(value: Any) -> Any:
