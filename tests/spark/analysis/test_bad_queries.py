@@ -357,7 +357,7 @@ def test_columns_that_a_table_cannot_have_are_refused(project):
     assert at(errors, p, 'partition_cols=["idd"]').nearest == ("id",)
     assert at(errors, p, 'schema="id INT, nme STRING"').why.splitlines() == [
         "id is declared int, the query returns bigint",
-        "name is not declared, but the query returns it",
+        "name string is not declared, but the query returns it",
     ]
 
 

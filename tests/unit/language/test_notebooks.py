@@ -82,7 +82,7 @@ NOTEBOOK = """
     # COMMAND ----------
 
     # DBTITLE 1,Imports
-    # MAGIC %pip install -r wanted.txt great-lib==1.2 "other[x]>2"
+    # MAGIC %pip install -r wanted.txt great-lib==1.2 "other[x]>2"  # noqa: E999
     # MAGIC %load_ext autoreload
     import dlt
 
@@ -122,7 +122,7 @@ def test_a_python_notebook_runs_its_python_cells_and_tells_which_others_it_leave
         "sales.py, line 15: %sql: the cell is left out; of this notebook a pipeline executes the Python cells only",
         "sales.py, line 33: %sh: the cell is left out; of this notebook a pipeline executes the Python cells only",
         "sales.py, line 37: %environment: the cell is left out; of this notebook a pipeline executes the Python cells only",
-        'sales.py, line 9: %pip install -r wanted.txt great-lib==1.2 "other[x]>2": packages come from this environment;'
+        'sales.py, line 9: %pip install -r wanted.txt great-lib==1.2 "other[x]>2"  # noqa: E999: packages come from this environment;'
         " the notebook asks for great-lib==1.2, other[x]>2",
         "sales.py, line 10: %load_ext: the command is left out",
     ]

@@ -174,7 +174,7 @@ def same_types(declared: T.StructType, found: T.StructType) -> list[str]:
             added = f" (new: {', '.join(new)})" if new else ""
             given = other.dataType.simpleString()
             problems.append(f"{field.name} is declared {field.dataType.simpleString()}, the query returns {given}{added}")
-    return problems + [f"{f.name} is not declared, but the query returns it" for f in by_name.values()]
+    return problems + [f"{f.name} {f.dataType.simpleString()} is not declared, but the query returns it" for f in by_name.values()]
 
 
 def undeclared(declared: T.DataType, found: T.DataType, path: str = "") -> Iterator[tuple[str, T.DataType]]:
