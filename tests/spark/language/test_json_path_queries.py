@@ -143,3 +143,16 @@ def test_names_of_a_path_are_found_whatever_their_case_and_in_brackets_as_they_a
     nothing = (None,) * 8
     assert p.rows("found") == [("amy", None, 94025, "pear", "[1,2]", None, None, 9), nothing, nothing, nothing]
     assert p.rows("counted") == [("a", 2), (None, 1)]
+
+
+def test_a_path_in_a_column_that_was_made_outside_of_functions_is_told_how_to_write_it(project):
+    p = project("""
+        import dlt
+        from pyspark.sql import functions as F
+        deleted = F.expr("raw:op") == "d"
+        dlt.table(lambda: spark.createDataFrame([("{}",)], "raw STRING").where(deleted), name="found")
+    """)
+
+    [error] = p.refused()
+
+    assert "get_json_object(column, '$.path')" in (error.todo or "")

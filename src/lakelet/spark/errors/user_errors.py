@@ -16,6 +16,7 @@ from pyspark.errors import (
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import functions
 
+from lakelet.base import sentences
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import split_name
 from lakelet.base.raised import import_remedy, innermost_location, near_names
@@ -65,6 +66,15 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
         return found
     if isinstance(error, _MISTAKES):
         return _analysis_error(error, dataset, flow)
+    if sentences.NOT_VARIANT.is_in(str(error)):
+        return LakeletError(
+            "QUERY_FAILED_ANALYSIS",
+            "the query takes a path out of a column that is text",
+            where=_user_location(error, flow),
+            dataset=str(dataset.name),
+            why="A path in F.expr outside of a dataset's function is one into VARIANT.",
+            todo="Write get_json_object(column, '$.path') in place of column:path.",
+        )
     return user_error(error, dataset, flow)
 
 
