@@ -6,6 +6,7 @@ through `redacted`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -35,9 +36,9 @@ _values: set[str] = set()
 
 
 def remember(value: str) -> None:
-    """Blot out this value in messages from now on, for the life of the process."""
+    """Blot out this value in messages from now on, for the life of the process, also as it stands in literals of SQL and JSON."""
     if len(value) >= _SHORTEST:
-        _values.add(value)
+        _values.update((value, value.replace("\\", "\\\\").replace("'", "\\'"), json.dumps(value)[1:-1]))
 
 
 def shown_options(options: Mapping[str, str]) -> dict[str, str]:

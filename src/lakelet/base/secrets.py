@@ -12,14 +12,14 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.redaction import remember
 
 PREFIX = "LAKELET_SECRET_"
-NO_NAME = "[^A-Za-z0-9]"
+REPLACED = "[^A-Za-z0-9]"
 """What is `_` in the name of a variable: a regular expression of Python and Java."""
 _REFERENCE = re.compile(r"\{\{\s*secrets/([^/{}]+)/([^/{}]+?)\s*\}\}")
 
 
 def variable(scope: str, key: str) -> str:
     """The environment variable that holds a secret."""
-    return PREFIX + re.sub(NO_NAME, "_", f"{scope}_{key}").upper()
+    return PREFIX + re.sub(REPLACED, "_", f"{scope}_{key}").upper()
 
 
 def secret(scope: str, key: str, environ: Mapping[str, str], where: Location | None) -> str:

@@ -121,7 +121,8 @@ def load_config(
     project = _find(sources, target=target, cwd=cwd, environ=environ)
     files, roots = _files_and_roots(project, cwd)
     name, where = _name(project), _storage(storage, environ, project.settings, project.root, cwd)
-    parameters, without_secret = _with_secrets(project, _parameters(project, params or {}, environ), environ)
+    given = _parameters(project, params or {}, environ)
+    parameters, without_secret = _with_secrets(project, given, environ)
     development = project.bundle.development(project.pipeline[1]) if project.bundle and project.pipeline else None
     namespace = _chosen_namespace(project, catalog, schema, environ)
     return PipelineConfig(
@@ -136,7 +137,7 @@ def load_config(
         target=project.bundle.target if project.bundle else None,
         master=master or environ.get("LAKELET_MASTER") or project.settings.master,
         worker_python=environ.get("LAKELET_WORKER_PYTHON") or project.settings.worker_python,
-        remarks=(*project.remarks, *_property_remarks(project, parameters, development), *without_secret),
+        remarks=(*project.remarks, *_property_remarks(project, parameters, given, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
         paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), parameters=parameters),
@@ -418,11 +419,11 @@ def _written(project: _Project, key: str, value: str) -> Location:
     return settings.where if settings.where and settings.parameters.get(key) == value else Location("the configuration", 0)
 
 
-def _property_remarks(project: _Project, parameters: Mapping[str, str], development: bool | None) -> list[Remark]:
-    """Settings `pipelines.*` that have no effect, where they are written. Raises PROPERTY_INVALID for a value that one cannot have."""
+def _property_remarks(project: _Project, parameters: Mapping[str, str], given: Mapping[str, str], development: bool | None) -> list[Remark]:
+    """Settings `pipelines.*` that have no effect, where they are `given`. Raises PROPERTY_INVALID for a value that one cannot have."""
     remarks = []
     for key, value in parameters.items():
-        where = _written(project, key, value)
+        where = _written(project, key, given[key])
         for setting in properties.examine({key: value}, of="pipeline", development=bool(development)):
             if setting.invalid:
                 raise LakeletError("PROPERTY_INVALID", setting.text, where=where)

@@ -78,7 +78,7 @@ def _shortest(value: float) -> float:
     """A number of four bytes with no more digits than tell it from others, as Spark shows it: 23.4 instead of 23.399999618530273."""
     if not math.isfinite(value):
         return value
-    shorter = (float(f"{value:.{digits}g}") for digits in range(6, 9))
+    shorter = (float(f"{value:.{digits}g}") for digits in range(1, 9))
     return next((short for short in shorter if struct.pack("f", short) == struct.pack("f", value)), float(f"{value:.9g}"))
 
 

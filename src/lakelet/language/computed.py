@@ -17,24 +17,33 @@ def with_computed(found: Definitions) -> Definitions:
 
 
 def computed_problems(found: Definitions) -> Iterator[LakeletError]:
-    """What tables may not have: change flows a DEFAULT, as an event without the column could mean it or NULL, or an IDENTITY, as their rows
-    are written again; a quarantine an IDENTITY, as rows that wait there have no number."""
+    """Columns that a table cannot have because of its flows or its quarantine."""
     changed = {flow.target.key for flow in found.flows if flow.changes is not None}
     for table in found.datasets:
-        for column in table.identities if table.name.key in changed or table.keeps_dropped else ():
-            of = "a table that changes are applied to" if table.name.key in changed else "a table with a quarantine"
-            yield LakeletError(
-                "NOT_SUPPORTED_YET",
-                f"the IDENTITY column {column.name!r} of {of}",
-                where=table.where,
-                dataset=str(table.name),
-                todo="Make a key of the data, for example xxhash64(id), or number the rows in a table that reads this one.",
-            )
-        for column in table.computed if table.name.key in changed else ():
-            if not column.generated and column.identity is None:
-                what = f"the DEFAULT of the column {column.name!r} of a table that changes are applied to"
-                todo = "Give the column its value in the view that makes the events, or write it as GENERATED ALWAYS AS."
-                yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
+        yield from _identity_problems(table, changed=table.name.key in changed)
+        if table.name.key in changed:
+            yield from _default_problems(table)
+
+
+def _identity_problems(table: Dataset, *, changed: bool) -> Iterator[LakeletError]:
+    """Rows of a table that changes are applied to are written again, and those that wait in a quarantine have no number."""
+    for column in table.identities if changed or table.keeps_dropped else ():
+        yield LakeletError(
+            "NOT_SUPPORTED_YET",
+            f"the IDENTITY column {column.name!r} of a table {'that changes are applied to' if changed else 'with a quarantine'}",
+            where=table.where,
+            dataset=str(table.name),
+            todo="Make a key of the data, for example xxhash64(id), or number the rows in a table that reads this one.",
+        )
+
+
+def _default_problems(table: Dataset) -> Iterator[LakeletError]:
+    """A change without a column that has a DEFAULT could mean it or NULL."""
+    for column in table.computed:
+        if not column.generated and column.identity is None:
+            what = f"the DEFAULT of the column {column.name!r} of a table that changes are applied to"
+            todo = "Give the column its value in the view that makes the events, or write it as GENERATED ALWAYS AS."
+            yield LakeletError("NOT_SUPPORTED_YET", what, where=table.where, dataset=str(table.name), todo=todo)
 
 
 def _tables(found: Definitions) -> dict[str, Dataset]:

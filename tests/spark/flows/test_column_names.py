@@ -211,3 +211,20 @@ def test_a_new_comment_leaves_column_mapping_to_the_first_rows_that_need_it(proj
     assert noticed == {"main.default.appended", "main.default.merged"}
     for table in ("appended", "merged"):
         assert shown(p, table, "id", ODD) == [(1, None), (2, "b")]
+
+
+def test_a_clustered_table_keeps_the_names_that_its_columns_have_in_files(project):
+    p = project("""
+        import dlt
+
+        @dlt.table(cluster_by=["a kind"])
+        def clustered():
+            return spark.readStream.schema("id INT, kind STRING").json(spark.conf.get("landing")).withColumnRenamed("kind", "a kind")
+    """)
+    for number in (1, 2):
+        p.arrive(f"{number}.json", {"id": number, "kind": "x"})
+        p.run()
+
+    assert p.rows("clustered") == [(1, "x"), (2, "x")]
+    detail = p.spark.sql(f"DESCRIBE DETAIL delta.`{p.path('clustered')}`").first()
+    assert detail.clusteringColumns == ["`a kind`"]

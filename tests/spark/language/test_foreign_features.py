@@ -391,7 +391,9 @@ def test_a_subquery_in_the_text_of_a_condition_reads_tables_of_the_pipeline(proj
         @dlt.table
         def known():
             few = dlt.read("numbers").alias("n").filter("n.id IN (SELECT id FROM LIVE.few AS f WHERE f.id = n.id)")
-            return few.selectExpr("id", "(SELECT count(*) FROM few) AS of")
+            most = "(SELECT max(main.default.numbers.id) FROM main.default.numbers) AS most"
+            counted = few.selectExpr("id", most, "(SELECT count(*) FROM few) AS of")
+            return counted.where("of > (SELECT min(id) FROM few)").select("id", "of")
 
         @dlt.table
         def numbers():

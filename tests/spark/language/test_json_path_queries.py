@@ -145,6 +145,22 @@ def test_names_of_a_path_are_found_whatever_their_case_and_in_brackets_as_they_a
     assert p.rows("counted") == [("a", 2), (None, 1)]
 
 
+def test_a_field_as_it_is_written_comes_before_one_in_another_case_and_escaped_names_are_found(project):
+    p = project()
+    p.write(
+        r"""
+        CREATE MATERIALIZED VIEW found AS
+        SELECT raw:a, raw:A AS upper, raw:`GRÖSSE` AS size, raw:`Path/X` AS path, json :kind AS kind
+        FROM VALUES (r'{"A": 5, "a": null, "gr\u00f6sse": 1, "path\/x": 2}', '{"Kind": 3}') AS t (raw, json)
+        """,
+        "found.sql",
+    )
+
+    p.run()
+
+    assert p.rows("found") == [(None, "5", "1", "2", "3")]
+
+
 def test_a_path_in_a_column_that_was_made_outside_of_functions_is_told_how_to_write_it(project):
     p = project("""
         import dlt

@@ -106,6 +106,96 @@ def test_by_default_the_query_s_own_numbers_are_kept_and_others_come_after_them(
     assert p.rows("numbered") == [(22, "c"), (31, "b"), (7, "a")]
 
 
+def numbered_stream(declared):
+    return f"""
+        import dlt
+        dlt.create_streaming_table("numbered", schema={declared!r})
+
+        @dlt.append_flow(target="numbered")
+        def words():
+            return spark.readStream.schema("word STRING").json(spark.conf.get("landing"))
+    """
+
+
+def test_no_number_comes_twice_when_the_column_is_declared_in_another_way(project):
+    p = project(numbered_stream("id BIGINT GENERATED ALWAYS AS IDENTITY, word STRING"))
+    p.arrive("1.json", {"word": "a"}, {"word": "b"})
+    p.run()
+    p.spark.sql(f"DELETE FROM delta.`{p.path('numbered')}` WHERE word = 'b'")
+
+    p.write(numbered_stream("ID BIGINT GENERATED ALWAYS AS IDENTITY (INCREMENT BY -1), word STRING"))
+    p.arrive("2.json", {"word": "c"}, {"word": "d"})
+    p.run()
+    p.write(numbered_stream("id BIGINT GENERATED ALWAYS AS IDENTITY (INCREMENT BY 5), word STRING"))
+    p.arrive("3.json", {"word": "e"})
+    p.run()
+
+    assert sorted(p.rows("numbered", "word", "id")) == [("a", 1), ("c", 0), ("d", -1), ("e", 6)]
+
+
+@pytest.mark.parametrize("table", ["stream", "view"])
+def test_a_column_that_is_added_numbers_the_rows_from_then_on(project, table):
+    def view(declared):
+        return f"""
+            import dlt
+            @dlt.table(schema={declared!r})
+            def numbered():
+                return spark.read.schema("word STRING").json(spark.conf.get("landing"))
+        """
+
+    code = numbered_stream if table == "stream" else view
+    p = project(code("word STRING"))
+    p.arrive("1.json", {"word": "a"})
+    p.run()
+
+    p.write(code("word STRING, id BIGINT GENERATED ALWAYS AS IDENTITY"))
+    p.arrive("2.json", {"word": "b"})
+    p.run()
+
+    assert p.rows("numbered", "word") == ["a", "b"]
+    ids = [number for number in p.rows("numbered", "id") if number is not None]
+    assert len(ids) == len(set(ids)) == (1 if table == "stream" else 2)
+
+
+def test_numbers_go_on_where_delta_keeps_no_statistics(project):
+    p = project("""
+        import dlt
+        dlt.create_streaming_table("numbered", schema="id BIGINT GENERATED ALWAYS AS IDENTITY, word STRING")
+
+        @dlt.append_flow(target="numbered", spark_conf={"spark.databricks.delta.stats.collect": "false"})
+        def words():
+            return spark.readStream.schema("word STRING").json(spark.conf.get("landing"))
+
+        @dlt.table(schema="id BIGINT GENERATED ALWAYS AS IDENTITY", spark_conf={"spark.databricks.delta.stats.collect": "false"})
+        def none():
+            return spark.range(0).select()
+    """)
+    for name in "ab":
+        p.arrive(f"{name}.json", {"word": name})
+        p.run()
+
+    first, second = (number for _, number in sorted(p.rows("numbered", "word", "id")))
+    assert first < second
+    assert p.rows("none") == []
+
+
+def test_rows_of_flows_that_run_once_are_numbered_in_tables_that_map_their_columns(project):
+    p = project("""
+        import dlt
+        dlt.create_streaming_table(
+            "numbered", schema="`the id` BIGINT GENERATED ALWAYS AS IDENTITY, word STRING", cluster_by=["word"],
+            table_properties={"delta.columnMapping.mode": "name"},
+        )
+        for word in "ab":
+            dlt.append_flow(target="numbered", name=word, once=True)(lambda word=word: spark.createDataFrame([(word,)], "word STRING"))
+    """)
+
+    p.run()
+
+    ids = p.rows("numbered", "the id")
+    assert len(ids) == len(set(ids)) == 2
+
+
 @pytest.mark.parametrize(
     ("code", "what"),
     [
@@ -158,8 +248,17 @@ def test_by_default_the_query_s_own_numbers_are_kept_and_others_come_after_them(
             """,
             "the rule 'known' of main.default.numbered names an IDENTITY column: id IS NOT NULL",
         ),
+        (
+            """
+            import dlt
+            @dlt.table(schema="id BIGINT GENERATED ALWAYS AS IDENTITY, twice BIGINT GENERATED ALWAYS AS (id * 2), word STRING")
+            def numbered():
+                return spark.createDataFrame([("a",)], "word STRING")
+            """,
+            "the column 'twice' is computed from an IDENTITY column",
+        ),
     ],
-    ids=["returned", "type", "changes", "quarantine", "rule"],
+    ids=["returned", "type", "changes", "quarantine", "rule", "computed"],
 )
 def test_what_cannot_be_numbered_is_refused(project, code, what):
     errors = project(code).refused()

@@ -40,3 +40,10 @@ def test_what_cannot_follow_a_value_is_a_parameter(query):
 def test_a_path_over_several_lines_keeps_them():
     found = json_paths("SELECT raw:\n['a']\n.`1` FROM t")
     assert found.split("\n") == ["SELECT get_json_object(CAST(raw", "", " AS STRING), '$.a.1') AS `1` FROM t"]
+
+
+@pytest.mark.parametrize("base", ["json", "object", "a", "t", "k", "`get`", "cast"])
+def test_a_column_may_be_called_like_what_a_path_becomes(base):
+    blank, tight = (json_paths(f"SELECT {base}{gap}:Owner AS o FROM t") for gap in (" ", ""))
+    assert blank.replace(f"CAST({base}  AS", f"CAST({base} AS") == tight
+    assert tight.count(f"CAST({base} AS STRING)") == 3

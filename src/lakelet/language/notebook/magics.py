@@ -72,7 +72,7 @@ def _magic_at(lines: list[str], at: int) -> Magic | None:
 
 def packages(rest: str) -> list[str]:
     """The packages that `%pip install …` names, without options. None for other uses of pip."""
-    words = rest.partition(" #")[0].split()
+    words = re.split(r"\s#", rest, maxsplit=1)[0].split()
     if not words or words[0] != "install":
         return []
     taken = zip(words[1:], words, strict=False)

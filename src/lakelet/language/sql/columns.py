@@ -11,7 +11,7 @@ from lakelet.base.names import quoted
 from lakelet.language.model import Action
 from lakelet.language.sql.cursor import Cursor
 from lakelet.language.sql.values import Column, Fragment, Identity, Remark, Rule, Spec
-from lakelet.language.sql_text.tokens import literal
+from lakelet.language.sql_text.tokens import literal, may_have
 
 _CONSTRAINTS = (("PRIMARY", "KEY"), ("FOREIGN", "KEY"), ("REFERENCES",), ("UNIQUE",))
 _AFTER_TYPE = ("NOT", "NULL", "COMMENT", "GENERATED", "DEFAULT", "CONSTRAINT", "PRIMARY", "FOREIGN", "REFERENCES", "MASK")
@@ -48,7 +48,22 @@ def spec(cursor: Cursor, remarks: list[Remark]) -> Spec:
             where=bare.where,
             todo="Give every column a type, or none.",
         )
+    _check_computed(columns)
     return Spec(tuple(columns), tuple(rules), where)
+
+
+def _check_computed(columns: Sequence[Column]) -> None:
+    """Refuse columns that are computed from numbers which rows get later."""
+    numbers = [column.name for column in columns if column.identity is not None]
+    for column in columns:
+        if numbers and column.identity is None and column.filled is not None and may_have(column.filled.text, numbers):
+            raise LakeletError(
+                "NOT_SUPPORTED_YET",
+                f"the column {column.name!r} is computed from an IDENTITY column",
+                where=column.where,
+                why="It is computed by the query, before the rows are written and get their numbers.",
+                todo="Compute it in a table that reads this one.",
+            )
 
 
 def _begins_rule(cursor: Cursor) -> bool:
@@ -123,20 +138,23 @@ def _identity(cursor: Cursor, where: Location) -> dict[str, Any]:
     given: dict[str, int] = {}
     if cursor.skip("("):
         while not cursor.skip(")"):
+            if given:
+                cursor.skip(",")
             name = "start" if cursor.skip("START", "WITH") else "step" if cursor.skip("INCREMENT", "BY") else None
             if name is None or name in given:
                 cursor.fail("START WITH, INCREMENT BY or ) is expected", ("START", "INCREMENT"))
             given[name] = _whole_number(cursor, nonzero=name == "step")
-            cursor.skip(",")
     return {"filled": Fragment("NULL", 0, where), "generated": always, "identity": Identity(**given)}
 
 
 def _whole_number(cursor: Cursor, *, nonzero: bool) -> int:
     sign = -1 if cursor.skip("-") else 1
     word = cursor.word()
-    if word is None or not word.value.isdecimal() or (nonzero and int(word.value) == 0):
-        cursor.fail("a whole number other than 0 is expected" if nonzero else "a whole number is expected")
-    return sign * int(cursor.take().value)
+    number = sign * int(word.value) if word is not None and word.value.isdecimal() else None
+    if number is None or not -(2**63) <= number < 2**63 or (nonzero and number == 0):
+        cursor.fail("a whole number other than 0 is expected" if nonzero else "a whole number of 64 bits is expected")
+    cursor.take()
+    return number
 
 
 def _type(cursor: Cursor) -> str | None:

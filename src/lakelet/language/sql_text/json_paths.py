@@ -16,6 +16,8 @@ from lakelet.base.names import quoted
 from lakelet.language.sql_text.tokens import OpenToken, Token, edited, literal, tokens
 
 _PLAIN = re.compile(r"\w+")
+_WRITTEN_ONE_WAY = re.compile(r"[ !#-.0-\[\]-~]*")
+"""Names that JSON text cannot hold in another form, such as `\\u00e4` for ä."""
 _OPENING = {")": "(", "]": "["}
 _LIST_ENDS = frozenset(
     ("FROM", "WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "UNION", "EXCEPT", "INTERSECT", "LATERAL", "WINDOW", "QUALIFY")
@@ -47,10 +49,14 @@ _BEFORE_PARAMETERS = _KEYWORDS.union(_CLAUSES)
 
 
 class _Step(NamedTuple):
-    """One step of a path, in the form of Spark's function. `name`: of a field that is found whatever its case, in lower case."""
+    """One step of a path, in the form of Spark's function. `name`: of a field that is found whatever its case, as it is written."""
 
     text: str
     name: str | None = None
+
+
+_BASE = "\0"
+"""Stands for the base of a path."""
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,11 @@ class _Path:
                 rest += step.text
                 continue
             inner, rest = _field(_at(inner, rest), step.name), ""
-        search = literal(f'"{names[-1]}"')
-        return f"coalesce({found}, CASE WHEN contains(lower({document}), {search}) THEN {_at(inner, rest)} END)"
+        other = _at(inner, rest)
+        if _WRITTEN_ONE_WAY.fullmatch(names[-1]):
+            search = literal(f'"{names[-1].lower()}"')
+            other = f"CASE WHEN contains(lower({document}), {search}) THEN {other} END"
+        return f"coalesce({found}, {other})"
 
 
 def _at(document: str, path: str) -> str:
@@ -88,8 +97,9 @@ def _at(document: str, path: str) -> str:
 
 
 def _field(document: str, name: str) -> str:
-    """SQL for the field of an object whose name is `name` in lower case; NULL where there is none."""
-    key = f"get(filter(json_object_keys(j), k -> lower(k) = {literal(name)}), 0)"
+    """SQL for the field of an object that has this name, else for the first one that has it in another case; NULL where there is none."""
+    written = f"filter(json_object_keys(j), k -> k = {literal(name)})"
+    key = f"get(concat({written}, filter(json_object_keys(j), k -> lower(k) = {literal(name.lower())})), 0)"
     return f"element_at(transform(array({document}), j -> get_json_object(j, concat('$[\\'', {key}, '\\']'))), 1)"
 
 
@@ -121,10 +131,10 @@ def _around(text: str, words: Sequence[Token], path: _Path) -> tuple[str, str]:
     """What goes before and after the base of a path. Only a name may be said twice."""
     base = words[path.base : path.colon]
     written = text[base[0].start : base[-1].stop]
-    value = path.value(f"CAST({written} AS STRING)")
-    if all(word.is_name or word.upper in (".", "::") for word in base) or value.startswith("get_json_object("):
-        before, _, after = value.partition(written)
-        return before, after
+    named = all(word.is_name or word.upper in (".", "::") for word in base)
+    if named or not any(step.name for step in path.steps):
+        before, _, after = path.value(f"CAST({_BASE} AS STRING)").partition(_BASE)
+        return before, after.replace(_BASE, written)
     return "element_at(transform(array(CAST(", f" AS STRING)), j -> {path.value('j')}), 1)"
 
 
@@ -201,7 +211,7 @@ def _path(words: Sequence[Token], at: int) -> _Path | None:
 
 def _named(name: str, *, found: bool) -> _Step:
     """A step to a field. `found`: whatever its case; not behind `[*]`, where each element has keys of its own."""
-    return _Step(_step(name), name.lower() if found and name.lower() != name.upper() else None)
+    return _Step(_step(name), name if found and name.lower() != name.upper() else None)
 
 
 def _step(name: str) -> str:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.errors import AnalysisException
 
-from lakelet.base.errors import DefinitionError
+from lakelet.base.errors import DefinitionError, Location
 
 _CONDITION = "TABLE_OR_VIEW_NOT_FOUND"
 
@@ -14,25 +12,24 @@ _CONDITION = "TABLE_OR_VIEW_NOT_FOUND"
 class MissingTable(DefinitionError, AnalysisException):
     """UNKNOWN_DATASET, which code that asked for the table can catch as Spark's error (LG-30). `name`: the table, as it was asked for."""
 
-    name: str = ""
+    def __init__(self, name: str, what: str, *, where: Location | None, todo: str, nearest: tuple[str, ...]) -> None:
+        DefinitionError.__init__(self, "UNKNOWN_DATASET", what, where=where, todo=todo, nearest=nearest)
+        message = f"The table or view {name} cannot be found."
+        AnalysisException.__init__(self, message=message, errorClass=_CONDITION, messageParameters={"relationName": name})
+        self.args = (self.code, self.what)
+        self.name = name
 
-    def getCondition(self) -> str:
-        return _CONDITION
-
-    def getErrorClass(self) -> str:
-        return _CONDITION
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.name, self.what, self.where, self.dataset, self.todo, self.nearest))
 
     def getSqlState(self) -> str:
         return "42P01"
 
-    def getMessageParameters(self) -> dict[str, str]:
-        return {"relationName": self.name}
 
-    def getQueryContext(self) -> list[Any]:
-        return []
-
-    def getMessage(self) -> str:
-        return f"[{_CONDITION}] The table or view {self.name} cannot be found."
+def _rebuild(name: str, what: str, where: Location | None, dataset: str | None, todo: str, nearest: tuple[str, ...]) -> MissingTable:
+    problem = MissingTable(name, what, where=where, todo=todo, nearest=nearest)
+    problem.dataset = dataset
+    return problem
 
 
 __all__ = ["MissingTable"]

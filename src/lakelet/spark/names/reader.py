@@ -242,15 +242,13 @@ class TableReader(ABC):
 
     def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
-        problem = MissingTable(
-            "UNKNOWN_DATASET",
+        return MissingTable(
+            text,
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=pointed(caller_location(), parts_of(text)[-1]),
             nearest=nearest_names(text, self.catalog.known_names()),
             todo=self._view_meant(text) or _where_it_could_be(text),
         )
-        problem.name = text
-        return problem
 
     def _view_meant(self, text: str) -> str | None:
         """The remedy for a name whose last part alone would mean a temporary view; None for other names."""

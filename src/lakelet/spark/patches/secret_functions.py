@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import threading
+from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
@@ -10,42 +13,67 @@ from lakelet.base import secrets
 from lakelet.base.locations import caller_location
 from lakelet.base.patching import Patch
 from lakelet.base.redaction import remember
-from lakelet.language.sql_text.tokens import literal, plain_tokens
+from lakelet.language.sql_text.tokens import Token, literal, plain_tokens
 from lakelet.spark.patches.text_functions import reading_text
 
 _OR_FAIL, _OR_NULL = "secret", "try_secret"
+_FUNCTIONS = (_OR_FAIL, _OR_NULL)
+_KNOWN = "lakelet.secrets"
+"""Setting of a session that has the functions: the variables that they know, which are those that its texts have named so far."""
+_lock = threading.Lock()
 
 
 def _register(session: SparkSession, text: str) -> None:
-    """Give the JVM session of this thread the two functions, unless it has functions of these names.
+    """Give the JVM session of this thread the two functions, unless the pipeline has functions of these names.
 
     Raises SECRET_MISSING for a call of `secret` whose arguments are written out and name no secret of the environment.
     """
-    _check(text)
-    known = {name: value for name, value in os.environ.items() if name.startswith(secrets.PREFIX)}
-    for value in known.values():
-        remember(value)
     jsession, jvm = session._jsparkSession, session._jvm
     assert jvm is not None
     catalog, identifier = jsession.sessionState().catalog(), jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
-    pairs = ", ".join(f"{literal(name)}, {literal(value)}" for name, value in known.items())
-    name = f"upper(concat({literal(secrets.PREFIX)}, regexp_replace(concat(scope, '_', key), {literal(secrets.NO_NAME)}, '_')))"
-    value = f"try_element_at(map({pairs}), {name})" if pairs else "CAST(NULL AS STRING)"
+    ours = jsession.conf().contains(_KNOWN)
+    if not ours and any(catalog.isTemporaryFunction(identifier(function)) for function in _FUNCTIONS):
+        return
+    wanted = _wanted(plain_tokens(text))
+    with _lock:  # flows of one session run beside each other
+        before = set(str(jsession.conf().get(_KNOWN)).split()) if ours else set()
+        if ours and wanted <= before:
+            return
+        known = {name: os.environ[name] for name in sorted(wanted | before)}
+        for value in known.values():
+            remember(value)
+        jsession.conf().set(_KNOWN, " ".join(known))
+        for function, body in _bodies(known):
+            jsession.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION {function}(scope STRING, key STRING) RETURNS STRING RETURN {body}")
+
+
+def _wanted(found: Sequence[Token]) -> set[str]:
+    """The variables that a text may ask for: those that its calls name, all of them where one computes its arguments."""
+    wanted: set[str] = set()
+    for at, token in enumerate(found):
+        qualified = at > 0 and found[at - 1].upper == "."
+        if qualified or token.upper.lower() not in _FUNCTIONS or [one.upper for one in found[at + 1 : at + 2]] != ["("]:
+            continue
+        arguments = found[at + 2 : at + 6]
+        if [one.upper for one in arguments] != ["", ",", "", ")"] or {arguments[0].kind, arguments[2].kind} != {"string"}:
+            return {name for name in os.environ if name.startswith(secrets.PREFIX)}
+        scope, key = arguments[0].value, arguments[2].value
+        if token.upper.lower() == _OR_FAIL:
+            secrets.secret(scope, key, os.environ, caller_location())
+        wanted |= {secrets.variable(scope, key)} & os.environ.keys()
+    return wanted
+
+
+def _bodies(known: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    """The two functions, and what they return. Values are in base64: in SQL text some signs of theirs would mean something."""
+    pairs = ", ".join(f"{literal(name)}, '{base64.b64encode(value.encode()).decode()}'" for name, value in known.items())
+    name = f"upper(concat({literal(secrets.PREFIX)}, regexp_replace(concat(scope, '_', key), {literal(secrets.REPLACED)}, '_')))"
+    value = f"CAST(unbase64(try_element_at(map({pairs}), {name})) AS STRING)" if pairs else "CAST(NULL AS STRING)"
     missing = f"raise_error(concat('the environment has no variable ', {name}))"
-    for function, body in ((_OR_FAIL, f"coalesce({value}, {missing})"), (_OR_NULL, value)):
-        if not catalog.isTemporaryFunction(identifier(function)):
-            jsession.sql(f"CREATE TEMPORARY FUNCTION {function}(scope STRING, key STRING) RETURNS STRING RETURN {body}")
+    return (_OR_FAIL, f"coalesce({value}, {missing})"), (_OR_NULL, value)
 
 
-def _check(text: str) -> None:
-    found = plain_tokens(text)
-    for call in zip(found, found[1:], found[2:], found[3:], found[4:], found[5:], strict=False):
-        words, scope, key = [token.upper for token in call], call[2], call[4]
-        if words == [_OR_FAIL.upper(), "(", "", ",", "", ")"] and scope.kind == key.kind == "string":
-            secrets.secret(scope.value, key.value, os.environ, caller_location())
-
-
-SECRETS: tuple[Patch, ...] = reading_text((_OR_FAIL, _OR_NULL), _register, "Spark has no secrets")
+SECRETS: tuple[Patch, ...] = reading_text(_FUNCTIONS, _register, "Spark has no secrets")
 """Patches that answer what a secret is."""
 
 __all__ = ["SECRETS"]

@@ -33,20 +33,13 @@ def _filter(original: Any) -> Any:
 
 def _select(original: Any) -> Any:
     def select(self: Any, *expr: Any) -> DataFrame:
-        items = list(expr[0]) if len(expr) == 1 and isinstance(expr[0], list) else list(expr)
+        def read(done: tuple[Any, ...], rest: tuple[Any, ...]) -> DataFrame:
+            if rest:
+                return _read(_ITEM, rest[0], lambda text: read((*done, text), rest[1:]))
+            found: DataFrame = original(self, *done)
+            return found
 
-        def item(at: int) -> DataFrame:
-            if at == len(items):
-                found: DataFrame = original(self, *items)
-                return found
-
-            def run(text: Any) -> DataFrame:
-                items[at] = text
-                return item(at + 1)
-
-            return _read(_ITEM, items[at], run)
-
-        return item(0)
+        return read((), tuple(expr[0]) if len(expr) == 1 and isinstance(expr[0], list) else expr)
 
     return select
 
@@ -55,7 +48,6 @@ _WHY = "names in subqueries of conditions mean the pipeline's tables, as those i
 
 SUBQUERIES: tuple[Patch, ...] = (
     Patch(owners.FRAME, "filter", without_context(_filter), _WHY, "1.3.0"),
-    Patch(owners.FRAME, "where", without_context(_filter), _WHY, "1.3.0"),
     Patch(owners.FRAME, "selectExpr", without_context(_select), _WHY, "1.3.0"),
 )
 """Patches that let text of data frames name tables."""

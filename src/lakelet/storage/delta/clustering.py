@@ -7,8 +7,14 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from lakelet.base.names import quoted
+from lakelet.base.names import quoted, split_name
 from lakelet.files.paths import AnyPath
+
+
+def written(names: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Clustering columns as Delta parses them: the names of `columns` in back quotes, a path into a struct as it is."""
+    known = {column.lower() for column in columns}
+    return [quoted(name) if name.lower() in known else name for name in names]
 
 
 def change(spark: SparkSession, path: AnyPath, before: Sequence[str] | None, wanted: Sequence[str]) -> None:
@@ -20,8 +26,8 @@ def change(spark: SparkSession, path: AnyPath, before: Sequence[str] | None, wan
     table = f"delta.{quoted(str(path))}"
     detail = session.sql(f"DESCRIBE DETAIL {table}").head()
     columns = detail.getSeq(detail.fieldIndex("clusteringColumns"))
-    now = [str(columns.apply(i)).lower() for i in range(columns.size())]
+    now = [".".join(split_name(str(columns.apply(i)))).lower() for i in range(columns.size())]
     if now == [name.lower() for name in wanted] or (before is not None and now != [name.lower() for name in before]):
         return
-    listed = ", ".join(map(quoted, wanted))
+    listed = ", ".join(written(wanted, spark.read.format("delta").load(str(path)).columns))
     session.sql(f"ALTER TABLE {table} CLUSTER BY " + (f"({listed})" if wanted else "NONE"))

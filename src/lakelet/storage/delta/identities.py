@@ -1,7 +1,7 @@
 """IDENTITY columns: a number for each row, which no other row of the table has or had (DS-28).
 
-The numbers are given when the rows of a commit are written, and the last one is kept in that commit's user metadata, so that a write that
-never became a commit used none. The column is an ordinary one of Delta's: only Lakelet numbers its rows.
+The numbers are given when the rows of a commit are written, and the span of all of them is kept in that commit's user metadata, so that a
+write that never became a commit used none. The column is an ordinary one of Delta's: only Lakelet numbers its rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -19,71 +19,79 @@ from lakelet.storage.delta.table_spec import IdentityColumn
 from lakelet.storage.delta.transaction import Transaction
 
 KEY = "lakelet_identities"
-"""The key in a commit's user metadata under which the last number of each such column stands."""
+"""The key in a commit's user metadata: by the name of each column, in lower case, the smallest and the greatest number so far."""
+
+
+class Span(NamedTuple):
+    """The smallest and the greatest number that rows of a column have or had."""
+
+    low: int
+    high: int
+
+    def over(self, other: Span | None) -> Span:
+        return self if other is None else Span(min(self.low, other.low), max(self.high, other.high))
 
 
 class Numbering:
-    """Numbers the rows of one commit to a table, if it has such columns. `used`: the last numbers that its commits keep, if any does."""
+    """Numbers the rows of one commit. `spans`: the numbers that rows have or had before it, by column; a column without rows has none."""
 
-    def __init__(self, transaction: Transaction, columns: Sequence[IdentityColumn], used: Mapping[str, int] | None) -> None:
-        self._transaction, self._columns = transaction, tuple(columns)
-        self._last = {column.name: self._furthest(column, used) for column in columns}
+    def __init__(self, columns: Sequence[IdentityColumn], spans: Mapping[str, Span]) -> None:
+        self._columns, self._spans = tuple(columns), dict(spans)
 
-    def given(self, rows: DataFrame) -> DataFrame:
+    @classmethod
+    def begun(cls, transaction: Transaction, columns: Sequence[IdentityColumn], kept: Mapping[str, Sequence[int]]) -> Numbering:
+        """What numbers the rows of a transaction. `kept`: the spans that commits of the table keep; others are looked up in its rows."""
+        spans: dict[str, Span] = {}
+        for column in columns:
+            if column.key in kept:
+                spans[column.key] = Span(*kept[column.key])
+            elif transaction.read_version >= 0 and (stored := _span(transaction.rows(), column)) is not None:
+                spans[column.key] = stored
+        return cls(columns, spans)
+
+    def numbered(self, rows: DataFrame) -> DataFrame:
         """The rows with a number in each of the columns."""
-        return functools.reduce(self._numbered, self._columns, rows)
+        return functools.reduce(self._with_numbers, self._columns, rows)
 
-    def used(self, files: Sequence[Any]) -> dict[str, Any]:
-        """The user metadata to keep in the commit that adds the `files` of the rows."""
+    def user_metadata(self, transaction: Transaction, files: Sequence[Any]) -> dict[str, Any]:
+        """What is kept in the commit that adds the `files` of the rows."""
+        kept = dict(self._spans)
         for column in self._columns if files else ():
-            found = [value for value in (self._of_files(column, files), self._last[column.name]) if value is not None]
-            self._last[column.name] = _furthest(column, found)
-        return {KEY: kept} if (kept := {name: last for name, last in self._last.items() if last is not None}) else {}
+            if (written := _of_files(transaction, column, files)) is not None:
+                kept[column.key] = written.over(kept.get(column.key))
+        return {KEY: {key: list(span) for key, span in kept.items()}} if kept else {}
 
-    def _numbered(self, rows: DataFrame, column: IdentityColumn) -> DataFrame:
-        spark = rows.sparkSession
-        jvm: Any = spark._jvm
-        delta = jvm.org.apache.spark.sql.delta
-        begin = column.next(self._last[column.name])
+    def _with_numbers(self, rows: DataFrame, column: IdentityColumn) -> DataFrame:
+        jvm: Any = rows.sparkSession._jvm
+        delta, span = jvm.org.apache.spark.sql.delta, self._spans.get(column.key)
+        begin = column.start if span is None else column.after(span.high if column.step > 0 else span.low)
         generator = delta.PartitionIdentityValueGenerator(begin, column.step, jvm.scala.Option.empty())
         number = Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(delta.GenerateIdentityValues(generator)))
         return rows.withColumn(column.name, number if column.always else F.coalesce(F.col(quoted(column.name)), number))
 
-    def _furthest(self, column: IdentityColumn, used: Mapping[str, int] | None) -> int | None:
-        """The last number of the column: as commits tell, else that of the rows that are there."""
-        if used is not None and column.name in used:
-            return used[column.name]
-        stored = self._transaction.schema.fieldNames() if self._transaction.read_version >= 0 else []
-        if column.name.lower() not in (name.lower() for name in stored):
-            return None
-        return _end(self._transaction.rows(), column)
 
-    def _of_files(self, column: IdentityColumn, files: Sequence[Any]) -> int | None:
-        """The furthest number of rows that were written, from the statistics of their files where each has them."""
-        physical = next(
-            str(field.metadata.get("delta.columnMapping.physicalName", field.name))
-            for field in self._transaction.schema.fields
-            if field.name.lower() == column.name.lower()
-        )
-        ends = [json.loads(file.stats() or "{}").get("maxValues" if column.step > 0 else "minValues", {}).get(physical) for file in files]
-        if all(isinstance(end, int) for end in ends):
-            return _furthest(column, ends)
-        return _end(self._transaction.written_rows(files), column)
+def newest_spans(user_metadata: Iterable[Mapping[str, Any] | None]) -> Mapping[str, Sequence[int]]:
+    """The spans that the first of these commits with any keeps."""
+    return next((metadata[KEY] for metadata in user_metadata if metadata and KEY in metadata), {})
 
 
-def last_used(user_metadata: Iterable[Mapping[str, Any] | None]) -> Mapping[str, int] | None:
-    """The last numbers that the first of these commits with numbers keeps; None if none does."""
-    return next((metadata[KEY] for metadata in user_metadata if metadata and KEY in metadata), None)
+def _of_files(transaction: Transaction, column: IdentityColumn, files: Sequence[Any]) -> Span | None:
+    """The numbers of rows that were written, from the statistics of their files where each has them."""
+    field = next(field for field in transaction.schema.fields if field.name.lower() == column.key)
+    name = str(field.metadata.get("delta.columnMapping.physicalName", field.name))
+    found = [json.loads(file.stats() or "{}") for file in files]
+    ends = [one.get(end, {}).get(name) for one in found for end in ("minValues", "maxValues")]
+    if all(isinstance(end, int) for end in ends):
+        return Span(min(ends), max(ends))
+    return _span(transaction.written_rows(files), column)
 
 
-def _end(rows: DataFrame, column: IdentityColumn) -> int | None:
-    function = F.max if column.step > 0 else F.min
-    found = rows.agg(function(F.col(quoted(column.name)))).collect()[0][0]
-    return None if found is None else int(found)
+def _span(rows: DataFrame, column: IdentityColumn) -> Span | None:
+    if column.key not in (name.lower() for name in rows.columns):
+        return None
+    number = F.col(quoted(column.name))
+    low, high = rows.agg(F.min(number), F.max(number)).collect()[0]
+    return None if low is None else Span(int(low), int(high))
 
 
-def _furthest(column: IdentityColumn, numbers: Sequence[int]) -> int:
-    return max(numbers) if column.step > 0 else min(numbers)
-
-
-__all__ = ["KEY", "Numbering", "last_used"]
+__all__ = ["KEY", "Numbering", "Span", "newest_spans"]

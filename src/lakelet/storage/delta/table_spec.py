@@ -19,12 +19,13 @@ class IdentityColumn:
     step: int
     always: bool
 
-    def next(self, last: int | None) -> int:
-        """The first number that may be given after `last`, the furthest one that a row has."""
-        if last is None:
-            return self.start
-        steps = max((last - self.start) // self.step, -1)
-        return self.start + (steps + 1) * self.step
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+    def after(self, number: int) -> int:
+        """The first number of the column that lies behind `number`, in the direction of its steps."""
+        return self.start + (max((number - self.start) // self.step, -1) + 1) * self.step
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from lakelet.files.paths import AnyPath, names_in
 from lakelet.storage.delta import clustering, column_mapping, declared, growth, required, schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
-from lakelet.storage.delta.identities import Numbering, last_used
+from lakelet.storage.delta.identities import Numbering, newest_spans
 from lakelet.storage.delta.live_files import LiveFiles
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -277,7 +277,8 @@ def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> No
     """Clustering is a table feature with state of its own; Delta's builder sets it up."""
     from delta.tables import DeltaTable
 
-    builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*spec.cluster_by)
+    columns = clustering.written(spec.cluster_by, spec.schema.fieldNames())
+    builder = DeltaTable.createIfNotExists(spark).location(str(path)).addColumns(spec.schema).clusterBy(*columns)
     record = spec.declared.record() if spec.declared is not None else {}
     for key, value in {**(spec.properties or {}), **record}.items():
         if delta_properties.passes_commands(key):
@@ -288,7 +289,8 @@ def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> No
 
 
 def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
-    """Give a clustered table the properties that Delta's own commands refuse."""
+    """Give a clustered table the properties that Delta's own commands refuse. It keeps the names that its columns have in files."""
+    spec = _merged(transaction, spec)
     if not transaction.described(spec, replace=False):
         transaction.describe(spec, replace=False)
         transaction.commit([], user_metadata={})
@@ -354,7 +356,7 @@ def append(
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
     """
     made, lock = _made_before(spark, path, spec), lock_of(path)
-    with lock.alone() if spec.identities else lock.shared():
+    with lock.alone() if spec.identities else lock.shared():  # two appends must not give the same numbers
         transaction = Transaction(spark, path)
         if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None
@@ -429,7 +431,7 @@ def _append(
 ) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
     numbering = _numbering(transaction, spec)
-    with _files(transaction, numbering.given(rows), spec, quarantine) as (files, held):
+    with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
         reached("batch.files_written")
         metrics = measure().with_files(files)
         if quarantine is not None:
@@ -437,22 +439,22 @@ def _append(
             quarantine.keep(leaving, spec, metrics, transaction, files, txn=txn, replayed=replayed, whole=whole)
     if not metrics.worth_a_commit and not files and not truncate:
         return Written(None, metrics)
-    user_metadata = {**metrics.user_metadata(), **numbering.used(files)}
+    user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, files)}
     version = transaction.commit([*removed, *files], user_metadata=user_metadata, txn=txn, replace=truncate)
     reached("batch.committed")
     return Written(version, metrics)
 
 
 def _numbering(transaction: Transaction, spec: TableSpec) -> Numbering:
-    """What numbers the rows of a commit; the lock of the table is held until it is made."""
+    """What numbers the rows of a commit, behind the numbers that earlier commits gave."""
 
     def user_metadata(log: TableLog, version: int) -> Iterator[Mapping[str, Any] | None]:
         while version >= 0 and (commit := log.commit(version)) is not None:
             yield commit.user_metadata
             version -= 1
 
-    used = last_used(user_metadata(TableLog(transaction.path), transaction.read_version)) if spec.identities else None
-    return Numbering(transaction, spec.identities, used)
+    kept = newest_spans(user_metadata(TableLog(transaction.path), transaction.read_version)) if spec.identities else {}
+    return Numbering.begun(transaction, spec.identities, kept)
 
 
 @contextmanager
@@ -492,7 +494,7 @@ def overwrite(
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
         numbering = _numbering(transaction, spec)
-        with _files(transaction, numbering.given(rows), spec, quarantine) as (files, held):
+        with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
             reached("view.files_written")
             metrics = measure()
             if quarantine is not None:
@@ -502,7 +504,7 @@ def overwrite(
         metrics = metrics.with_files(files if added is None else added)
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
-            user_metadata = {**metrics.user_metadata(), **numbering.used(files)}
+            user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, files)}
             version = transaction.commit([*removed, *files], user_metadata=user_metadata, replace=True)
         else:
             version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
