@@ -54,6 +54,9 @@ RUN_AGAIN = "Correct the function, or what it needs; the next update runs it aga
 """The remedy of a failure of which no more is known."""
 
 
+_PATH_TODO = "Write get_json_object(column, '$.path') in place of column:path."
+
+
 def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
     """Return the exception that the function of `dataset` raised as a LakeletError."""
     if isinstance(error, LakeletError):
@@ -73,7 +76,7 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
             where=_user_location(error, flow),
             dataset=str(dataset.name),
             why="A path in F.expr outside of a dataset's function is one into VARIANT.",
-            todo="Write get_json_object(column, '$.path') in place of column:path.",
+            todo=_PATH_TODO,
         )
     return user_error(error, dataset, flow)
 
