@@ -31,7 +31,8 @@ from lakelet.files.paths import AnyPath
 from lakelet.language.sql.values import Column
 from lakelet.storage.delta import declared, schemas
 from lakelet.storage.delta.declared import Declared
-from lakelet.storage.delta.tables import TableLog, lock_of
+from lakelet.storage.delta.locks import lock_of
+from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.root import INTERNAL
 

@@ -15,7 +15,8 @@ from lakelet.cdc.changes import HIDDEN
 from lakelet.cdc.latest import ACTION, UPSERT
 from lakelet.cdc.mirror import PART, ROWS, mirror
 from lakelet.files.paths import AnyPath
-from lakelet.storage.delta import declared, required, tables
+from lakelet.storage.delta import declared, required
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import TableSpec
 from lakelet.storage.delta.transaction import Transaction
 from lakelet.storage.root import INTERNAL
@@ -30,7 +31,7 @@ def redescribe(session: SparkSession, target: AnyPath, wanted: TableSpec) -> boo
     Raises schemas.Repartitioned, NOT_NULL_VIOLATED.
     """
     inner = target / INTERNAL
-    with tables.lock_of(inner).alone():
+    with lock_of(inner).alone():
         transaction = Transaction(session, inner)
         if transaction.read_version < 0 or transaction.outdated(wanted):
             return False

@@ -33,6 +33,7 @@ from lakelet.language.sql.values import Column as Generated
 from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
@@ -162,7 +163,7 @@ def apply(
     """
     session = batch.sparkSession
     reconcile(session, table, shape)
-    with tables.lock_of(table.internal).alone():
+    with lock_of(table.internal).alone():
         transaction = Transaction(session, table.internal)
         if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None

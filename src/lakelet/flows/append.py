@@ -58,6 +58,7 @@ from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
 from lakelet.storage.delta.divided import HELD
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.eventlog.states import EventType, OperationState
@@ -431,7 +432,7 @@ def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
         )
     elif tables.create_if_absent(environment.spark, path, wanted, user_metadata={}):
         emit_mapping(run, wanted.schema)
-    with tables.lock_of(path).alone():  # another flow may be adding columns
+    with lock_of(path).alone():  # another flow may be adding columns
         found = tables.stored_schema(environment.spark, path)
         columns, stored = found.json(), run.stored()
         if shape is not None:

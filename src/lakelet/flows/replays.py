@@ -29,8 +29,9 @@ from lakelet.spark.expectations.observed import reported
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import BROKEN, OWN, RELEASED, of_batches, unfinished_batches
-from lakelet.storage.delta.tables import TableLog, lock_of
+from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 
 _KEY = "lakelet_replay"

@@ -45,8 +45,9 @@ from lakelet.spark.expectations.measure import enforced
 from lakelet.spark.expectations.observed import reported
 from lakelet.spark.names.reader import rows_of
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import column_mapping, tables
+from lakelet.storage.delta import column_mapping
 from lakelet.storage.delta.batch_metrics import BatchMetrics
+from lakelet.storage.delta.locks import lock_of
 
 _PACKAGES = {"kafka": "org.apache.spark:spark-sql-kafka-0-10_2.13", "avro": "org.apache.spark:spark-avro_2.13"}
 _NOT_WRITTEN = frozenset({"path", "tablename"})
@@ -196,10 +197,10 @@ def _hand_over(run: FlowRun, batch: DataFrame, number: int, *, app_id: str) -> i
     if sink.is_files:
         return _send_files(run, sink, batch, number, app_id)
     if not sink.is_delta:
-        with tables.lock_of(Path(str(run.dataset.name))).alone():  # nothing is known of what two jobs at the same time do to each other
+        with lock_of(Path(str(run.dataset.name))).alone():  # nothing is known of what two jobs at the same time do to each other
             return _counted(batch, lambda rows: rows.write.format(sink.format).options(**sink.options).mode("append").save())
     path = run.path()
-    with tables.lock_of(path).alone():  # two flows may be about to make the table
+    with lock_of(path).alone():  # two flows may be about to make the table
         try:
             rows = _append_to(path, sink.options, batch, app_id, number)
         except PySparkException as problem:

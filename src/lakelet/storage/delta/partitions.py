@@ -9,8 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from lakelet.base.failpoints import reached
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, schemas
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import TableSpec
-from lakelet.storage.delta.tables import Measure, Written, lock_of
+from lakelet.storage.delta.tables import Measure, Written
 from lakelet.storage.delta.transaction import Transaction
 
 

@@ -26,6 +26,7 @@ from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.divided import Held, Marks, divided
 from lakelet.storage.delta.identities import Numbering, newest_spans
 from lakelet.storage.delta.live_files import LiveFiles
+from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -196,52 +197,6 @@ def known_content(spark: SparkSession, path: AnyPath, live: LiveFiles | None = N
         lines = live.of(transaction.read_version)
         files = None if lines is None else [transaction.action_of(line) for line in lines]
     return None if files is None else transaction.rows_of(files)
-
-
-class TableLock:
-    """Lets many appends run beside each other, and a change of the table's description alone.
-
-    Delta refuses a commit when the columns changed since its transaction began (RE-11).
-    """
-
-    def __init__(self) -> None:
-        self._condition = threading.Condition()
-        self._shared = 0
-        self._alone = False
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone)
-            self._shared += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._shared -= 1
-                self._condition.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        with self._condition:
-            self._condition.wait_for(lambda: not self._alone and not self._shared)
-            self._alone = True
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._alone = False
-                self._condition.notify_all()
-
-
-_locks: dict[str, TableLock] = {}
-_locks_guard = threading.Lock()
-
-
-def lock_of(path: AnyPath) -> TableLock:
-    """The one lock of a table."""
-    with _locks_guard:
-        return _locks.setdefault(str(path), TableLock())
 
 
 def create_if_absent(spark: SparkSession, path: AnyPath, spec: TableSpec, *, user_metadata: Mapping[str, Any]) -> bool:
