@@ -236,8 +236,7 @@ class Pipeline:
     ) -> Iterator[OpenedPipeline]:
         """`checking`: see `Analyzer.run`. `recording`: records what is read until the block begins."""
         config = self.config
-        again = bool(request.full_refresh or request.full_refresh_all)
-        with self._loaded(update_id, write, recording, again=again) as (found, end_watching):
+        with self._loaded(update_id, write, recording, request=request) as (found, end_watching):
             from lakelet.update.opened import OpenedPipeline
             from lakelet.update.resets import check_resets
 
@@ -253,17 +252,19 @@ class Pipeline:
 
     @contextmanager
     def _loaded(
-        self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None, *, again: bool = False
+        self, update_id: str, write: Write = lambda event: None, recording: Recording | None = None, *, request: Request = EVERYTHING
     ) -> Iterator[tuple[LoadedPipeline, Callable[[], None]]]:
-        """Yield the loaded pipeline, and the function that ends the watch for `recording`. `again`: for a full refresh."""
+        """Yield the loaded pipeline, and the function that ends the watch for `recording`. `request`: of the update that is to come."""
         config, storage = self.config, Storage(self.config.storage)
         checks, invalid = _table_checks(config)
         registry = storage.registry()
         owner = _owner(config, registry)
+        again = bool(request.full_refresh or request.full_refresh_all)
         base = self._spark or _session(config, registry, owner.id, again=again, lasts=self._lasts)
 
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
+        from lakelet.language.replacing import with_conditions
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside
@@ -294,6 +295,7 @@ class Pipeline:
         ):
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
+            found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
             found = replace(
                 found,
                 errors=(*found.errors, *invalid),

@@ -24,6 +24,7 @@ from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, F
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
+from lakelet.analysis.replacing_checks import check_replacement
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, refused, unchecked
@@ -295,6 +296,8 @@ class Analyzer:
             self.found.notice(flow, *reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
+            if flow.replaces is not None:
+                check_replacement(dataset, flow, flow.replaces, frame)
             self._check_rules(dataset, flow, frame)
         columns = frame.schema
         if changes is not None:
@@ -322,14 +325,15 @@ class Analyzer:
                 complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
             facts = AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan, transforms=transforms)
             return replace(facts, unversioned=unversioned(frame, self.placeholders))
-        always = "its function looks at rows" if reader.needs_rows else never_skippable(frame, self.placeholders)
-        fingerprint, earlier = self._fingerprints(dataset, frame, of_views)
+        computed_rows = frame if flow.replaces is None else frame.where(flow.replaces.where)
+        always = "its function looks at rows" if reader.needs_rows else never_skippable(computed_rows, self.placeholders)
+        fingerprint, earlier = self._fingerprints(dataset, computed_rows, of_views)
         outside = tuple(reader.outside)
         facts = AnalyzedFlow(
             flow, False, columns, None, fingerprint, always, outside=outside, of_views=of_views, plan=plan, transforms=transforms
         )
         judged = any(view.expectations for view in self._views_read(reader.reads.values()))
-        partitions = None if judged else partition_source(frame, self.placeholders, dataset.partition_cols)
+        partitions = None if judged or flow.replaces is not None else partition_source(frame, self.placeholders, dataset.partition_cols)
         return replace(facts, earlier_fingerprint=earlier, partitions=partitions)
 
     def _settings_of_views(self, dataset: Dataset, flow: Flow, reader: PlaceholderReader) -> Mapping[str, str]:

@@ -26,6 +26,8 @@ from lakelet.storage.delta.declared import unenforceable
 from lakelet.storage.delta.quarantine import check_columns
 from lakelet.storage.root import StoredDataset
 
+_READ_AS_STREAM, _READ_AS_BATCH = "Read with spark.readStream.table(...).", "Read with spark.read.table(...)."
+
 # ---------------------------------------------------------------------------------------------------------------- kinds
 
 
@@ -44,7 +46,16 @@ def check_kind(dataset: Dataset, flow: Flow, frame: DataFrame) -> None:
                 todo="Read with spark.read.table(...), or leave once out.",
             )
         return
-    must_stream = dataset.kind is Kind.STREAMING_TABLE or not flow.default
+    if flow.replaces is not None and flow.replaces.streams is not frame.isStreaming:
+        needed, given = ("stream", "batch query") if flow.replaces.streams else ("batch query", "stream")
+        raise LakeletError(
+            "QUERY_KIND",
+            f"a {flow.replaces.clause} flow needs a {needed}; this one is a {given}",
+            where=flow.where,
+            dataset=str(dataset.name),
+            todo=_READ_AS_STREAM if flow.replaces.streams else _READ_AS_BATCH,
+        )
+    must_stream = (dataset.kind is Kind.STREAMING_TABLE or not flow.default) and flow.replaces is None
     if must_stream and not frame.isStreaming:
         target, way_out = ("sink", "write once=True") if dataset.sink is not None else ("streaming table", "declare a materialized view")
         raise LakeletError(
@@ -130,6 +141,9 @@ def _complete_problem(placeholders: Placeholders, plan: Any, flow: Flow, others:
         return why, "Give each part a table of its own, and put them together in a view or a materialized view."
     if flow.changes is not None:
         return "change events are read one by one, an aggregate changes its rows", "Read the events themselves, not an aggregate of them."
+    if flow.replaces is not None:
+        why = "its rows replace others as they arrive, an aggregate without a watermark changes rows that have arrived"
+        return why, "Give the aggregate a watermark, or compute it in a materialized view."
     if others:
         why = f"it aggregates without a watermark, so its result replaces the table; {others[0].name} writes to the table too"
         return why, "Give the aggregate a table of its own, or a watermark."

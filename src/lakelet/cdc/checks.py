@@ -28,7 +28,7 @@ def check(spec: ChangeSpec, source: DataFrame) -> None:
     same = _spelling(source)
     for path in spec.keys:
         kind = _type_of("keys", path, source, same)
-        if _unordered(kind):
+        if is_unordered(kind):
             raise _wrong("CDC_KEY_TYPE", f"the key column {path[0]!r} is {kind.simpleString()}, whose values cannot be compared", spec)
     for name in _LISTS:
         for path in getattr(spec, name) or ():
@@ -41,7 +41,7 @@ def check(spec: ChangeSpec, source: DataFrame) -> None:
     if spec.snapshots is None:
         for name in ("sequence_by", *(("system_sequence_by",) if spec.bitemporal else ())):
             kind = _analysed(name, getattr(spec, name), source)
-            if _unordered(kind):
+            if is_unordered(kind):
                 raise _wrong("CDC_SEQUENCE_TYPE", f"{name} gives {kind.simpleString()}, whose values cannot be ordered", spec)
     for name in _CONDITIONS:
         given = getattr(spec, name)
@@ -85,11 +85,12 @@ def _analysed(argument: str, given: Any, source: DataFrame) -> T.DataType:
         ) from None
 
 
-def _unordered(kind: T.DataType) -> bool:
+def is_unordered(kind: T.DataType) -> bool:
+    """Whether values of a type cannot be compared and ordered."""
     if isinstance(kind, T.StructType):
-        return any(_unordered(f.dataType) for f in kind.fields)
+        return any(is_unordered(f.dataType) for f in kind.fields)
     if isinstance(kind, T.ArrayType):
-        return _unordered(kind.elementType)
+        return is_unordered(kind.elementType)
     return str(kind.typeName()).startswith(_UNORDERED)
 
 

@@ -33,6 +33,9 @@ ResetCheckpoint = Annotated[
 RefreshFailed = Annotated[
     bool, typer.Option("--refresh-failed", help="Refresh what the last update did not finish, and everything downstream.")
 ]
+ReplaceWhere = Annotated[
+    list[str] | None, typer.Option("--replace-where", metavar="FLOW=CONDITION", help="What this REPLACE WHERE flow computes this once.")
+]
 TakeOver = Annotated[
     list[str] | None, typer.Option("--take-over", metavar="NAME,...", help="Make the tables of these pipelines in the storage its own.")
 ]
@@ -86,6 +89,7 @@ class Asked:
     full_refresh_all: FullRefreshAll = False
     reset_checkpoint: ResetCheckpoint = None
     refresh_failed: RefreshFailed = False
+    replace_where: ReplaceWhere = None
     take_over: TakeOver = None
     param: Params = None
     map: Map = None
@@ -97,7 +101,7 @@ class Asked:
     as_json: AsJson = False
 
 
-SELECTING = frozenset({"select", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed"})
+SELECTING = frozenset({"select", "full_refresh", "full_refresh_all", "reset_checkpoint", "refresh_failed", "replace_where"})
 """The options that say which flows run."""
 
 

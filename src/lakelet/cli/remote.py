@@ -301,7 +301,7 @@ def _request(asked: o.Asked) -> UpdateRequest:
         raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
     parameters = o.pairs(asked.param, "--param")
     remember_secrets(parameters)
-    return UpdateRequest(select, reset, asked.full_refresh_all, flows, parameters)
+    return UpdateRequest(select, reset, asked.full_refresh_all, flows, parameters, o.pairs(asked.replace_where, "--replace-where"))
 
 
 def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:

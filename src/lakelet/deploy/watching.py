@@ -48,13 +48,15 @@ class Pacing:
 
 @dataclass(frozen=True)
 class UpdateRequest:
-    """What an update should do: names of datasets as the workspace knows them, flows to read their sources again, parameters."""
+    """What an update should do: names of datasets as the workspace knows them, flows to read their sources again, parameters, conditions
+    of REPLACE WHERE flows."""
 
     select: tuple[str, ...] = ()
     full_refresh: tuple[str, ...] = ()
     full_refresh_all: bool = False
     reset_checkpoint: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
+    replace_where: Mapping[str, str] = field(default_factory=dict)
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the SDK's `start_update`; what is not asked for is not sent."""
@@ -64,8 +66,22 @@ class UpdateRequest:
             "refresh_selection": list(self.select),
             "reset_checkpoint_selection": list(self.reset_checkpoint),
             "parameters": dict(self.parameters),
+            "replace_where_overrides": _overrides(self.replace_where),
         }
         return {name: value for name, value in wanted.items() if value}
+
+
+def _overrides(conditions: Mapping[str, str]) -> list[Any]:
+    """Conditions of REPLACE WHERE flows as the SDK takes them. Raises USAGE for a version of it that does not."""
+    if not conditions:
+        return []
+    from databricks.sdk.service import pipelines
+
+    override = getattr(pipelines, "ReplaceWhereOverride", None)
+    if override is None:
+        what = "the databricks-sdk that is installed cannot ask for --replace-where"
+        raise LakeletError("USAGE", what, todo="Install a newer one: pip install --upgrade databricks-sdk")
+    return [override(flow_name=flow, predicate_override=condition) for flow, condition in conditions.items()]
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,10 @@ from lakelet.flows.positions import (
 )
 from lakelet.flows.quarantine import quarantine_of, with_source_file
 from lakelet.flows.remedies import mode_of, stream_failure
+from lakelet.flows.replaced_keys import arrived
 from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.stream_progress import emit_stream_progress
-from lakelet.language.model import ChangeSpec, Expectation
+from lakelet.language.model import ChangeSpec, Expectation, Replacement
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.spark.callbacks import end_listening, release
@@ -60,6 +61,7 @@ from lakelet.storage.delta.batch_metrics import BatchMetrics, SourceRecords
 from lakelet.storage.delta.divided import HELD
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import Quarantine
+from lakelet.storage.delta.replaced_rows import replace_rows
 from lakelet.storage.delta.transaction import Txn
 from lakelet.storage.eventlog.states import EventType, OperationState
 
@@ -191,6 +193,9 @@ class _Batches:
         if run.flow.flow.changes is not None:
             self._apply(run.flow.flow.changes, rows, txn, measure)
             return
+        if run.flow.flow.replaces is not None:
+            self._replace(run.flow.flow.replaces, rows, txn, measure)
+            return
         spec = run.table_spec(rows.drop(HELD).schema)
         written = tables.append(
             batch.sparkSession,
@@ -219,6 +224,17 @@ class _Batches:
         applied = writing.apply(spec, table, rows, shape, txn=txn, measure=measure, replayed=txn.version == self.replay)
         if applied is not None and ((applied.changed and applied.changed.rewritten) or applied.anything):
             self._report(applied)
+
+    def _replace(self, replaces: Replacement, rows: DataFrame, txn: Txn, measure: tables.Measure) -> None:
+        """The micro-batch of a flow whose rows replace those with the same keys."""
+        run, spec = self.run, self.run.table_spec(rows.schema)
+        with arrived(rows, replaces) as exchange:
+            path, replayed = run.path(), txn.version == self.replay
+            written = replace_rows(rows.sparkSession, path, exchange, spec, measure=measure, txn=txn, replayed=replayed)
+        if written is not None and written.mapped:
+            emit_mapping(run, spec.schema)
+        if written is not None and (written.version is not None or written.metrics.anything):
+            self._report(written.metrics)
 
     def _report(self, metrics: BatchMetrics) -> None:
         self.totals.add(metrics)

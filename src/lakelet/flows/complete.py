@@ -37,7 +37,7 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     """Whether the view must be computed. `inputs`: keys of the stored datasets it reads, views looked through."""
     stored = run.stored()
     table_exists = run.environment.memory.log(run.path()).version() >= 0
-    state = _state(run, inputs, stored.input_versions, by_old_names=True)
+    state = view_state(run, inputs, stored.input_versions, by_old_names=True)
     if table_exists and is_behind(run):
         return Decision(Strategy.FULL, "its quarantine does not have the rows that it left out")
     decision = view_decision(stored.fingerprint if table_exists else None, stored.input_versions, state)
@@ -47,7 +47,7 @@ def decide_view(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     return Decision(Strategy.PARTITIONS, f"{decision.reason} in {counted(len(affected.values), 'partition')}")
 
 
-def _state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
+def view_state(run: FlowRun, inputs: tuple[str, ...], known: Mapping[str, int], *, by_old_names: bool = False) -> ViewState:
     """The view's state now. An input's data version moves only when data files were added or removed.
 
     Versions belong to one table: one that was made again, in its folder or another one, has another name (UP-3). `by_old_names`: what an
@@ -73,7 +73,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
     Raises LakeletError; then the table is as before.
     """
     environment = run.environment
-    state = _state(run, inputs, run.stored().input_versions)  # before reading: newer data only means one more run
+    state = view_state(run, inputs, run.stored().input_versions)  # before reading: newer data only means one more run
     if environment.memory.widened:  # its inputs may have columns that were not there when it was analysed; the next update will know them
         state = replace(state, fingerprint=environment.analyses.fingerprint(run.dataset.name.key) or state.fingerprint)
     totals = Totals()

@@ -83,7 +83,8 @@ def may_stay(dataset: Dataset, flow: AnalyzedFlow, sources: tuple[SourceSpec, ..
     if dataset.keeps_dropped or stream is None or len(sources) != 1 or [key for key, _ in stream.leaves] != [None]:
         return False
     special = stream.watermark or stream.processor or stream.groups or stream.aggregates or flow.complete
-    return not (special or flow.outside or flow.unversioned or flow.always or declared.changes or declared.once or declared.update)
+    merging = declared.changes or declared.replaces or declared.once or declared.update
+    return not (special or merging or flow.outside or flow.unversioned or flow.always)
 
 
 def new_rounds() -> QueryRounds | None:

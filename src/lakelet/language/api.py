@@ -20,8 +20,8 @@ from lakelet.language.event_hooks import on_event_hook
 from lakelet.language.expectations import expect, expect_all, expect_all_or_drop, expect_all_or_fail, expect_or_drop, expect_or_fail
 from lakelet.language.flows import append_flow, append_flow_into, update_flow
 from lakelet.language.reads import enable_local_execution, read, read_stream
+from lakelet.language.replacing import replace_flow
 from lakelet.language.sinks import create_sink, foreach_batch_sink
-from lakelet.language.unsupported import replace_flow
 
 _SHARED: Mapping[str, Any] = {
     "append_flow": append_flow,

@@ -6,20 +6,17 @@ the same; the older one has the arguments of its time.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
-from lakelet.base.names import split_name
 from lakelet.base.user_code import call_user_code, is_library
 from lakelet.language.arguments import invalid
+from lakelet.language.column_arguments import columns, expression, plain_column
 from lakelet.language.model import ChangeSpec, ColumnPath, Flow, NullUpdates
 from lakelet.language.registry import active_reader, active_registry
-from lakelet.language.sql_text.spark_words import in_words_of_spark, written_text
 
-_COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _SCD_TYPES: Mapping[Any, int] = {"1": 1, "2": 2, 1: 1, 2: 2}
 _BITEMPORAL = "bitemporal"
 
@@ -135,19 +132,19 @@ def declare_changes(given: Mapping[str, Any], target: Any, name: Any, where: Loc
     spec = ChangeSpec(
         source=_name("source", given["source"], where),
         keys=_keys(given["keys"], where),
-        sequence_by=_expression("sequence_by", given["sequence_by"], where, needed=True),
+        sequence_by=expression("sequence_by", given["sequence_by"], where, needed=True),
         scd_type=2 if system is not None else _scd_type(given["stored_as_scd_type"], where),
         system_sequence_by=system,
-        apply_as_deletes=_expression("apply_as_deletes", given["apply_as_deletes"], where),
-        apply_as_truncates=_expression("apply_as_truncates", given["apply_as_truncates"], where),
-        column_list=_columns("column_list", given["column_list"], where),
-        except_column_list=_columns("except_column_list", given["except_column_list"], where),
-        track_history_column_list=_columns("track_history_column_list", given["track_history_column_list"], where),
-        track_history_except_column_list=_columns("track_history_except_column_list", given["track_history_except_column_list"], where),
+        apply_as_deletes=expression("apply_as_deletes", given["apply_as_deletes"], where),
+        apply_as_truncates=expression("apply_as_truncates", given["apply_as_truncates"], where),
+        column_list=columns("column_list", given["column_list"], where),
+        except_column_list=columns("except_column_list", given["except_column_list"], where),
+        track_history_column_list=columns("track_history_column_list", given["track_history_column_list"], where),
+        track_history_except_column_list=columns("track_history_except_column_list", given["track_history_except_column_list"], where),
         ignore_null_updates=nulls,
         ignore_null_columns=null_columns,
-        columns_to_update=_plain("columns_to_update", given["columns_to_update"], where),
-        where=_expression("where", given.get("where"), where),
+        columns_to_update=plain_column("columns_to_update", given["columns_to_update"], where),
+        where=expression("where", given.get("where"), where),
         once=_switch("once", given["once"], where),
     )
     _add(spec, target, name, where, **of_flow)
@@ -171,8 +168,8 @@ def _snapshots(target: Any, source: Any, keys: Any, scd_type: Any, tracked: Any,
         source=None if function else _name("source", source, where),
         keys=_keys(keys, where),
         scd_type=_scd_type(scd_type, where),
-        track_history_column_list=_columns("track_history_column_list", tracked, where),
-        track_history_except_column_list=_columns("track_history_except_column_list", untracked, where),
+        track_history_column_list=columns("track_history_column_list", tracked, where),
+        track_history_except_column_list=columns("track_history_except_column_list", untracked, where),
         once=_switch("once", once, where),
         snapshots=function or "periodic",
     )
@@ -259,7 +256,7 @@ def _null_updates(given: Mapping[str, Any], where: Location) -> tuple[NullUpdate
     if not (everything is None or isinstance(everything, bool)):
         raise invalid(f"ignore_null_updates must be True or False, got {everything!r}", where, "Name columns in its lists.")
     names = ("ignore_null_updates_column_list", "ignore_null_updates_except_column_list")
-    listed, left_out = (_columns(name, given[name], where, nested=True) for name in names)
+    listed, left_out = (columns(name, given[name], where, nested=True) for name in names)
     if listed is not None and left_out is not None:
         raise _contradiction(f"{names[0]} and {names[1]} exclude each other", where, "Keep one of them.")
     if everything and (listed is not None or left_out is not None):
@@ -291,53 +288,8 @@ def _switch(argument: str, value: Any, where: Location) -> bool:
     return value
 
 
-def _is_column(value: Any) -> bool:
-    return hasattr(value, "alias") and _COLUMN.fullmatch(str(value)) is not None
-
-
-def _expression(argument: str, value: Any, where: Location, *, needed: bool = False) -> Any:
-    """SQL text or a Column, as given; None where it may be left out."""
-    if value is None and not needed:
-        return None
-    if not _is_column(value) and not (isinstance(value, str) and value.strip()):
-        raise invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
-    text = written_text(value)
-    return value if text is None else in_words_of_spark(text)
-
-
-def _path(argument: str, value: Any, where: Location) -> ColumnPath:
-    """The parts of a column's name, given as text or as `col("name")`."""
-    text = _COLUMN.fullmatch(str(value))[1] if _is_column(value) else value  # type: ignore[index]
-    if not isinstance(text, str):
-        raise invalid(f'{argument} takes column names as text or col("name"), got {value!r}', where)
-    try:
-        return split_name(text)
-    except ValueError:
-        raise invalid(f"{argument}: {text!r} is not a column name", where) from None
-
-
-def _plain(argument: str, value: Any, where: Location) -> ColumnPath | None:
-    if value is None:
-        return None
-    path = _path(argument, value, where)
-    if len(path) > 1:
-        todo = "Leave the table's name out; put back quotes around a name that has a dot."
-        raise invalid(f"{argument}: {'.'.join(path)!r} is a qualified name", where, todo)
-    return path
-
-
-def _columns(argument: str, value: Any, where: Location, *, nested: bool = False) -> tuple[ColumnPath, ...] | None:
-    """A list of columns without repetition; None where none was given, or an empty one, as frameworks give. `nested`: fields too."""
-    if value is None or (isinstance(value, list | tuple) and not value):
-        return None
-    if isinstance(value, str) or _is_column(value) or not isinstance(value, Sequence):
-        raise invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')
-    found = [_path(argument, v, where) if nested else _plain(argument, v, where) for v in value]
-    return tuple({tuple(part.lower() for part in path): path for path in found if path}.values())
-
-
 def _keys(value: Any, where: Location) -> tuple[ColumnPath, ...]:
-    found = _columns("keys", value, where)
+    found = columns("keys", value, where)
     if not found:
         raise invalid("keys names no column", where, 'Write keys=["id"]: the columns that identify a row.')
     return found
@@ -352,7 +304,7 @@ def _system_sequence(given: Mapping[str, Any], where: Location) -> Any:
     if system is not None and not bitemporal:
         todo = 'Write stored_as_scd_type="bitemporal", or leave it out.'
         raise _contradiction("system_sequence_by goes with bitemporal tables only", where, todo)
-    return _expression("system_sequence_by", system, where)
+    return expression("system_sequence_by", system, where)
 
 
 def _is_bitemporal(scd_type: Any) -> bool:

@@ -8,11 +8,12 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location, function_location
 from lakelet.base.names import TableName, split_name
-from lakelet.language.arguments import invalid, refuse_given, settings, text, texts
+from lakelet.language.arguments import invalid, settings, text, texts
 from lakelet.language.decorated import PENDING, check_no_parameters, function_name, unwrapped, wrapper
 from lakelet.language.expectations import rules_of
 from lakelet.language.model import Action, Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import active_registry
+from lakelet.language.replacing import ARGUMENTS, replacement
 from lakelet.language.sql.lengths import without_lengths
 from lakelet.language.sql_text.tokens import may_have
 from lakelet.language.unsupported import STRICT_POLICY, unsupported
@@ -38,7 +39,6 @@ def _dataset(
             where=where,
             todo="Leave it out where the data may be seen.",
         )
-    refuse_given(where, **{k: options.pop(k, None) for k in ("replace_using", "replace_where", "sequence_by")})
     if options.pop("path", None):
         registry.note("path has no effect here: the table lies in the storage, and is read by its name", where)
     if options.pop("cluster_by_auto", False):
@@ -93,6 +93,9 @@ def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
     name = options.pop("name", None)
     if name is None:
         name = function_name(function, "dataset", where)
+    replaces = replacement({key: options.pop(key, None) for key in ARGUMENTS}, where)
+    if replaces is not None:
+        kind = Kind.STREAMING_TABLE
     options["schema"], computed = _columns(options.get("schema"), where)
     full = _dataset(kind, name, where, getattr(function, PENDING, ()), options, computed)
     query = unwrapped(function)
@@ -100,7 +103,7 @@ def _declare(kind: Kind, function: Any, options: Mapping[str, Any]) -> Any:
         from lakelet.language.sql.inpython import computing
 
         query = computing(query, computed, where)
-    active_registry().add_flow(Flow(name=str(full), target=full, query=query, where=where, default=True))
+    active_registry().add_flow(Flow(name=str(full), target=full, query=query, where=where, default=True, replaces=replaces))
     return wrapper(query, full)
 
 

@@ -19,7 +19,7 @@ from lakelet.language.decorated import (
     unwrapped,
     wrapper,
 )
-from lakelet.language.model import Flow
+from lakelet.language.model import Flow, Replacement
 from lakelet.language.registry import active_registry
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ def append_flow(
     if not isinstance(once, bool):
         raise invalid(f"once must be True or False, got {once!r}", where)
     refuse_given(where, import_checkpoint=import_checkpoint)
-    return _flow_into("append_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, once=once)
+    return flow_into("append_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, once=once)
 
 
 def append_flow_into(
@@ -63,10 +63,19 @@ def update_flow(
     target: str | None = None, name: Any = None, spark_conf: Mapping[str, Any] | None = None, comment: str | None = None
 ) -> Callable[[F], F]:
     """Declare the decorated function as a flow that sends a sink the rows of its result that changed (SK-8)."""
-    return _flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
+    return flow_into("update_flow", target, name, caller_location(), {"comment": comment, "spark_conf": spark_conf})
 
 
-def _flow_into(kind: str, target: Any, name: Any, where: Location, given: Mapping[str, Any], *, once: bool = False) -> Callable[[F], F]:
+def flow_into(
+    kind: str,
+    target: Any,
+    name: Any,
+    where: Location,
+    given: Mapping[str, Any],
+    *,
+    once: bool = False,
+    replaces: Replacement | None = None,
+) -> Callable[[F], F]:
     """The decorator `kind` of a flow called `name` into `target`; `given`: comment and spark_conf, to be checked."""
     if callable(name) or callable(target) or not text("target", target, where):
         raise invalid(f"{kind} needs a target", where, f'Write @dlt.{kind}(target="table").')
@@ -91,6 +100,7 @@ def _flow_into(kind: str, target: Any, name: Any, where: Location, given: Mappin
                 spark_conf=settings("spark_conf", given["spark_conf"], where),
                 once=once,
                 update=kind == "update_flow",
+                replaces=replaces,
             )
         )
         return _without_rules(function)

@@ -33,6 +33,7 @@ from lakelet.language.model import Definitions, Kind
 from lakelet.language.notebook import Source, Sources
 from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
+from lakelet.language.replacing import replacing_notices, replacing_problems
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ def loaded(
                     if not _run(file, sources, registry, imports):
                         unfinished |= {display_path(str(file))}
             definitions = with_computed(registry.definitions(complete=not unfinished))
-            registry.errors += computed_problems(definitions)
+            registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
+            registry.notices += replacing_notices(definitions)
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))

@@ -190,12 +190,39 @@ class ChangeSpec:
 
 
 @dataclass(frozen=True)
+class Replacement:
+    """Which rows of its target the rows of a flow take the place of (docs/semantics/replacing.md). Either `where` or `keys` is given.
+
+    Attributes:
+        where: SQL text or a Column on the target's columns. Each update takes out the rows for which it is true, and puts in those for
+            which it is true of what the flow's batch query returns.
+        keys: columns that group the rows of a stream. The rows of a group that arrive take the place of those with a smaller sequence.
+        sequence_by: orders the rows of a group: SQL text or a Column. Given with `keys`.
+    """
+
+    where: Any = None
+    keys: tuple[str, ...] = ()
+    sequence_by: Any = None
+
+    @property
+    def streams(self) -> bool:
+        """Whether the flow's query is a stream."""
+        return bool(self.keys)
+
+    @property
+    def clause(self) -> str:
+        """How it is called in SQL."""
+        return "REPLACE USING" if self.keys else "REPLACE WHERE"
+
+
+@dataclass(frozen=True)
 class Flow:
     """A named query that writes to one target; its name identifies its checkpoint (DS-2).
 
-    `changes`: how its rows change the target; None for a flow that appends or replaces. `language`: that of its source. `once`: a batch
-    that is appended one time until a full refresh (DS-9); for a change flow its `changes` say so. `update`: a stream into a sink that
-    tells which rows of its result changed (output mode update).
+    `changes`: how its rows change the target; `replaces`: which rows of the target they replace; without either they are appended, or are
+    the whole content of a materialized view. `language`: that of its source. `once`: a batch that is appended one time until a full
+    refresh (DS-9); for a change flow its `changes` say so. `update`: a stream into a sink that tells which rows of its result changed
+    (output mode update).
     """
 
     name: str
@@ -209,6 +236,7 @@ class Flow:
     language: Literal["PYTHON", "SQL"] = "PYTHON"
     once: bool = False
     update: bool = False
+    replaces: Replacement | None = None
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,9 @@ def _no_quarantine(dataset: Dataset, definitions: Definitions) -> tuple[str, str
     if any(flow.changes is not None for flow in flows):
         what = f"{QUARANTINE} is set for the target of change flows, whose rows are made of several events"
         return what, "Drop the events in a streaming table with a quarantine, and let the change flow read that."
+    if any(flow.replaces is not None for flow in flows):
+        what = f"{QUARANTINE} is set for a table whose flow replaces its rows, so that one row could be held again and again"
+        return what, "Drop the rows in a table with a quarantine, and let the flow read that."
     same = next((other for other in definitions.datasets if other.name.key == dataset.quarantine.key), None)
     if same is not None:
         return f"its quarantine would be called {same.name}, which {same.where} defines", "Rename one of them."

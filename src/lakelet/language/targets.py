@@ -61,6 +61,9 @@ def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
     elif target.sink is not None and flow.changes is not None:
         what += "a sink, which has no rows that could change"
         todo = "Apply changes to a streaming table; a flow can read its change feed and write that to the sink."
+    elif target.sink is not None and flow.replaces is not None:
+        what += f"a sink, which has no rows that a {flow.replaces.clause} flow could replace"
+        todo = "Write the rows to a streaming table; or merge them in a sink of the user's own: @dp.foreach_batch_sink."
     elif flow.update and target.sink is None:
         what += "a table, and update flows write to sinks only"
         todo = "Write @dp.append_flow; or compute the aggregate in a materialized view."
@@ -75,7 +78,7 @@ def _wrong_target(flow: Flow, target: Dataset) -> LakeletError | None:
 def _disagreement(flows: Sequence[Flow]) -> LakeletError | None:
     """Why change flows cannot share their target with the other flows of it (DS-6); None if they can."""
     first = next((f for f in flows if f.changes is not None), None)
-    other = next((f for f in flows if first and _state_of(f) != _state_of(first)), None)
+    other = next((f for f in flows if first and f.replaces is None and _state_of(f) != _state_of(first)), None)
     if first is None or other is None:
         return None
     why, todo = "one appends rows and the other applies changes", "Give each of them its own table."

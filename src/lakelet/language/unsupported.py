@@ -1,8 +1,8 @@
-"""Names of the DLT language that this version knows but does not execute: exact signatures, coded refusals."""
+"""Refusals of what this version knows of the DLT language and does not execute."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
@@ -19,9 +19,3 @@ def unsupported(feature: str, where: Location | None = None) -> NoReturn:
         where=where or caller_location(),
         todo="Leave it out, or run this pipeline on Databricks until a later version supports it.",
     )
-
-
-def replace_flow(
-    target: Any, replace_using: Any = None, sequence_by: Any = None, name: Any = None, comment: Any = None, spark_conf: Any = None
-) -> Any:
-    unsupported("replace_flow")

@@ -14,11 +14,16 @@ from lakelet.language.registry import Notice
 
 
 class Strategy(Enum):
-    """How one step brings its dataset up to date. PARTITIONS: only the partitions of a materialized view that can have changed."""
+    """How one step brings its dataset up to date.
+
+    PARTITIONS: only the partitions of a materialized view that can have changed. REPLACE: the part of a table that its flow's condition
+    names.
+    """
 
     STREAM = "stream"
     FULL = "full"
     PARTITIONS = "partitions"
+    REPLACE = "replace"
     SKIP = "skip"
     EXCLUDED = "excluded"
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lakelet.plan.decisions import Plan, Step
     from lakelet.plan.graph import Graph, Node
 
-_STRATEGY_ORDER = ("stream", "full", "partitions", "skip", "excluded")
+_STRATEGY_ORDER = ("stream", "full", "partitions", "replace", "skip", "excluded")
 _BOX = '["{}"]'
 _CLASSES = {
     "good": "stroke:#2e7d4f,stroke-width:2px",

@@ -17,7 +17,7 @@ from lakelet.plan.selectors import followed, matching, parsed
 class Request:
     """Request for one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
 
-    `select` takes globs and directions too (`lakelet.plan.selectors`).
+    `select` takes globs and directions too (`lakelet.plan.selectors`). `replace_where`: (name of a flow, condition), for this update alone.
     """
 
     select: tuple[str, ...] = ()
@@ -25,6 +25,7 @@ class Request:
     full_refresh_all: bool = False
     reset_checkpoint: tuple[str, ...] = ()
     refresh_failed: bool = False
+    replace_where: tuple[tuple[str, str], ...] = ()
 
 
 EVERYTHING = Request()
@@ -122,11 +123,13 @@ def forgotten(request: Request, keys: Iterable[str], namespace: Namespace, *, ke
 
 
 def refuse_in_continuous(request: Request) -> None:
-    """Raise USAGE for a request of some datasets only: a continuous update keeps them all up to date (RE-16)."""
-    if request.select or request.refresh_failed:
+    """Raise USAGE for a request of some datasets only, or for once: a continuous update keeps them all up to date (RE-16)."""
+    given = {"--select": request.select, "--refresh-failed": request.refresh_failed, "--replace-where": request.replace_where}
+    option = next((name for name, value in given.items() if value), None)
+    if option is not None:
         raise LakeletError(
             "USAGE",
-            f"{'--select' if request.select else '--refresh-failed'} does not go with a continuous update",
+            f"{option} does not go with a continuous update",
             todo="Add --triggered: the update then ends when the selected datasets are up to date.",
         )
 

@@ -97,6 +97,8 @@ def _flow_type(flow: AnalyzedFlow) -> FlowType:
     changes = flow.flow.changes
     if changes is not None:
         return FlowType.CHANGE if changes.snapshots is None else FlowType.SNAPSHOT_CHANGE
+    if flow.flow.replaces is not None:
+        return FlowType.REPLACE_USING if flow.flow.replaces.streams else FlowType.REPLACE_WHERE
     if flow.complete:
         return FlowType.COMPLETE
     if flow.flow.update:

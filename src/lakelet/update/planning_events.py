@@ -35,7 +35,7 @@ def _of_source(source: SourcePosition, processed: bool) -> dict[str, int]:
 
 
 def emit_technique(reporter: Reporter, decision: Decision, *, dataset: str, flow: str) -> None:
-    """Report whether a materialized view is computed or left as it is, and why (EL-16)."""
+    """Report whether a materialized view, or the part of a table that a flow replaces, is computed or left as it is, and why (EL-16)."""
     chosen = {Strategy.SKIP: NO_OP, Strategy.PARTITIONS: PARTITION_OVERWRITE}.get(decision.strategy, RECOMPUTE)
     techniques = [
         {"maintenance_type": one, "is_chosen": one == chosen, "is_applicable": one in (chosen, RECOMPUTE)}

@@ -11,7 +11,7 @@ from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Step, Strategy
 from lakelet.storage.eventlog.states import EventType, FlowState, Level, UpdateState
 from lakelet.update.planning_events import backlog, emit_technique
-from lakelet.update.tasks import FlowTask
+from lakelet.update.tasks import FlowTask, computes_part
 
 
 class UpdateProgress:
@@ -73,7 +73,8 @@ class UpdateProgress:
     def decided(self, task: FlowTask, decision: Decision) -> None:
         inputs = tuple(str(self._datasets[i].name) for i in task.inputs)
         target = str(self._datasets[task.target].name)
-        if task.kind is Kind.MATERIALIZED_VIEW and decision.strategy is not Strategy.EXCLUDED:
+        computed = task.kind is Kind.MATERIALIZED_VIEW or (task.flow is not None and computes_part(task.flow))
+        if computed and decision.strategy is not Strategy.EXCLUDED:
             emit_technique(self._reporter, decision, dataset=target, flow=task.key)
         transforms = task.flow.transforms if task.flow is not None else ()
         self.steps[task.key] = Step(target, task.kind, task.key, decision.strategy, decision.reason, inputs, transforms)

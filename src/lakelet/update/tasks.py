@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow
-from lakelet.flows import append, complete, once, once_streams, sinks, snapshots
+from lakelet.flows import append, complete, once, once_streams, replaced_part, sinks, snapshots
 from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
@@ -45,7 +45,7 @@ def flow_tasks(analysis: Analysis) -> list[FlowTask]:
 def decide_flow(environment: Environment, task: FlowTask, *, remember: bool) -> Decision:
     """Return the decision for one flow by the current facts."""
     if task.analyzed is None or task.flow is None:
-        return Decision(Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "it failed when it was analysed")
+        return Decision(_strategy(task), "it failed when it was analysed")
     run = FlowRun(environment, task.analyzed, task.flow)
     if task.kind is Kind.MATERIALIZED_VIEW:
         return complete.decide_view(run, task.inputs)
@@ -53,11 +53,25 @@ def decide_flow(environment: Environment, task: FlowTask, *, remember: bool) -> 
         return sinks.decide_sink(run, environment.sources.of(run.name), remember=remember)
     if task.flow.flow.once:
         return once.decide_once(run)
+    if computes_part(task.flow):
+        return replaced_part.decide_part(run, task.inputs)
     if not task.flow.streaming:
         return snapshots.decide_snapshots(run)
     if task.flow.flow.changes is not None and task.flow.flow.changes.once:
         return once_streams.decide_once_stream(run)
     return append.decide_stream(run, environment.sources.of(run.name), remember=remember)
+
+
+def computes_part(flow: AnalyzedFlow) -> bool:
+    """Whether each run of a flow computes the part of its table that a condition names."""
+    return flow.flow.replaces is not None and not flow.flow.replaces.streams
+
+
+def _strategy(task: FlowTask) -> Strategy:
+    """How a flow is run when there is something to do."""
+    if task.flow is not None and computes_part(task.flow):
+        return Strategy.REPLACE
+    return Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
 
 
 def planned(environment: Environment, everything: Sequence[FlowTask], selection: Selection) -> Plan:
@@ -71,14 +85,13 @@ def planned(environment: Environment, everything: Sequence[FlowTask], selection:
         elif task.key in selection.checkpoints:
             decision = Decision(Strategy.STREAM, "its checkpoint is to be cleared")
         elif task.target in selection.reset:
-            decision = Decision(Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM, "full refresh was asked for")
+            decision = Decision(_strategy(task), "full refresh was asked for")
         else:
             decision = decide_flow(environment, task, remember=False)
             above = [names[i] for i in task.inputs if i in busy]
             if decision.strategy is Strategy.SKIP and above and decision != once.DONE:
-                strategy = Strategy.FULL if task.kind is Kind.MATERIALIZED_VIEW else Strategy.STREAM
-                decision = Decision(strategy, f"{', '.join(above[:3])} will be updated first")
-        if decision.strategy in (Strategy.FULL, Strategy.PARTITIONS, Strategy.STREAM):
+                decision = Decision(_strategy(task), f"{', '.join(above[:3])} will be updated first")
+        if decision.strategy in (Strategy.FULL, Strategy.PARTITIONS, Strategy.REPLACE, Strategy.STREAM):
             busy.add(task.target)
         inputs = tuple(names[i] for i in task.inputs)
         transforms = task.flow.transforms if task.flow is not None else ()
@@ -94,6 +107,8 @@ def bring_up_to_date(run: FlowRun, task: FlowTask) -> None:
         sinks.run_sink(run)
     elif run.flow.flow.once:
         once.run_once(run)
+    elif computes_part(run.flow):
+        replaced_part.run_part(run, task.inputs)
     elif not run.flow.streaming:
         snapshots.run_batches(run)
     elif run.flow.flow.changes is not None and run.flow.flow.changes.once:

@@ -62,6 +62,9 @@ def of_flow(flow: Flow) -> Iterator[str]:
     for name in ("comment", "spark_conf"):
         if getattr(flow, name):
             yield f"  {name}: {plain(getattr(flow, name))}"
+    if flow.replaces is not None:
+        said = flow.replaces
+        yield f"  {said.clause} {f'{plain(said.keys)} SEQUENCE BY {said.sequence_by}' if said.streams else said.where}"
     for field in fields(flow.changes) if flow.changes else ():
         value = getattr(flow.changes, field.name)
         if value not in (field.default, None) or field.name == "scd_type":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 from lakelet.base.errors import LakeletError, Location
@@ -10,8 +11,7 @@ from lakelet.language.sql import clauses
 from lakelet.language.sql.changes import changes, refuse_snapshots
 from lakelet.language.sql.columns import spec
 from lakelet.language.sql.cursor import QUERY_WORDS, Cursor
-from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Remark, Spec
-from lakelet.language.unsupported import unsupported
+from lakelet.language.sql.values import Changes, CreateDataset, CreateFlow, Fragment, Remark, Replaces, Spec
 
 _AFTER_CREATE = ("STREAMING", "MATERIALIZED", "LIVE", "TEMPORARY", "PRIVATE", "VIEW", "FLOW")
 
@@ -71,18 +71,21 @@ def _table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind
     name = cursor.name("the table's name")
     columns = spec(cursor, remarks) if cursor.sees("(") and not _query_ahead(cursor) else Spec()
     found = clauses.table_clauses(cursor, remarks, kind)
-    query, flow, once = None, None, False
+    query, flow, once, replaces = None, None, False, None
     if kind is Kind.MATERIALIZED_VIEW and cursor.sees("FLOW"):
         raise LakeletError(
-            "SQL_SYNTAX", "a materialized view has no flow beside its query", where=cursor.where(), todo="Write AS and the query."
+            "SQL_SYNTAX",
+            "a materialized view has no flow beside its query",
+            where=cursor.where(),
+            todo="Write CREATE STREAMING TABLE." if cursor.sees("FLOW", "REPLACE") else "Write AS and the query.",
         )
     if cursor.skip("FLOW"):
-        query, flow, once = _flow_clause(cursor)
+        query, flow, once, replaces = _flow_clause(cursor)
     elif cursor.skip("AS") or _query_ahead(cursor):
         query = cursor.rest()
     elif not cursor.ended or kind is Kind.MATERIALIZED_VIEW:
         cursor.fail("AS and a query, or a clause of the table, is expected", clauses.TABLE_CLAUSES)
-    return CreateDataset(kind, name, where, columns, found, query, flow, private, once=once)
+    return CreateDataset(kind, name, where, columns, found, query, flow, private, once=once, replaces=replaces)
 
 
 def _query_ahead(cursor: Cursor) -> bool:
@@ -126,9 +129,13 @@ def _flow(cursor: Cursor, where: Location) -> CreateFlow:
         cursor.expect("INTO")
         once = once or cursor.skip("ONCE")  # both orders are documented
         target = cursor.name("the target of the flow")
-        if cursor.skip("BY"):
+        by_name = cursor.skip("BY")
+        if by_name:
             cursor.expect("NAME")
-        found = {"target": target, "query": cursor.rest(), "once": once}
+        replaces = _replaces(cursor, inline=False, once=once) if cursor.sees("REPLACE") else None
+        if replaces is not None and not by_name:
+            raise cursor.error("BY NAME is expected before REPLACE", where=replaces.at, todo="Write INSERT INTO table BY NAME REPLACE ….")
+        found = {"target": target, "query": cursor.rest(), "once": once, "replaces": replaces}
     else:
         _auto_cdc(cursor)
         found = into(cursor)
@@ -149,14 +156,45 @@ def _auto_cdc(cursor: Cursor) -> None:
     refuse_snapshots(cursor)
 
 
-def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool]:
-    """`FLOW INSERT [ONCE] BY NAME query` or `FLOW AUTO CDC …` of CREATE STREAMING TABLE: query, changes, whether it appends once."""
-    where = cursor.where()
+def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool, Replaces | None]:
+    """`FLOW INSERT [ONCE] BY NAME query`, `FLOW AUTO CDC …` or `FLOW REPLACE … BY NAME query` of CREATE STREAMING TABLE.
+
+    Return the query, the changes, whether it appends once, and what it replaces.
+    """
     if cursor.skip("INSERT"):
         once = cursor.skip("ONCE")
         cursor.expect("BY", "NAME", purpose=" after FLOW INSERT")
-        return cursor.rest(), None, once
-    if cursor.skip("REPLACE"):
-        unsupported("FLOW REPLACE", where)
+        return cursor.rest(), None, once, None
+    if cursor.sees("REPLACE"):
+        replaces = _replaces(cursor, inline=True)
+        cursor.expect("BY", "NAME", purpose=" before the query of FLOW REPLACE")
+        return cursor.rest(), None, False, replaces
     _auto_cdc(cursor)
-    return None, changes(cursor, once=cursor.skip("ONCE")), False
+    return None, changes(cursor, once=cursor.skip("ONCE")), False, None
+
+
+def _replaces(cursor: Cursor, *, inline: bool, once: bool = False) -> Replaces:
+    """`REPLACE WHERE condition` or `REPLACE USING (keys) SEQUENCE BY expression`. `inline`: BY NAME follows, else the query."""
+    at = cursor.where()
+    cursor.expect("REPLACE")
+    if once:
+        raise cursor.error("a flow that replaces rows does not run ONCE", where=at, todo="Leave ONCE out.")
+    if cursor.skip("WHERE"):
+        return Replaces(where=cursor.until("a condition", _ends(cursor, inline)), at=at)
+    if not cursor.skip("USING"):
+        cursor.fail("WHERE or USING is expected after REPLACE", ("WHERE", "USING"))
+    keys = cursor.listed(cursor.column)
+    cursor.expect("SEQUENCE", "BY", purpose=" after the keys of REPLACE USING")
+    return Replaces(keys=keys, sequence_by=cursor.until("an expression that orders the rows", _ends(cursor, inline)), at=at)
+
+
+def _ends(cursor: Cursor, inline: bool) -> Callable[[], bool]:
+    """Whether an expression ends at the next word: the first one of a query, or before it BY NAME where the clause stands `inline`."""
+
+    def ends() -> bool:
+        if inline and cursor.sees("BY", "NAME"):
+            return True
+        word, before = cursor.word(), cursor.words[cursor.at - 1]
+        return word is not None and word.upper in QUERY_WORDS[:4] and before.upper not in ("DISTINCT", ".")  # IS DISTINCT FROM, t.values
+
+    return ends

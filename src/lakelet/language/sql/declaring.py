@@ -11,8 +11,9 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.language.change_flows import declare_changes
-from lakelet.language.model import Dataset, Expectation, Flow, Kind
+from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
+from lakelet.language.replacing import replacement
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.lengths import without_lengths
@@ -33,6 +34,10 @@ _BATCH = Wanted(
 _VIEW = Wanted(False, "CREATE VIEW needs a batch query; this one is a stream", "Leave STREAM out, or write CREATE TEMPORARY VIEW.")
 _EVENTS = Wanted(True, "a change flow needs a stream of events; its source is a batch", "Write FROM STREAM(source), or ONCE for a batch.")
 _APPEND = replace(_STREAM, what="an append flow needs a stream; its query reads a batch")
+_REPLACE_WHERE = Wanted(
+    False, "a REPLACE WHERE flow reads a batch; its query is a stream", "Leave STREAM out: the condition says which rows are computed."
+)
+_REPLACE_USING = replace(_STREAM, what="a REPLACE USING flow needs a stream; its query reads a batch")
 _APPEND_ONCE = Wanted(False, "a flow that runs ONCE reads a batch; its query is a stream", "Leave STREAM out, or leave ONCE out.")
 
 
@@ -185,7 +190,16 @@ class _Source:
             if found.view == "published":
                 vars(function)["published"] = self._published(name, found)
             self.registry.add_flow(
-                Flow(name=str(name), target=name, query=function, where=found.where, default=True, language="SQL", once=found.once)
+                Flow(
+                    name=str(name),
+                    target=name,
+                    query=function,
+                    where=found.where,
+                    default=True,
+                    language="SQL",
+                    once=found.once,
+                    replaces=_replacement(found),
+                )
             )
         if found.changes is not None:
             self._changes(found.changes, name, None, text, found.where)
@@ -204,6 +218,8 @@ class _Source:
         if adjacent(found.query.text, "PIVOT", ("(",)):
             self.registry.note("PIVOT runs here only: Databricks refuses it in pipelines", found.query.where)
         wanted = _VIEW if found.view == "published" else _APPEND_ONCE if found.once else wanted
+        if found.replaces is not None:
+            wanted = _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
         columns = found.spec.columns
         return Query(
             found.query,
@@ -221,7 +237,10 @@ class _Source:
             self._changes(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
-        query = Query(found.query, text, self.namespace, _APPEND_ONCE if found.once else _APPEND)
+        wanted = _APPEND_ONCE if found.once else _APPEND
+        if found.replaces is not None:
+            wanted = _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
+        query = Query(found.query, text, self.namespace, wanted)
         self.registry.add_flow(
             Flow(
                 name=str(name),
@@ -233,6 +252,7 @@ class _Source:
                 spark_conf=dict(self.confs),
                 language="SQL",
                 once=found.once,
+                replaces=_replacement(found),
             )
         )
 
@@ -280,6 +300,22 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
         condition = on_columns(condition, columns) if columns else condition
         rules.append(Expectation(rule.name, condition, rule.action, rule.where, written=written))
     return tuple(rules)
+
+
+def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
+    """What the rows of a flow replace. A condition that names the query's tables is put on the columns that the query returns (RP-1)."""
+    said = found.replaces
+    if said is None:
+        return None
+    if said.where is None:
+        assert said.sequence_by is not None
+        given = {"replace_using": said.keys, "sequence_by": said.sequence_by.text}
+    else:
+        condition = json_paths(said.where.text)
+        columns = columns_of(found.query.text) if found.query is not None and "." in condition else None
+        given = {"replace_where": on_columns(condition, columns) if columns else condition}
+    with in_sql_words(said.at, {}):
+        return replacement(given, said.at)
 
 
 def _arguments(found: Changes) -> dict[str, Any]:

@@ -143,10 +143,20 @@ class Changes:
 
 
 @dataclass(frozen=True)
+class Replaces:
+    """REPLACE WHERE condition, or REPLACE USING (keys) SEQUENCE BY expression: what the rows of a query replace (SQ-13)."""
+
+    at: Location
+    where: Fragment | None = None
+    keys: tuple[str, ...] = ()
+    sequence_by: Fragment | None = None
+
+
+@dataclass(frozen=True)
 class CreateDataset:
     """CREATE … TABLE, MATERIALIZED VIEW or VIEW. At most one of `query` and `changes` is given; `published`: CREATE VIEW.
 
-    `once`: the query belongs to FLOW INSERT ONCE.
+    `once`: the query belongs to FLOW INSERT ONCE; `replaces`: to FLOW REPLACE.
     """
 
     kind: Kind
@@ -159,6 +169,7 @@ class CreateDataset:
     private: bool = False
     view: Literal["", "temporary", "live", "published"] = ""
     once: bool = False
+    replaces: Replaces | None = None
 
 
 @dataclass(frozen=True)
@@ -172,6 +183,7 @@ class CreateFlow:
     query: Fragment | None = None
     changes: Changes | None = None
     once: bool = False
+    replaces: Replaces | None = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Errors of the change flows' shared checks in the words of SQL: `apply_changes` names arguments, a statement has clauses."""
+"""Errors of the checks that flows of SQL and Python share in the words of SQL: a call names arguments, a statement has clauses."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ _WORDS = {
     "system_sequence_by": "SYSTEM SEQUENCE BY",
     "sequence_by": "SEQUENCE BY",
     "keys": "KEYS",
+    "replace_using": "REPLACE USING",
+    "replace_where": "REPLACE WHERE",
 }
 _ARGUMENT = re.compile("|".join(rf"(?<![\w]){re.escape(name)}(?!\w)" for name in sorted(_WORDS, key=len, reverse=True)))
 

@@ -217,7 +217,7 @@ def create_if_absent(spark: SparkSession, path: AnyPath, spec: TableSpec, *, use
         return mapped
 
 
-def _made_before(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
+def made_before(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
     """Make a table that its first rows cannot make in their commit; whether it got column mapping with it.
 
     Clustering is set up by Delta's builder, and Delta refuses rows in the commit that gives columns to a mapped table with a change feed.
@@ -245,7 +245,7 @@ def _create_clustered(spark: SparkSession, path: AnyPath, spec: TableSpec) -> No
 
 def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
     """Give a clustered table the properties that Delta's own commands refuse. It keeps the names that its columns have in files."""
-    spec = _merged(transaction, spec)
+    spec = merged(transaction, spec)
     if not transaction.described(spec, replace=False):
         transaction.describe(spec, replace=False)
         transaction.commit([], user_metadata={})
@@ -310,13 +310,13 @@ def append(
     The table is made, or gets its new columns, in the same commit. `whole`: the rows are all of the table (complete mode), those it has
     go in the same commit. Raises schemas.Incompatible if a column cannot be stored, schemas.Repartitioned for other partition columns.
     """
-    made, lock = _made_before(spark, path, spec), lock_of(path)
+    made, lock = made_before(spark, path, spec), lock_of(path)
     with lock.alone() if spec.identities else lock.shared():  # two appends must not give the same numbers
         transaction = Transaction(spark, path)
         if replayed and transaction.read_version >= 0 and transaction.done(txn):
             return None
         outdated = transaction.outdated(spec)
-        wanted = spec if outdated else _merged(transaction, spec)
+        wanted = spec if outdated else merged(transaction, spec)
         if not outdated and transaction.described(wanted, replace=False):
             written = _append(
                 transaction, rows, wanted, txn, measure, truncate=whole, quarantine=quarantine, replayed=replayed, whole=whole
@@ -327,7 +327,7 @@ def append(
         truncate = transaction.read_version >= 0 and transaction.outdated(spec)
         mapped = made or column_mapping.switches(transaction, spec)
         transaction = column_mapping.prepared(transaction, spec)
-        wanted = spec if truncate else _merged(transaction, spec)
+        wanted = spec if truncate else merged(transaction, spec)
         if not (truncate or whole):
             required.check_stored(transaction, wanted.schema)
         transaction.describe(wanted, replace=truncate)
@@ -364,7 +364,7 @@ def redescribe(spark: SparkSession, path: AnyPath, spec: TableSpec) -> bool:
         return True
 
 
-def _merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
+def merged(transaction: Transaction, spec: TableSpec) -> TableSpec:
     """`spec` with the columns that the table has already."""
     if transaction.read_version < 0:
         return spec
@@ -385,7 +385,7 @@ def _append(
     whole: bool = False,
 ) -> Written:
     removed = transaction.removals() if truncate and transaction.read_version >= 0 else []
-    numbering = _numbering(transaction, spec)
+    numbering = numbering_of(transaction, spec)
     with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
         reached("batch.files_written")
         metrics = measure().with_files(files)
@@ -400,7 +400,7 @@ def _append(
     return Written(version, metrics)
 
 
-def _numbering(transaction: Transaction, spec: TableSpec) -> Numbering:
+def numbering_of(transaction: Transaction, spec: TableSpec) -> Numbering:
     """What numbers the rows of a commit, behind the numbers that earlier commits gave."""
 
     def user_metadata(log: TableLog, version: int) -> Iterator[Mapping[str, Any] | None]:
@@ -438,7 +438,7 @@ def overwrite(
 
     `streamed`: a stream reads the table, so where it needs only more rows it gets those, and nothing is committed where it needs none.
     """
-    made = _made_before(spark, path, spec)
+    made = made_before(spark, path, spec)
     with lock_of(path).alone():
         transaction = Transaction(spark, path)
         mapped = made or column_mapping.switches(transaction, spec)
@@ -448,7 +448,7 @@ def overwrite(
         keeps = streamed and not spec.identities and growth.can_grow(transaction, spec)
         same = keeps and transaction.described(spec, replace=True)
         transaction.describe(spec, replace=True)
-        numbering = _numbering(transaction, spec)
+        numbering = numbering_of(transaction, spec)
         with _files(transaction, numbering.numbered(rows), spec, quarantine) as (files, held):
             reached("view.files_written")
             metrics = measure()

@@ -225,15 +225,20 @@ class Transaction:
         A commit of others that adds or removes such files meanwhile refuses this one.
         """
         if of is not None:
-            return [file.remove() for file in self._files_of(of)]
+            return [file.remove() for file in self.files_of(self.rows().where(of))]
         last = self.files_of_newest_commit()
         if last is None:
             return [file.remove() for file in self.files()]
         self._txn.readWholeTable()
         return [file.remove() for file in last]
 
-    def _files_of(self, partitions: Column) -> list[Any]:
-        condition = self.rows().where(partitions)._jdf.queryExecution().analyzed().condition()
+    def path_of(self, file: Any) -> str:
+        """The absolute path of a file, an action of Delta's, without scheme and host."""
+        return str(file.absolutePath(self._txn.deltaLog()).toUri().getPath())
+
+    def files_of(self, filtered: DataFrame) -> list[Any]:
+        """The files that can have one of the table's rows in `filtered`, `rows` under a condition: by partition values and statistics."""
+        condition = filtered._jdf.queryExecution().analyzed().condition()
         files = self._txn.filterFiles(self._seq([condition]), False)
         return [files.apply(i) for i in range(files.size())]
 

@@ -143,7 +143,7 @@ def replace_flow(
     comment: str | None = None,
     spark_conf: _Texts | None = None,
 ) -> Callable[[_F], _F]:
-    """Declare the decorated function as a flow that replaces rows of `target`. Lakelet knows the name and refuses it."""
+    """Declare the decorated function as a flow whose rows replace those of the streaming table `target` with the same `replace_using`."""
 
 def expect(
     name: str | None = None, inv: str | Column | None = None, *, description: str | None = None, constraint: str | Column | None = None

@@ -1,0 +1,125 @@
+"""Flows that replace rows of their target: REPLACE WHERE and REPLACE USING (docs/semantics/replacing.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.locations import caller_location
+from lakelet.base.names import Namespace
+from lakelet.language.arguments import invalid
+from lakelet.language.column_arguments import columns, expression
+from lakelet.language.flows import flow_into
+from lakelet.language.model import Definitions, Replacement
+from lakelet.language.registry import Notice
+from lakelet.language.sql_text.spark_words import in_words_of_spark
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ARGUMENTS = ("replace_where", "replace_using", "sequence_by")
+"""The arguments of a table that say what its query's rows replace."""
+
+
+def replace_flow(
+    target: str | None = None,
+    replace_using: Any = None,
+    sequence_by: Any = None,
+    name: Any = None,
+    comment: str | None = None,
+    spark_conf: Mapping[str, Any] | None = None,
+) -> Callable[[F], F]:
+    """Declare the decorated function as a flow whose rows replace those of the streaming table `target` with the same keys (RP-2).
+
+    `replace_using`: the key columns; `sequence_by`: orders the rows of a key, SQL text or a Column. Raises ARGUMENT_INVALID.
+    """
+    where = caller_location()
+    if replace_using is None:
+        raise invalid("replace_flow needs replace_using", where, 'Write replace_using=["id"]: the columns whose rows go together.')
+    replaces = replacement({"replace_using": replace_using, "sequence_by": sequence_by}, where)
+    return flow_into("replace_flow", target, name, where, {"comment": comment, "spark_conf": spark_conf}, replaces=replaces)
+
+
+def replacement(given: Mapping[str, Any], where: Location) -> Replacement | None:
+    """What the `ARGUMENTS` of a table or flow say; None where none is given. Raises ARGUMENT_INVALID."""
+    condition, using, sequence = (given.get(name) for name in ARGUMENTS)
+    if condition is not None and (using is not None or sequence is not None):
+        raise invalid("replace_where and replace_using exclude each other", where, "Keep one of them.")
+    if condition is not None:
+        return Replacement(where=expression("replace_where", condition, where))
+    if using is None and sequence is None:
+        return None
+    if using is None or sequence is None:
+        missing, has = ("replace_using", "sequence_by") if using is None else ("sequence_by", "replace_using")
+        raise invalid(f"{has} needs {missing}", where, 'Write replace_using=["id"], sequence_by="changed_at".')
+    return Replacement(keys=_keys(using, where), sequence_by=expression("sequence_by", sequence, where))
+
+
+def _keys(given: Any, where: Location) -> tuple[str, ...]:
+    listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else given
+    found = columns("replace_using", listed, where)
+    if not found:
+        raise invalid("replace_using names no column", where, 'Write replace_using=["id"].')
+    if len(found) < len(listed):
+        raise invalid("replace_using names a column twice", where, "Name each column once.")
+    return tuple(path[0] for path in found)
+
+
+def replacing_problems(found: Definitions) -> Iterator[LakeletError]:
+    """The contradictions between flows that replace rows and their targets."""
+    for flows in found.flows_by_target().values():
+        replacing = next((flow for flow in flows if flow.replaces is not None), None)
+        if replacing is None or replacing.replaces is None:
+            continue
+        clause = replacing.replaces.clause
+        others = [flow for flow in flows if flow is not replacing]
+        if others:
+            yield LakeletError(
+                "REPLACE_FLOW_INVALID",
+                f"flows {replacing.name!r} and {others[0].name!r} cannot share a target",
+                where=others[0].where,
+                dataset=str(replacing.target),
+                why=f"{replacing.name!r} in {replacing.where} is a {clause} flow, and the table of such a flow has no other one",
+                todo="Give each of them its own table.",
+            )
+
+
+def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], namespace: Namespace) -> Definitions:
+    """The definitions with other conditions of REPLACE WHERE flows, for one update (RP-5). `conditions`: (name of a flow, SQL text).
+
+    Raises UNKNOWN_SELECTION for a name that means no such flow.
+    """
+    if not conditions:
+        return found
+    flows = {flow.name.lower(): flow for flow in found.flows}
+    for name, condition in conditions:
+        flow = flows.get(name.lower()) or flows.get(_key(name, namespace))
+        if flow is None or flow.replaces is None or flow.replaces.streams:
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"--replace-where names {name!r}, which is {'no flow of this pipeline' if flow is None else 'no REPLACE WHERE flow'}",
+                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces is not None and not flow.replaces.streams]),
+                todo="List all flows: lakelet plan",
+            )
+        flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))
+    return replace(found, flows=tuple(flows.values()))
+
+
+def _key(name: str, namespace: Namespace) -> str:
+    try:
+        return namespace.resolve(name).key
+    except ValueError:
+        return name.lower()
+
+
+def replacing_notices(found: Definitions) -> Iterator[Notice]:
+    """Notices about what runs here and not on Databricks."""
+    datasets = {dataset.name.key: dataset for dataset in found.datasets}
+    for flow in found.flows:
+        target = datasets.get(flow.target.key)
+        if flow.replaces is not None and not flow.replaces.streams and target is not None and target.expectations:
+            yield Notice(f"{target.name} has rules and a REPLACE WHERE flow: they count here, Databricks refuses them", target.where)
+
+
+__all__ = ["ARGUMENTS", "replace_flow", "replacement", "replacing_notices", "replacing_problems", "with_conditions"]

@@ -1,0 +1,157 @@
+"""Replaces rows of a table by others in one commit (docs/semantics/replacing.md).
+
+Files that hold a row that goes are written again without it. A change feed gets the rows that go and those that come, and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from lakelet.base.failpoints import reached
+from lakelet.config.properties import look_up
+from lakelet.files.paths import AnyPath
+from lakelet.storage.delta import column_mapping, required, schemas
+from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
+from lakelet.storage.delta.locks import lock_of
+from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
+from lakelet.storage.delta.tables import Measure, made_before, merged, numbering_of
+from lakelet.storage.delta.transaction import Transaction, Txn
+
+GOES = "__lakelet_goes"
+"""The column of `Exchange.leaving`: TRUE for a stored row that goes, FALSE for one that stays."""
+
+_CHANGE = "_change_type"
+_FILE = "__lakelet_file"
+
+
+class Exchange(Protocol):
+    """Which stored rows go, and which rows come."""
+
+    def within(self, stored: DataFrame) -> DataFrame:
+        """The stored rows under a condition that is true for every one that the exchange must see."""
+
+    def looked(self, stored: DataFrame) -> Exchange:
+        """The exchange once it knows the stored rows; `stored`: those of the files that have some `within`. Not called without such."""
+
+    def leaving(self, stored: DataFrame) -> DataFrame:
+        """The stored rows with the column `GOES`."""
+
+    def arriving(self) -> DataFrame:
+        """The rows that come."""
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """What one write did. `version`: of the commit, None where there was nothing to commit. `mapped`: see `tables.Written`."""
+
+    version: int | None
+    metrics: BatchMetrics
+    mapped: bool
+
+
+def replace_rows(
+    spark: SparkSession,
+    path: AnyPath,
+    exchange: Exchange,
+    spec: TableSpec,
+    *,
+    measure: Measure,
+    txn: Txn | None = None,
+    replayed: bool = False,
+) -> Replaced | None:
+    """Exchange rows of a table in one commit; None if `txn` had been committed before (only looked up when `replayed`).
+
+    The table is made, or gets its new columns, in the same commit; a reader sees it before or after. Rows from before a reset all go.
+    Raises what `tables.append` raises; then nothing was written.
+    """
+    made = made_before(spark, path, spec)
+    with lock_of(path).alone():
+        transaction = Transaction(spark, path)
+        if replayed and txn is not None and transaction.read_version >= 0 and transaction.done(txn):
+            return None
+        exists = transaction.read_version >= 0
+        outdated = exists and transaction.outdated(spec)
+        mapped = made or column_mapping.switches(transaction, spec)
+        transaction = column_mapping.prepared(transaction, spec)
+        wanted = spec if outdated else merged(transaction, spec)
+        if exists and not outdated:
+            required.check_stored(transaction, wanted.schema)
+        found = _Stored.within(transaction, exchange, wanted.schema) if exists and not outdated else None
+        touched = found.touched() if found is not None else []
+        described = exists and transaction.described(wanted, replace=outdated)
+        transaction.describe(wanted, replace=outdated)
+        removed = transaction.removals() if outdated else [file.remove() for file in touched]
+        feeds = bool(touched) and (look_up(transaction.properties, CHANGE_FEED) or "").lower() == "true"
+        kept = transaction.write(found.staying(touched, feeds=feeds)) if found is not None and touched else []
+        numbering = numbering_of(transaction, wanted)
+        rows = schemas.aligned(numbering.numbered((exchange if found is None else found.exchange).arriving()), wanted.schema)
+        came = transaction.write(_also_in_feed(rows) if feeds else rows)
+        reached("batch.files_written")
+        data, again = ([file for file in files if _is_data(file)] for files in (came, kept))
+        written = _rows_in(data)
+        done = RowChanges(written, _rows_in(touched) - _rows_in(again), _rows_in(again) + written, size_of([*again, *data]))
+        metrics = measure().with_changes(done)
+        if described and not (metrics.worth_a_commit or removed or came):
+            return Replaced(None, metrics, mapped=False)
+        user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, data)}
+        version = transaction.commit([*removed, *kept, *came], user_metadata=user_metadata, txn=txn, replace=bool(removed))
+        reached("batch.committed")
+        return Replaced(version, metrics, mapped)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The stored rows that an exchange can be about, in the columns that the table gets. `files`: those that have them."""
+
+    transaction: Transaction
+    exchange: Exchange
+    schema: T.StructType
+    files: Sequence[Any]
+
+    @classmethod
+    def within(cls, transaction: Transaction, exchange: Exchange, schema: T.StructType) -> _Stored | None:
+        """The rows that the exchange must see; None where no file can have one."""
+        files = transaction.files_of(exchange.within(transaction.rows()))
+        if not files:
+            return None
+        found = cls(transaction, exchange, schema, files)
+        return replace(found, exchange=exchange.looked(found.rows(files)))
+
+    def rows(self, files: Sequence[Any], *more: str) -> DataFrame:
+        rows = self.transaction.rows_of(files)
+        return schemas.conformed(rows.withColumn(_FILE, F.input_file_name()) if more else rows, self.schema, *more)
+
+    def touched(self) -> list[Any]:
+        """The files with a row that goes."""
+        leaving = self.exchange.leaving(self.rows(self.files, _FILE)).where(F.col(GOES)).select(_FILE).distinct()
+        paths = {unquote(urlsplit(row[0]).path) for row in leaving.collect()}
+        return [file for file in self.files if self.transaction.path_of(file) in paths]
+
+    def staying(self, files: Sequence[Any], *, feeds: bool) -> DataFrame:
+        """The rows of these files that stay; with `feeds` also those that go, marked for the change feed."""
+        rows = self.exchange.leaving(self.rows(files))
+        if not feeds:
+            return rows.where(~F.col(GOES)).drop(GOES)
+        return rows.withColumn(_CHANGE, F.when(F.col(GOES), "delete")).drop(GOES)
+
+
+def _also_in_feed(rows: DataFrame) -> DataFrame:
+    """The rows, each a second time for the change feed."""
+    return rows.withColumn(_CHANGE, F.explode(F.array(F.lit(None).cast("string"), F.lit("insert"))))
+
+
+def _rows_in(files: Sequence[Any]) -> int:
+    """Rows of files, Delta's actions, by their statistics; a file without them counts as none."""
+    counts = (file.numLogicalRecords() for file in files)
+    return int(sum(count.get() for count in counts if count.isDefined()))
+
+
+def _is_data(file: Any) -> bool:
+    return str(file.getClass().getSimpleName()) == "AddFile"
