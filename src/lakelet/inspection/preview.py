@@ -176,9 +176,11 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
 
     report(f"Computing {run.dataset.name}")
     own, watch = run.dataset.expectations if rules else (), Observation("lakelet_preview")
+    replaces = run.flow.flow.replaces
     try:
         with sampled(run) as (spark, reader, frame):
-            table = collected(judged(frame.limit(JUDGED_ROWS), own, watch))
+            part = frame.where(replaces.where) if replaces is not None and not replaces.streams else frame
+            table = collected(judged(part.limit(JUDGED_ROWS), own, watch))
             seen = counts(own, reported(spark, watch))
     except LakeletError:
         raise
@@ -190,6 +192,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     notes = [f"files: the newest {SAMPLE_FILES} of a source"] if reader.files else []
     notes += [f"computed, not stored yet: {', '.join(reader.computed)}"] if reader.computed else []
     notes += [] if rules else ["rows of the source: change events before they are applied"]
+    notes += [] if replaces is None else [f"rows of the flow, as they come: {replaces.clause} puts them in the place of stored ones"]
     found = tuple(
         RuleCount(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
         for rule, failed in zip(own, seen.failed, strict=True)

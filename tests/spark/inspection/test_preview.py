@@ -181,3 +181,11 @@ def test_a_watch_reports_each_error_until_it_is_corrected(tmp_path: Path, spark,
     save()
     assert watch.look()
     assert told() == (["two", None] if wrong_at_the_start else ["two"])
+
+
+def test_the_preview_of_a_part_shows_the_part(tmp_path: Path, spark) -> None:
+    source = tmp_path / "pipeline.py"
+    source.write_text("import dlt\n\n@dlt.table(replace_where='id > 1')\ndef part():\n    return spark.range(4)\n")
+    found = preview(load(source, storage=tmp_path / "kept", spark=spark), "part", 10)
+    assert [row["id"] for row in found.rows] == [2, 3]
+    assert "REPLACE WHERE" in " ".join(found.notes)

@@ -97,8 +97,13 @@ def _tested(test: UnitTest, loaded: PipelineFunctions) -> tuple[Dataset | None, 
         )
     dataset = loaded.datasets[name]
     flows = loaded.definitions.flows_by_target()[dataset.name.key]
-    alone = len(flows) == 1 and flows[0].changes is None and flows[0].default
+    alone = len(flows) == 1 and _is_plain(flows[0])
     return dataset, loaded.functions[name] if alone else None
+
+
+def _is_plain(flow: Flow) -> bool:
+    """Whether the rows of its function are those of its dataset."""
+    return flow.changes is None and flow.replaces is None and flow.default
 
 
 # ------------------------------------------------------------------------------------------------------------------- one function
@@ -225,7 +230,7 @@ def _table_lines(project: Project, name: str, rows: Sequence[Row], expect: Expec
 def _functions(loaded: PipelineFunctions) -> dict[str, Callable[[], DataFrame]]:
     """Return the functions of the file's datasets that a single function makes, by key."""
     flows = loaded.definitions.flows_by_target()
-    made_by = {key: found[0] for key, found in flows.items() if len(found) == 1 and found[0].changes is None and found[0].default}
+    made_by = {key: found[0] for key, found in flows.items() if len(found) == 1 and _is_plain(found[0])}
     return {key: flow.query for key, flow in made_by.items()}
 
 
