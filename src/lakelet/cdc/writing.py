@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -30,6 +31,7 @@ from lakelet.cdc.state import State
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import ChangeSpec
 from lakelet.language.sql.values import Column as Generated
+from lakelet.spark.by_size import one_task
 from lakelet.spark.expectations.observed import reported
 from lakelet.storage.delta import column_mapping, schemas, tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
@@ -42,6 +44,7 @@ from lakelet.storage.root import INTERNAL
 _MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
+_FEW = 2_000  # events that are looked at in one task, as the rows of a table of their size
 _LARGE = 64 << 20  # bytes; above it a merge marks rows as deleted instead of writing their files again
 _VECTORS = "delta.enableDeletionVectors"
 _PHYSICAL = "delta.columnMapping.physicalName"
@@ -276,7 +279,8 @@ def _write(session: SparkSession, inner: AnyPath, now: _Batch, plan: _Plan, prom
         transaction = Transaction(session, inner)
     made = _grown(transaction, plan.made)  # with what the commits before have set
     if not now.streamed and _small(transaction, now.seen):
-        return _rewrite(transaction, now, made)
+        with one_task(session, transaction.size) if now.seen.events <= _FEW else nullcontext():
+            return _rewrite(transaction, now, made)
     if not transaction.described(made, replace=False):
         guarding.check_stored(transaction, made)
         transaction.describe(made, replace=False)
@@ -357,13 +361,16 @@ def _load(transaction: Transaction, now: _Batch, made: TableSpec, *, truncate: b
     reached("batch.files_written")
     visible = int(sum(f.numLogicalRecords().get() for f in files if str(f.partitionValues().apply(PART)) == ROWS))
     done = RowChanges(visible, 0, visible, size_of(files))
-    transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn, replace=truncate)
+    metadata = now.metrics.with_changes(done).user_metadata()
+    transaction.commit([*removed, *files], user_metadata=metadata, txn=now.txn, replace=truncate, whole=True)
     return done
 
 
 def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChanges:
     """A batch into a small table: every row is written again, with one look at the table instead of MERGE's two."""
-    stored = schemas.conformed(transaction.rows(), given(made.schema, now.computed))
+    files = transaction.files_of_newest_commit()  # found without a Spark job, where it replaced all of them
+    rows = transaction.rows() if files is None else transaction.rows_of(files)
+    stored = schemas.conformed(rows, given(made.schema, now.computed))
     truncate, marks = now.truncation(stored)
     observed = Observation()
     if now.state.events:
@@ -378,7 +385,8 @@ def _rewrite(transaction: Transaction, now: _Batch, made: TableSpec) -> RowChang
     found = reported(now.events.sparkSession, observed) or {}
     rewritten = int(sum(f.numLogicalRecords().get() for f in files))
     done = RowChanges(int(found.get("upserted") or 0), int(found.get("deleted") or 0), rewritten, size_of(files))
-    transaction.commit([*removed, *files], user_metadata=now.metrics.with_changes(done).user_metadata(), txn=now.txn)
+    metadata = now.metrics.with_changes(done).user_metadata()
+    transaction.commit([*removed, *files], user_metadata=metadata, txn=now.txn, whole=True)
     return done
 
 

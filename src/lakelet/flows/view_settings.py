@@ -6,14 +6,11 @@ from pyspark.sql import SparkSession
 
 from lakelet.base.errors import LakeletError
 from lakelet.flows.context import FlowRun
-from lakelet.spark.launch.session import cores
+from lakelet.spark.by_size import IN_ONE_TASK, ONE_TASK_BYTES, made_by_lakelet
 
-ONE_TASK_BYTES = 128 * 1024
-"""Up to this much one task is quicker than several with an exchange between them."""
 COMPILED_BYTES = 128 * 1024
 """From this much on compiled code pays for itself where it is kept for the next round."""
 
-_SHUFFLE, _SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"
 _WHOLE_STAGE, _FACTORY = "spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode"
 
 
@@ -24,10 +21,10 @@ def set_by_size(run: FlowRun, size: int | None, spark: SparkSession) -> None:
     """
     if size is None or not (spark.sparkContext.master or "").startswith("local"):
         return
-    wanted = {_SHUFFLE: "1", _SCAN: "1"} if size <= ONE_TASK_BYTES else {}
+    wanted = dict(IN_ONE_TASK) if size <= ONE_TASK_BYTES else {}
     if size > COMPILED_BYTES and run.environment.memory.queries.on:
         wanted |= {_WHOLE_STAGE: "true", _FACTORY: "FALLBACK"}
-    ours = {_SHUFFLE: str(cores()), _SCAN: None, _WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
+    ours = {**made_by_lakelet(), _WHOLE_STAGE: "false", _FACTORY: "NO_CODEGEN"}
     chosen = {*run.conf, *run.environment.spark.given, *run.environment.spark.settings_of_code()}
     for name, value in wanted.items():
         if name not in chosen and spark.conf.get(name, None) == ours[name]:

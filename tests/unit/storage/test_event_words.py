@@ -20,7 +20,7 @@ STORED = {
     FlowState: "QUEUED STARTING PLANNING RUNNING COMPLETED FAILED SKIPPED STOPPED IDLE EXCLUDED",
     HookState: "FAILED STOPPED DISABLED",
     OperationState: "COMPLETED FAILED",
-    FlowType: "APPEND UPDATE COMPLETE MATERIALIZED_VIEW CHANGE SNAPSHOT_CHANGE",
+    FlowType: "APPEND UPDATE COMPLETE MATERIALIZED_VIEW CHANGE SNAPSHOT_CHANGE REPLACE_WHERE REPLACE_USING",
     Level: "INFO WARN ERROR METRICS",
     EventType: "user_action create_update runtime_details update_progress dataset_definition sink_definition flow_definition "
     "flow_progress operation_progress stream_progress planning_information hook_progress maintenance_progress notice schema_change "

@@ -24,6 +24,15 @@ def test_a_commit_that_replaced_everything_tells_the_files_of_the_table():
     assert whole_content(commit(add=())) == []
 
 
+def test_a_commit_that_says_that_it_replaced_everything_is_believed_whatever_its_partitions():
+    said = json.dumps({"lakelet": {"rows": 2}, "lakelet.whole": True})
+    day = {"day": "2026-03-01"}
+    assert whole_content(commit(noted=said, mode="Append", add=("a",), partition=day)) == [
+        '{"add":{"path":"a","partitionValues":{"day":"2026-03-01"}}}'
+    ]
+    assert whole_content(commit(noted=said, add=(), remove=())) == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -460,7 +460,7 @@ def overwrite(
         if added is None:
             removed = transaction.removals() if transaction.read_version >= 0 else []
             user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, files)}
-            version = transaction.commit([*removed, *files], user_metadata=user_metadata, replace=True)
+            version = transaction.commit([*removed, *files], user_metadata=user_metadata, replace=True, whole=True)
         else:
             version = transaction.commit(added, user_metadata=metrics.user_metadata()) if added or not same else transaction.read_version
             transaction.discard(files)

@@ -19,7 +19,7 @@ from lakelet.storage.delta import declared, later_checkpoint, schemas
 from lakelet.storage.delta.declared import Declared
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.delta.table_spec import EPOCH, TableSpec
-from lakelet.storage.delta.whole_content import whole_content
+from lakelet.storage.delta.whole_content import WHOLE, whole_content
 
 
 class Txn(NamedTuple):
@@ -55,12 +55,23 @@ class Transaction:
 
     def is_empty(self) -> bool:
         """Whether the table has no file."""
-        return self.read_version < 0 or int(self._txn.snapshot().numOfFiles()) == 0
+        if self.read_version < 0:
+            return True
+        known = self._checksum()
+        return int(self._txn.snapshot().numOfFiles() if known is None else known.numFiles()) == 0
 
     @property
     def size(self) -> int:
         """Bytes of the table's files."""
-        return 0 if self.read_version < 0 else int(self._txn.snapshot().sizeInBytes())
+        if self.read_version < 0:
+            return 0
+        known = self._checksum()
+        return int(self._txn.snapshot().sizeInBytes() if known is None else known.tableSizeBytes())
+
+    def _checksum(self) -> Any:
+        """What Delta has written beside the newest commit about the table, None for nothing: Delta itself would run a Spark job."""
+        found = self._txn.snapshot().checksumOpt()
+        return found.get() if found.isDefined() else None
 
     def records(self) -> int:
         """Rows of the table, from the statistics of its files (a small table's: each file is asked)."""
@@ -251,9 +262,20 @@ class Transaction:
         files = whole_content(text)
         return None if files is None else [self.action_of(line) for line in files]
 
-    def commit(self, actions: Sequence[Any], *, user_metadata: Mapping[str, Any], txn: Txn | None = None, replace: bool = False) -> int:
-        """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised."""
-        changes = [*actions]
+    def commit(
+        self,
+        actions: Sequence[Any],
+        *,
+        user_metadata: Mapping[str, Any],
+        txn: Txn | None = None,
+        replace: bool = False,
+        whole: bool = False,
+    ) -> int:
+        """Commit and return the new version. The same commit records `txn`, by which a repeated batch is recognised.
+
+        `replace`: how the commit calls itself. `whole`: it removes every file that the table has, which later readers may rely on.
+        """
+        changes, user_metadata = [*actions], {**user_metadata, **({WHOLE: True} if whole else {})}
         if LATER.is_on:
             self._leave_for_later(changes)
         if txn is not None:
