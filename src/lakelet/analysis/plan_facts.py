@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.column_lineage import TracedPlan
 from lakelet.cdc import change_feed
+from lakelet.spark.catalyst import items
 
 _AGGREGATES = {"Aggregate", "Distinct"}
 _TRANSPARENT = {"SubqueryAlias", "EventTimeWatermark", "CollectMetrics"}
@@ -44,6 +45,7 @@ class Placeholders:
         self._modes = {False: modes.Append(), True: modes.Complete()}
         self._update = modes.Update()
         self._names: dict[int, str] = {}
+        self._sources: dict[int, int] = {}
         self._versioned: set[int] = set()
         self._made: dict[tuple[str, bool, int], tuple[str, Any]] = {}
         self._frames: dict[tuple[str, bool, int], tuple[Any, Any, DataFrame]] = {}
@@ -72,6 +74,14 @@ class Placeholders:
             self._frames[key, streaming, copy] = made
             self._own_frames.add(id(made[2]))
         return made[2]
+
+    def source(self, number: int, schema: StructType) -> DataFrame:
+        """An empty stream with these columns that stands for file source `number` of its flow."""
+        frame = self.frame("", schema, streaming=True)
+        output = frame._jdf.queryExecution().analyzed().output()
+        if output.size():
+            self._sources[int(output.apply(0).exprId().id())] = number
+        return frame
 
     def aliased(self, frame: DataFrame, name: str) -> DataFrame:
         """`frame.alias(name)`, made once for a placeholder, which many queries read."""
@@ -113,9 +123,18 @@ class Placeholders:
 
     def key_of(self, leaf: Any) -> str | None:
         """The dataset that a leaf of a plan stands for, or None."""
-        if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
-            return None
-        return self._names.get(int(leaf.output().apply(0).exprId().id()))
+        return self._names.get(_first_id(leaf))
+
+    def source_of(self, leaf: Any) -> int | None:
+        """The number of the file source that a leaf of a plan stands for, or None."""
+        return self._sources.get(_first_id(leaf))
+
+
+def _first_id(leaf: Any) -> int:
+    """The id of the first column of a relation without rows; -1 for any other leaf."""
+    if leaf.nodeName() != "LocalRelation" or not leaf.output().size():
+        return -1
+    return int(leaf.output().apply(0).exprId().id())
 
 
 def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
@@ -127,6 +146,9 @@ def traced_plan(frame: DataFrame, placeholders: Placeholders) -> TracedPlan:
 @dataclass(frozen=True)
 class StreamPlan:
     """Streaming leaves in plan order, as (dataset key or None for another source, filter); `watermark`: the query has one.
+
+    `files`: for each leaf the number of its file source, None for another leaf. A flow may open sources that its query does not read, and
+    may open them in another order.
 
     `processor`: it has state of the user's own (transformWithState), which Spark keeps in RocksDB only. `aggregates`: it aggregates.
     `feeds`: numbers of the leaves that have the columns of a change feed. `groups`: it keeps state by a function of the user's
@@ -142,6 +164,12 @@ class StreamPlan:
     aggregates: bool = False
     feeds: frozenset[int] = frozenset()
     groups: bool = False
+    files: tuple[int | None, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every leaf is a dataset or a file source."""
+        return all(key is not None or number is not None for (key, _), number in zip(self.leaves, self.files, strict=True))
 
 
 def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
@@ -152,7 +180,8 @@ def stream_plan(frame: DataFrame, placeholders: Placeholders) -> StreamPlan:
     feeds = frozenset(number for number, (leaf, _) in enumerate(found) if _is_feed(leaf))
     processor = any(name.startswith("TransformWithState") for name in names)
     groups = any(name.startswith("FlatMapGroups") and name.endswith("WithState") for name in names)
-    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds, groups)
+    files = tuple(placeholders.source_of(leaf) for leaf, _ in found)
+    return StreamPlan(leaves, "EventTimeWatermark" in names, processor, not names.isdisjoint(_AGGREGATES), feeds, groups, files)
 
 
 def _is_feed(leaf: Any) -> bool:
@@ -161,12 +190,22 @@ def _is_feed(leaf: Any) -> bool:
     return all(re.search(rf"[( ]{column.name}#", columns) for column in change_feed.COLUMNS)
 
 
-def aggregates_all(node: Any) -> bool:
-    """Whether every streaming leaf of a plan is below an aggregate: only then its result at any time is made of all rows so far."""
-    if not node.isStreaming() or node.nodeName() in _AGGREGATES:
+def aggregates_all(node: Any, common: Mapping[int, bool] | None = None) -> bool:
+    """Whether every streaming leaf of a plan is below an aggregate: only then its result at any time is made of all rows so far.
+
+    `common`: the same of the common table expressions that the node may refer to, by their ids.
+    """
+    name, known = node.nodeName(), dict(common or {})
+    if not node.isStreaming() or name in _AGGREGATES:
         return True
-    children = node.children()
-    return children.size() > 0 and all(aggregates_all(children.apply(i)) for i in range(children.size()))
+    if name == "WithCTE":
+        for definition in items(node.cteDefs()):
+            known[int(definition.id())] = aggregates_all(definition.child(), known)
+        return aggregates_all(node.plan(), known)
+    if name == "CTERelationRef":
+        return known.get(int(node.cteId()), False)
+    children = items(node.children())
+    return bool(children) and all(aggregates_all(child, known) for child in children)
 
 
 def _walk(node: Any, filters: list[Any], names: set[str]) -> Iterator[tuple[Any, Mapping[str, frozenset[str]]]]:
@@ -176,6 +215,8 @@ def _walk(node: Any, filters: list[Any], names: set[str]) -> Iterator[tuple[Any,
     name = node.nodeName()
     names.add(name)
     children = node.children()
+    if name == "CTERelationRef":
+        return  # its leaves are those of the definition, which is another child of the node above both
     if not children.size():
         yield node, equality_filter(filters)
     elif name == "Filter":

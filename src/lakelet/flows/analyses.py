@@ -100,7 +100,7 @@ class Analyses:
         source = self.sources.open(flow, number, spec, dry=True)
         self.sources.add(flow.name, number, spec)
         self.notices.add(flow.name, [Notice(text, spec.where or flow.where) for text in source.notices])
-        return dry_stream(source.schema(), lambda schema: placeholders.frame("", schema, streaming=True), self.spark)
+        return dry_stream(source.schema(), lambda schema: placeholders.source(number, schema), self.spark)
 
     def _rows(self, dataset: Dataset, jreader: Any) -> DataFrame | None:
         """The rows that a dataset has now, read with the options of `jreader`; None where it has no table yet."""

@@ -19,7 +19,6 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 
 from lakelet.autoloader.rounds import QueryRounds
-from lakelet.autoloader.spec import Pending, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.cdc import writing
@@ -34,12 +33,7 @@ from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings
 from lakelet.flows.positions import (
     Checkpoint,
     discard_half_written,
-    files_position,
-    physical_filter,
     read_checkpoint,
-    table_position,
-    unknown_position,
-    unreadable_position,
 )
 from lakelet.flows.quarantine import quarantine_of, with_source_file
 from lakelet.flows.remedies import mode_of, stream_failure
@@ -48,7 +42,6 @@ from lakelet.flows.source_cleanup import clean_sources
 from lakelet.flows.stream_progress import emit_stream_progress
 from lakelet.language.model import ChangeSpec, Expectation, Replacement
 from lakelet.language.registry import reading
-from lakelet.plan.decisions import Decision, SourcePosition, Strategy, stream_decision
 from lakelet.spark.callbacks import end_listening, release
 from lakelet.spark.errors.conditions import conditions
 from lakelet.spark.errors.diagnosis import run_failure
@@ -63,97 +56,10 @@ from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.quarantine import Quarantine
 from lakelet.storage.delta.replaced_rows import replace_rows
 from lakelet.storage.delta.transaction import Txn
-from lakelet.storage.eventlog.states import EventType, OperationState
 
 _MAX_RESTARTS = 10
 _MAX_INTERRUPTIONS = 5
 _SCHEMA_CHANGED = ("DELTA_SCHEMA_CHANGED", "DELTA_STREAMING_METADATA_EVOLUTION")
-
-
-def decide_stream(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
-    """Whether the flow has something to do now.
-
-    `remember`: the flow's turn has come, so its listings become events, and versions that hold nothing for it are noted in the registry.
-    """
-    checkpoint = read_checkpoint(run.checkpoint())
-    looked: list[Pending] = []
-    positions, examined = _positions(run, checkpoint, sources, looked)
-    decision = stream_decision(positions, started=checkpoint.planned >= 0, unfinished=checkpoint.unfinished)
-    if decision.strategy is Strategy.SKIP and run.stored().columns is None and run.dataset.sink is None:
-        decision = Decision(Strategy.STREAM, "its last update ended before the table was ready")
-    if remember:
-        _report_listings(run, sources, looked)
-        if examined:
-            _remember_examined(run, examined)
-    return decision
-
-
-def _positions(
-    run: FlowRun, checkpoint: Checkpoint, sources: tuple[SourceSpec, ...], looked: list[Pending]
-) -> tuple[list[SourcePosition], Mapping[str, int]]:
-    """Position of each source, and versions in which nothing was found; what was listed goes to `looked`."""
-    leaves, feeds = (run.flow.stream.leaves, run.flow.stream.feeds) if run.flow.stream else ((), frozenset[int]())
-    files_only = sum(key is None for key, _ in leaves) == len(sources)
-    if checkpoint.planned < 0 or len(leaves) != len(checkpoint.offsets) or not files_only:
-        return [_file_position(run, n, spec, None, looked) for n, spec in enumerate(sources)] or list(unknown_position(1)), {}
-    known = run.environment.storage.registry().flow(run.dataset.name.key, run.name)
-    usable = known.examined if known.filter == _filter_text(run) else {}
-    found: list[SourcePosition] = []
-    examined: dict[str, int] = {}
-    waiting = enumerate(sources)
-    for leaf, ((key, allowed), offset) in enumerate(zip(leaves, checkpoint.offsets, strict=True)):
-        if key is None:
-            number, spec = next(waiting)
-            found.append(_file_position(run, number, spec, offset, looked))
-            continue
-        dataset = run.environment.catalog.datasets[key]
-        log = run.environment.memory.log(run.environment.storage.table_path(dataset.name))
-        stored = run.environment.storage.registry().datasets.get(key)
-        allowed = physical_filter(allowed, stored.columns if stored else None)
-        position, upto = table_position(str(dataset.name), log, offset, allowed, usable.get(key, -1), feed=leaf in feeds)
-        found.append(position)
-        if upto > usable.get(key, -1) and position.pending is False:
-            examined[key] = upto
-    return found, examined
-
-
-def _file_position(run: FlowRun, number: int, spec: SourceSpec, offset: str | None, looked: list[Pending]) -> SourcePosition:
-    try:
-        pending = run.environment.sources.pending(run.flow.flow, number, spec, offset)
-    except LakeletError as problem:
-        return unreadable_position(spec.path, problem)
-    looked.append(pending)
-    return files_position(spec.path, pending.files, pending.bytes)
-
-
-def _report_listings(run: FlowRun, sources: tuple[SourceSpec, ...], looked: list[Pending]) -> None:
-    """Emit an AUTO_LOADER_LISTING event for each cloudFiles source of the flow (EL-8); none if one of them could not be listed."""
-    if len(looked) != len(sources):
-        return
-    for spec, pending in zip(sources, looked, strict=True):
-        details = {"source_path": spec.path, "num_files_listed": pending.listed, "num_files_new": pending.files}
-        body = {
-            "type": "AUTO_LOADER_LISTING",
-            "status": OperationState.COMPLETED,
-            "duration_ms": round(pending.seconds * 1000),
-            "auto_loader_details": details,
-        }
-        text = f"Flow '{run.name}' listed {pending.listed} file(s) of {spec.path}, {pending.files} of them new."
-        run.environment.reporter.emit(EventType.OPERATION_PROGRESS, text, body, dataset=str(run.dataset.name), flow=run.name)
-
-
-def _filter_text(run: FlowRun) -> str:
-    """Return what `examined` depends on: the filters of the tables and the checkpoint's generation. A new checkpoint invalidates it."""
-    leaves = run.flow.stream.leaves if run.flow.stream else ()
-    return json.dumps([run.generation(), *([key, sorted((c, sorted(v)) for c, v in allowed.items())] for key, allowed in leaves)])
-
-
-def _remember_examined(run: FlowRun, examined: Mapping[str, int]) -> None:
-    known = run.environment.storage.registry().flow(run.dataset.name.key, run.name)
-    run.environment.storage.note_flow(replace(known, filter=_filter_text(run), examined=dict(examined)))
-
-
-# --------------------------------------------------------------------------------------------------------- running
 
 
 @dataclass
@@ -492,4 +398,4 @@ def _metrics(node: Any) -> Iterator[Any]:
         yield from _metrics(children.apply(i))
 
 
-__all__ = ["decide_stream", "drained", "finish", "opened", "run_append", "seen_of_sources"]
+__all__ = ["drained", "finish", "opened", "run_append", "seen_of_sources"]

@@ -7,7 +7,7 @@ not, they are read as they are now. Files that change while they are read make t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 
 from pyspark.sql import SparkSession
@@ -69,11 +69,12 @@ def interruption(failure: BaseException, *, in_batch: bool) -> str | None:
     return "the Python process that plans its batches ended" if java_class(failure) == "java.io.EOFException" else None
 
 
-def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Sequence[str]:
-    """The offsets of the file sources, in the order of their numbers, in the newest planned batch, if the table has it."""
-    if not state.unfinished or not has_batch(run, spark, state.planned):
-        return ()
-    return [offset for offset in state.offsets if offset is not None and is_offset(offset)]
+def _committed_offsets(run: FlowRun, spark: SparkSession, state: Checkpoint) -> Mapping[int, str]:
+    """The offsets of the file sources, by their numbers, in the newest planned batch, if the table has it."""
+    files = run.flow.stream.files if run.flow.stream else ()
+    if not state.unfinished or len(files) != len(state.offsets) or not has_batch(run, spark, state.planned):
+        return {}
+    return {n: offset for n, offset in zip(files, state.offsets, strict=True) if n is not None and offset is not None and is_offset(offset)}
 
 
 def has_batch(run: FlowRun, spark: SparkSession, number: int) -> bool:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import uuid
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -174,7 +174,7 @@ class RunReader(QueryReader):
     batch_query: bool = False
     opened: list[AutoLoaderSource] = field(default_factory=list)
     observations: dict[str, Observation] = field(default_factory=dict)
-    committed: Sequence[str] = ()
+    committed: Mapping[int, str] = field(default_factory=dict)
     changing: bool = False
     rounds: str = ""
     judged: list[DataFrame] = field(default_factory=list)
@@ -193,9 +193,8 @@ class RunReader(QueryReader):
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         source = self.environment.sources.open(self.flow, number, spec, dry=False)
         self.opened.append(source)
-        committed = self.committed[number] if number < len(self.committed) else None
         rows: DataFrame = source.read_stream(
-            self.spark, name=f"lakelet_source_{number}", committed=committed, changing=self.changing, rounds=self.rounds
+            self.spark, name=f"lakelet_source_{number}", committed=self.committed.get(number), changing=self.changing, rounds=self.rounds
         )
         return rows
 

@@ -1,4 +1,4 @@
-"""Calls of the user's function that is a sink: `handler(df, batch_id)` (SK-6).
+"""Calls of the user's function that is a sink: `handler(df, batch_id)` (SK-6), and what such code, and event hooks, read and write.
 
 The function runs in the session of its flow. It reads tables by the names that the pipeline knows; temporary views of its own come first.
 What it writes by name is a path of the user's (`--table`) or a Delta table below the storage; what it writes by path lies where that says.
@@ -6,13 +6,14 @@ What it writes by name is a path of the user's (`--table`) or a Delta table belo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
@@ -21,7 +22,8 @@ from lakelet.base.names import TableName, quoted, split_name
 from lakelet.base.raised import innermost_location
 from lakelet.base.user_code import call_user_code, original_error
 from lakelet.flows.context import FlowRun, RunReader
-from lakelet.language.model import SinkHandler
+from lakelet.flows.environment import Environment
+from lakelet.language.model import Flow, Hook, SinkHandler
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import essence, run_failure
 from lakelet.spark.names import named_tables
@@ -38,10 +40,8 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
     """Call the handler with one batch. Raises SINK_HANDLER_FAILED with the line of the user's file, EXPECTATION_VIOLATION for the batch."""
     environment, session = run.environment, batch.sparkSession
     jsession: Any = session._jsparkSession
-    catalog = _Names(**{**vars(environment.catalog), "session": jsession})
-    reader = _Reader(session, catalog, label=run.name, environment=environment, flow=run.flow.flow, batch_query=True)
     try:
-        with within(environment.spark, jsession), reading(reader):
+        with within(environment.spark, jsession), beside_the_pipeline(environment, session, run.flow.flow):
             call_user_code(handler, batch, number)
     except LakeletError as problem:
         problem.dataset, problem.where = problem.dataset or str(run.dataset.name), problem.where or run.dataset.where
@@ -59,6 +59,27 @@ def handled(run: FlowRun, handler: SinkHandler, batch: DataFrame, number: int) -
             why=text or None,
             todo=f"Correct the function; the next update calls it with batch {number} again.",
         ) from cause
+
+
+@contextmanager
+def beside_the_pipeline(environment: Environment, session: SparkSession, flow: Flow) -> Iterator[None]:
+    """Let code in the block read the pipeline's tables, and write others by name, which lie below the storage (SK-7)."""
+    catalog = _Names(**{**vars(environment.catalog), "session": session._jsparkSession})
+    reader = _Reader(session, catalog, label=flow.name, environment=environment, flow=flow, batch_query=True)
+    with reading(reader):
+        yield
+
+
+@contextmanager
+def around_hook(environment: Environment, hook: Hook) -> Iterator[None]:
+    """Let an event hook read and write tables as the function of a sink does (RE-25)."""
+
+    def query() -> Any:
+        raise LakeletError("OUTSIDE_PIPELINE", "an event hook has no query", where=hook.where)
+
+    flow = Flow(name=hook.name, target=TableName("", "", hook.name), query=query, where=hook.where, default=False)
+    with beside_the_pipeline(environment, environment.spark, flow):
+        yield
 
 
 @dataclass(frozen=True)
@@ -93,7 +114,7 @@ class _Reader(RunReader):
         if own is not None and not self.catalog.is_foreign(own.name):
             raise LakeletError(
                 "TARGET_KIND",
-                f"the sink's function writes to {full}, which belongs to this pipeline",
+                f"the function writes to {full}, which belongs to this pipeline",
                 where=caller_location(),
                 todo="Let a flow write to it, or write to a table outside of the pipeline.",
             )

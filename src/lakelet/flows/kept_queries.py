@@ -80,7 +80,7 @@ def may_stay(dataset: Dataset, flow: AnalyzedFlow, sources: tuple[SourceSpec, ..
     depends on the state in which a query finds it.
     """
     stream, declared = flow.stream, flow.flow
-    if dataset.keeps_dropped or stream is None or len(sources) != 1 or [key for key, _ in stream.leaves] != [None]:
+    if dataset.keeps_dropped or stream is None or len(sources) != 1 or stream.files != (0,):
         return False
     special = stream.watermark or stream.processor or stream.groups or stream.aggregates or flow.complete
     merging = declared.changes or declared.replaces or declared.once or declared.update

@@ -27,7 +27,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.files.paths import AnyPath, any_path
-from lakelet.flows import append, once, sent_files
+from lakelet.flows import append, once, sent_files, stream_decisions
 from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
@@ -61,10 +61,10 @@ class _Reader(RunReader):
 
 
 def decide_sink(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:
-    """Whether the flow has something to send now; see `append.decide_stream`."""
+    """Whether the flow has something to send now; see `stream_decisions.decide_stream`."""
     if run.flow.flow.once:
         return once.DONE if has_run(run.environment.storage, run.flow.flow) else once.NOT_YET
-    return append.decide_stream(run, sources, remember=remember)
+    return stream_decisions.decide_stream(run, sources, remember=remember)
 
 
 def run_sink(run: FlowRun) -> None:

@@ -15,17 +15,16 @@ from lakelet.storage.eventlog.states import EventType, Level
 
 def clean_sources(run: FlowRun) -> None:
     """Let every file source of a drained flow move or delete what it has read long enough ago."""
-    sources = run.environment.sources.of(run.name)
-    leaves = run.flow.stream.leaves if run.flow.stream else ()
-    if not sources or not leaves:
+    sources, stream = run.environment.sources.of(run.name), run.flow.stream
+    if not sources or stream is None:
         return
     checkpoint = read_checkpoint(run.checkpoint())
-    if checkpoint.unfinished or len(leaves) != len(checkpoint.offsets):
+    if checkpoint.unfinished or len(stream.files) != len(checkpoint.offsets):
         return
-    offsets = [offset for (key, _), offset in zip(leaves, checkpoint.offsets, strict=True) if key is None]
-    if len(offsets) != len(sources):
-        return
-    for number, (spec, offset) in enumerate(zip(sources, offsets, strict=True)):
+    for number, offset in zip(stream.files, checkpoint.offsets, strict=True):
+        if number is None:
+            continue
+        spec = sources[number]
         try:
             done = run.environment.sources.open(run.flow.flow, number, spec, dry=False).clean(offset)
         except Exception as problem:  # the rows are committed: cleaning is tried again in the next update

@@ -41,13 +41,15 @@ def apply_changes(
     ignore_null_updates_except_column_list: Any = None,
     columns_to_update: Any = None,
     system_sequence_by: Any = None,
+    name: Any = None,
 ) -> None:
     """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
 
     Raises ARGUMENT_INVALID, CDC_CONTRADICTION or NOT_SUPPORTED_YET (CD-10).
     """
     given = dict(locals())
-    declare_changes(given, given.pop("target"), given.pop("flow_name"), caller_location())
+    location = caller_location()
+    declare_changes(given, given.pop("target"), _flow_name(given, location), location)
 
 
 def create_auto_cdc_flow(
@@ -75,10 +77,15 @@ def create_auto_cdc_flow(
     """The newer name of `apply_changes`, which frameworks give the older arguments too; `name` and `flow_name` are one argument."""
     given = dict(locals())
     location = caller_location()
+    declare_changes(given, given.pop("target"), _flow_name(given, location), location)
+
+
+def _flow_name(given: dict[str, Any], location: Location) -> Any:
+    """Take the name of the flow out of the arguments: each function has it under the name of the other one too."""
     name, flow_name = given.pop("name"), given.pop("flow_name")
     if name is not None and flow_name is not None:
         raise _contradiction("name and flow_name are the same argument", location, "Give one of them.")
-    declare_changes(given, given.pop("target"), name if name is not None else flow_name, location)
+    return name if name is not None else flow_name
 
 
 def apply_changes_from_snapshot(

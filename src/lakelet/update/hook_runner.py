@@ -6,6 +6,7 @@ import json
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lakelet.base.errors import LakeletError
@@ -33,11 +34,19 @@ class HookRunner:
     Args:
         hooks: in the order of their declaration.
         emit: writes a `hook_progress` event, called as `emit(type, message, body, level=, error=)`.
+        around: gives the context in which a hook is called.
         patience: how long `close` waits, in seconds.
     """
 
-    def __init__(self, hooks: Sequence[Hook], emit: Callable[..., None], *, patience: float = PATIENCE) -> None:
-        self._hooks, self._emit, self._patience = tuple(hooks), emit, patience
+    def __init__(
+        self,
+        hooks: Sequence[Hook],
+        emit: Callable[..., None],
+        *,
+        around: Callable[[Hook], AbstractContextManager[None]] = lambda hook: nullcontext(),
+        patience: float = PATIENCE,
+    ) -> None:
+        self._hooks, self._emit, self._around, self._patience = tuple(hooks), emit, around, patience
         self._failures = [0] * len(self._hooks)
         self._disabled: set[int] = set()
         self._queue: queue.Queue[Event | None] = queue.Queue()
@@ -77,7 +86,8 @@ class HookRunner:
 
     def _call(self, number: int, hook: Hook, event: Event) -> None:
         try:
-            hook.function(hook_event(event))
+            with self._around(hook):
+                hook.function(hook_event(event))
         except BaseException as problem:  # also SystemExit: it would end the thread of all hooks
             self._failures[number] += 1
             self._report_failure(number, hook, problem)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow
-from lakelet.flows import append, complete, once, once_streams, replaced_part, sinks, snapshots
+from lakelet.flows import append, complete, once, once_streams, replaced_part, sinks, snapshots, stream_decisions
 from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
@@ -59,7 +59,7 @@ def decide_flow(environment: Environment, task: FlowTask, *, remember: bool) -> 
         return snapshots.decide_snapshots(run)
     if task.flow.flow.changes is not None and task.flow.flow.changes.once:
         return once_streams.decide_once_stream(run)
-    return append.decide_stream(run, environment.sources.of(run.name), remember=remember)
+    return stream_decisions.decide_stream(run, environment.sources.of(run.name), remember=remember)
 
 
 def computes_part(flow: AnalyzedFlow) -> bool:

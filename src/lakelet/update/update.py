@@ -5,6 +5,7 @@ Analysis comes first and writes nothing; then the lease is taken, what a crash l
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from dataclasses import replace
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.config.properties import MAX_FLOWS, look_up, whole
+from lakelet.flows.handlers import around_hook
 from lakelet.spark.hadoop_defaults import forget_servers
 from lakelet.storage.delta.later_upkeep import LATER
 from lakelet.storage.eventlog.states import UpdateState
@@ -61,7 +63,8 @@ class Update:
         self._progress = UpdateProgress(opened.environment)
         self._retries = Retries(config.parameters, config.development, config.continuous, attempt)
         self._checks = TableChecks(opened)
-        self._hooks = HookRunner(opened.loaded.definitions.hooks, opened.reporter.emit)
+        around = functools.partial(around_hook, opened.environment)
+        self._hooks = HookRunner(opened.loaded.definitions.hooks, opened.reporter.emit, around=around)
         events.add_listener(self._hooks)
 
     def run(self) -> UpdateResult:

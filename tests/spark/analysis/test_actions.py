@@ -176,3 +176,18 @@ def test_what_writes_inside_a_function_is_refused_and_writes_nothing(project, tm
         ("started", "ACTION_IN_FUNCTION"),
     }
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_name_that_is_computed_in_sql_is_no_action_of_the_function(project):
+    p = project()
+    p.write(
+        """
+        CREATE MATERIALIZED VIEW source AS SELECT 1 AS a;
+        CREATE MATERIALIZED VIEW copy AS SELECT * FROM IDENTIFIER(:of || '.default.source');
+        """,
+        "names.sql",
+    )
+    p.parameters["of"] = "main"
+    assert p.pipeline.check().notices == ()
+    p.run()
+    assert p.rows("copy") == [1]

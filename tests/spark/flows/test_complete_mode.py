@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.storage.delta.tables import TableLog
+from tests.spark.conftest import codes
 
 BRONZE = """
     import dlt
@@ -247,3 +248,36 @@ def test_settings_of_a_dataset_hold_for_its_state_and_a_private_table_keeps_its_
     assert p.rows("seen") == [("x", 2, 2)]
     assert sorted(f.name for f in state.iterdir() if f.name.isdigit()) == ["0", "1", "2"]
     p.spark.catalog.dropTempView("totals")
+
+
+@pytest.mark.long
+def test_an_aggregate_in_a_common_table_expression_is_one_too_and_rows_beside_it_are_not(project):
+    p = project(BRONZE)
+    p.write(
+        """
+        CREATE STREAMING TABLE totals
+        WITH counted AS (SELECT kind, count(*) AS n FROM STREAM(bronze) GROUP BY kind) SELECT kind, n FROM counted;
+
+        CREATE STREAMING TABLE twice AS
+        WITH rows AS (SELECT kind FROM STREAM(bronze)) SELECT kind FROM rows UNION ALL SELECT upper(kind) FROM rows;
+        """,
+        "totals.sql",
+    )
+    p.arrive("a.json", {"kind": "x", "amount": 1}, {"kind": "y", "amount": 2})
+    p.run()
+    p.arrive("b.json", {"kind": "x", "amount": 1})
+    p.run()
+    assert p.rows("totals") == [("x", 2), ("y", 1)]
+    assert p.rows("twice") == ["X", "X", "Y", "x", "x", "y"]
+    p.run()
+    assert set(p.statuses().values()) == {"IDLE"}
+
+    p.write(
+        """
+        CREATE STREAMING TABLE totals AS
+        WITH counted AS (SELECT kind, count(*) AS n FROM STREAM(bronze) GROUP BY kind)
+        SELECT kind, n FROM counted UNION ALL SELECT kind, 1 FROM STREAM(bronze);
+        """,
+        "totals.sql",
+    )
+    assert codes(p.refused()) == ["STREAM_QUERY_REFUSED"]

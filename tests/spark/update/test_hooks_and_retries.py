@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from deltalake import DeltaTable
 
+from lakelet.base.names import TableName
 from tests.spark.update.pipelines import BRONZE, FAST, FRAGILE, states
 
 
@@ -46,6 +48,33 @@ def test_hooks_of_all_files_get_the_events_of_an_update_and_a_broken_one_changes
     assert [r["details"]["hook_progress"]["status"] for r in logged] == ["FAILED", "FAILED", "FAILED", "DISABLED"]
     assert "slack.py, line 6" in logged[0]["message"]
     assert logged[0]["level"] == "WARN"
+
+
+@pytest.mark.long
+def test_tables_that_a_hook_writes_by_name_stay_in_the_storage(project):
+    p = project(BRONZE)
+    p.write(
+        """
+        from pyspark import pipelines as dp
+        from pyspark.sql import SparkSession
+
+        @dp.on_event_hook
+        def audit(event):
+            if event["event_type"] == "update_progress" and event["details"]["update_progress"]["state"] == "COMPLETED":
+                session = SparkSession.builder.getOrCreate()
+                session.read.table("bronze").selectExpr("count(*) AS rows").write.mode("append").saveAsTable("main.audit.runs")
+        """,
+        "monitoring.py",
+    )
+    p.arrive("a.json", {"id": 1}, {"id": 2})
+    p.run()
+    assert [e["message"] for e in p.logged(event_type="hook_progress")] == []
+    path = p.storage.table_path(TableName("main", "audit", "runs"))
+    assert sorted(DeltaTable(str(path)).to_pyarrow_table()["rows"].to_pylist()) == [2]
+
+    p.arrive("b.json", {"id": 3})
+    p.run()
+    assert sorted(DeltaTable(str(path)).to_pyarrow_table()["rows"].to_pylist()) == [2, 3]
 
 
 def test_a_hook_with_a_wrong_number_of_arguments_refuses_the_update(project):

@@ -35,6 +35,7 @@ def hinted(schema: str, hints: str) -> str:
     [
         ("u STRUCT<dob: STRING, id: STRING>", "u.dob DATE", "u:struct<dob:date,id:string>"),
         ("u STRUCT<dob: STRING, id: STRING>", "U.DOB DATE", "U:struct<DOB:date,id:string>"),
+        ("id STRING", "id BIGINT NOT NULL, tags array<string> not null", "id:bigint,tags:array<string>"),
         ("u STRUCT<id: STRING>", "u.dob DATE", "u:struct<id:string,dob:date>"),
         ("l ARRAY<STRUCT<id: STRING>>", "l.element.id INT", "l:array<struct<id:int>>"),
         ("l ARRAY<STRING>", "l.element INT", "l:array<int>"),

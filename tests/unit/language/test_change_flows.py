@@ -68,6 +68,8 @@ def test_each_name_takes_all_arguments_of_the_older_one():
     found = [declared(api.DLT[name], "t", "s", ["id"], "seq", **older) for name in ("apply_changes", "create_auto_cdc_flow")]
     assert found[0].changes == found[1].changes == ChangeSpec(source="s", keys=(("id",),), sequence_by="seq", where="id > 0")
     assert found[0].name == found[1].name == "main.default.f"
+    newer = [declared(api.DLT[name], "t", "s", ["id"], "seq", name="g") for name in ("apply_changes", "create_auto_cdc_flow")]
+    assert [flow.name for flow in newer] == ["main.default.g"] * 2
 
 
 def test_arguments_may_be_given_by_position_in_the_order_of_each_name():

@@ -151,6 +151,8 @@ class _Types:
 
     def whole(self) -> Any:
         kind = self._type()
+        if [token.lower() for token in self._tokens[self._at :]] == ["not", "null"]:  # a file may lack the column all the same
+            self._at += 2
         if self._at != len(self._tokens):
             raise self._error()
         return kind

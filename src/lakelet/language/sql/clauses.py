@@ -111,8 +111,7 @@ def _storage(cursor: Cursor, remarks: list[Remark], found: dict[str, Any]) -> bo
         path = cursor.string("a string with the path")
         remarks.append(Remark(f"LOCATION '{path}' has no effect here: the table lies in the storage, and is read by its name", where))
         return True
-    if cursor.skip("WITH"):
-        cursor.expect("ROW", "FILTER", purpose=" after WITH")
+    if cursor.skip("WITH", "ROW", "FILTER"):
         raise LakeletError(
             "PROTECTION_REFUSED",
             "the row filter would not be applied: rows would be shown that it hides",

@@ -72,12 +72,12 @@ def _table(cursor: Cursor, where: Location, remarks: list[Remark], *, kind: Kind
     columns = spec(cursor, remarks) if cursor.sees("(") and not _query_ahead(cursor) else Spec()
     found = clauses.table_clauses(cursor, remarks, kind)
     query, flow, once, replaces = None, None, False, None
+    if kind is Kind.MATERIALIZED_VIEW and cursor.sees("FLOW", "REPLACE", "WHERE"):  # a preview of Databricks has this form
+        remarks.append(Remark("a materialized view with a REPLACE WHERE flow is a streaming table here", cursor.where()))
+        kind = Kind.STREAMING_TABLE
     if kind is Kind.MATERIALIZED_VIEW and cursor.sees("FLOW"):
         raise LakeletError(
-            "SQL_SYNTAX",
-            "a materialized view has no flow beside its query",
-            where=cursor.where(),
-            todo="Write CREATE STREAMING TABLE." if cursor.sees("FLOW", "REPLACE") else "Write AS and the query.",
+            "SQL_SYNTAX", "a materialized view has no flow beside its query", where=cursor.where(), todo="Write AS and the query."
         )
     if cursor.skip("FLOW"):
         query, flow, once, replaces = _flow_clause(cursor)

@@ -41,11 +41,12 @@ def _pivoted(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> DataFr
 def _reported(name: str, asked_of: Callable[[Any, tuple[Any, ...], dict[str, Any]], DataFrame | None]) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def action(self: Any, *args: Any, **kwargs: Any) -> Any:
-            reader, frame = _reader_of_user(), asked_of(self, args, kwargs)
-            if reader is None or frame is None:
+            if getattr(_working, "busy", False):
                 return original(self, *args, **kwargs)
-            reader.on_action(name, frame, caller_location())
-            _working.busy = True  # an action may use others
+            reader, frame = _reader_of_user(), asked_of(self, args, kwargs)
+            if reader is not None and frame is not None:
+                reader.on_action(name, frame, caller_location())
+            _working.busy = True  # an action may use others, and so may one of this package
             try:
                 return original(self, *args, **kwargs)
             finally:

@@ -196,6 +196,7 @@ def apply_changes(
     ignore_null_updates_except_column_list: _Columns | None = None,
     columns_to_update: Any = None,
     system_sequence_by: str | Column | None = None,
+    name: str | None = None,
 ) -> None:
     """Declare a flow that applies the change events of the stream `source` to the streaming table `target`.
 
