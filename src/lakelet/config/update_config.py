@@ -341,6 +341,10 @@ def _files_and_roots(project: _Project, cwd: Path) -> tuple[tuple[Path, ...], tu
         spec.refuse_unknown(PIPELINE_KEYS, f"the pipeline {key!r}")
         if not files:
             files = library_files(project.bundle, spec)
+        managed = next((name for name in ("ingestion_definition", "gateway_definition") if spec.get(name)), None)
+        if not files and managed:
+            what = f"the pipeline {key!r} has no source files but an {managed}, which only a workspace runs"
+            raise LakeletError("NO_SOURCES", what, where=spec.where, todo="Name another pipeline of the bundle.")
         if not files:
             raise LakeletError("NO_SOURCES", f"the libraries of the pipeline {key!r} match no source file", where=spec.where)
         root_path = spec.get("root_path")

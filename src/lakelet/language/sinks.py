@@ -21,7 +21,8 @@ from lakelet.language.registry import active_registry
 HANDLER = "foreach_batch"
 """The format of a sink whose rows go to a function of the user's."""
 
-_OURS = ("checkpointlocation", "txnappid", "txnversion")
+_OURS = ("txnappid", "txnversion")
+_CHECKPOINT = "checkpointlocation"
 _KAFKA_SERVERS = "kafka.bootstrap.servers"
 
 
@@ -94,9 +95,12 @@ def _options(options: Any, where: Location) -> dict[str, str]:
         raise invalid(f"the option {missing[0]} has no value", where, "Leave it out, or give it one.")
     ours = [key for key in options if key.lower() in _OURS]
     if ours:
-        todo = "Leave it out: the flow's checkpoint and marks are kept in the storage."
+        todo = "Leave it out: the flow's marks are kept in the storage."
         raise invalid(f"the option {ours[0]} of a sink is not the user's to set", where, todo)
-    return {key: option_text(value) for key, value in options.items()}
+    for key in options:
+        if key.lower() == _CHECKPOINT:
+            active_registry().note(f"the option {key} of a sink has no effect: the flow's checkpoint lies in the storage", where)
+    return {key: option_text(value) for key, value in options.items() if key.lower() != _CHECKPOINT}
 
 
 def _table(options: Mapping[str, str], where: Location) -> TableName | None:

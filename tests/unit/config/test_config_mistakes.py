@@ -98,3 +98,10 @@ def test_an_unknown_target_is_told_with_the_known_ones(project):
 def test_libraries_that_are_not_supported_yet_are_refused(project):
     project.write("databricks.yml", "resources: {pipelines: {p: {libraries: [{maven: {coordinates: 'a:b:1'}}]}}}\n")
     assert project.error().code == "NOT_SUPPORTED_YET"
+
+
+def test_a_pipeline_that_only_a_workspace_runs_is_told_as_that(project):
+    text = "resources: {pipelines: {p: {ingestion_definition: {connection_name: crm, objects: []}}}}\n"
+    project.write("databricks.yml", text)
+    error = project.error()
+    assert (error.code, "ingestion_definition, which only a workspace runs" in error.what) == ("NO_SOURCES", True)

@@ -104,13 +104,18 @@ def test_sql_flows_write_to_sinks():
     assert (registry.errors, [str(f.target) for f in found.flows]) == ([], ["cat.sch.s"])
 
 
+def test_a_checkpoint_of_the_users_has_no_effect_which_a_notice_says():
+    registry, found = declared(lambda: api.DP["create_sink"]("s", "json", {"path": "/x", "checkpointLocation": "/y"}))
+    assert [dict(dataset.sink.options) for dataset in found.sinks] == [{"path": "/x"}]
+    assert any("checkpointLocation" in notice.text for notice in registry.notices)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("s", "delta"), ("s", "delta", {}), ("s", "delta", {"path": "/x", "tableName": "y"}), ("s", "delta", {"tableName": "a.b.c.d"}),
         ("s", "delta", {"path": None}), ("s", "delta", [("path", "/x")]), ("s", "delta", {1: "/x"}), ("s", ""), ("s", None), (None, "noop"),
         ("", "noop"), ("s", "kafka", {"topic": "t"}), ("s", "delta", {"path": "/x", "txnAppId": "mine"}),
-        ("s", "json", {"path": "/x", "checkpointLocation": "/y"}),
     ],
 )  # fmt: skip
 def test_wrong_arguments_of_a_sink_are_refused_at_the_line_of_the_call(arguments):

@@ -26,7 +26,7 @@ FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE, READ_KAFKA, EVENT_LOG))
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """SQL texts of constant expressions → their values."""
 
-_OURS = ("format", "schemaHints", "inferColumnTypes", "partitionColumns", "useStrictGlobber", "schemaEvolutionMode")
+_OURS = ("format", "schemaHints", "inferColumnTypes", "partitionColumns", "useStrictGlobber", "schemaEvolutionMode", "useManagedFileEvents")
 _STREAM_ONLY = ("allowOverwrites", "includeExistingFiles", "maxBytesPerTrigger", "maxFilesPerTrigger", "schemaLocation")
 _DEFAULTS = {"cloudFiles.inferColumnTypes": "true", "cloudFiles.useStrictGlobber": "true"}
 

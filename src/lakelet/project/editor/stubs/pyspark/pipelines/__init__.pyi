@@ -136,9 +136,9 @@ def update_flow(
     """Declare the decorated function as a flow that sends a sink the rows of its result that changed."""
 
 def replace_flow(
-    target: str,
-    replace_using: Any = None,
-    sequence_by: Any = None,
+    target: str | None = None,
+    replace_using: _Columns | None = None,
+    sequence_by: str | Column | None = None,
     name: str | None = None,
     comment: str | None = None,
     spark_conf: _Texts | None = None,
