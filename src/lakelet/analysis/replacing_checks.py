@@ -14,16 +14,26 @@ from lakelet.cdc.checks import is_unordered
 from lakelet.language.model import Dataset, Flow, Replacement
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
+SEQUENCE = "SEQUENCE BY"
+
 
 def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame: DataFrame) -> None:
-    """Refuse a replacement that the columns of the flow's query cannot make. Raises REPLACE_FLOW_INVALID."""
+    """Refuse a replacement that the columns of the flow's query cannot make. Raises REPLACE_FLOW_INVALID.
+
+    It is checked on the columns alone: stored rows know nothing of the tables that the query reads.
+    """
+    columns = frame.sparkSession.createDataFrame([], frame.schema)
 
     def refused(what: str, todo: str, why: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
         return LakeletError("REPLACE_FLOW_INVALID", what, where=flow.where, dataset=str(dataset.name), why=why, todo=todo, nearest=nearest)
 
     def type_of(clause: str, given: Any) -> T.DataType:
         try:
-            return frame.select(F.expr(given) if isinstance(given, str) else given).schema.fields[0].dataType
+            value = F.expr(given) if isinstance(given, str) else given
+            kind: T.DataType = columns.select(value).schema.fields[0].dataType
+            if clause != SEQUENCE and isinstance(kind, T.BooleanType):
+                columns.where(value)  # refuses aggregates and the like
+            return kind
         except (AnalysisException, ParseException) as problem:
             name = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
             if not (problem.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
@@ -54,10 +64,20 @@ def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame
             raise refused(
                 f"the key column {key!r} is {kind.simpleString()}, whose values cannot be compared", "Name columns of other types."
             )
-    kind = type_of("SEQUENCE BY", replaces.sequence_by)
+    kind = type_of(SEQUENCE, replaces.sequence_by)
+    if not _is_constant(columns, replaces.sequence_by):
+        why = "The sequence of the rows that are stored is computed again with each micro-batch."
+        raise refused("SEQUENCE BY gives another value each time", "Put it into a column of the query, and name that.", why)
     if is_unordered(kind):
         raise refused(f"SEQUENCE BY gives {kind.simpleString()}, whose values cannot be ordered", "Give a number, a time or text.")
 
 
 def _listed(frame: DataFrame) -> str:
     return ", ".join(frame.columns[:20]) + (" …" if len(frame.columns) > 20 else "")
+
+
+def _is_constant(columns: DataFrame, given: Any) -> bool:
+    """Whether an expression over columns has one value for a row, whenever it is computed."""
+    plan = columns.select(F.expr(given) if isinstance(given, str) else given)._jdf.queryExecution().analyzed()
+    patterns = columns.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr]
+    return bool(plan.deterministic()) and not plan.containsPattern(patterns.CURRENT_LIKE())

@@ -33,6 +33,10 @@ def check_streamed(
             f"{dataset.name} is the target of {changes.name}: the stream fails at the first commit that updates or deletes rows. "
             + remedies(str(dataset.name), batch=_IN_A_VIEW)
         )
+    replacing = next((f.replaces.clause for f in flows if f.replaces is not None), None)
+    if replacing is not None and not given & _TAKES_CHANGES:
+        text = f"{dataset.name} is the target of a {replacing} flow: the stream fails at the first commit that takes rows away. "
+        return text + remedies(str(dataset.name))
     if given & _TAKES_CHANGES:
         text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
         return text if complete and _SKIP in given else None

@@ -78,6 +78,11 @@ def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:
     return found
 
 
+def conditions(texts: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """`FLOW=CONDITION` texts of --replace-where. Raises USAGE."""
+    return tuple(pair for text in texts or () for pair in pairs([text], "--replace-where").items())
+
+
 @dataclass(frozen=True)
 class Asked:
     """The options that run, validate, plan and graph have in common, as typed by the user."""

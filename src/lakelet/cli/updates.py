@@ -190,7 +190,7 @@ def _pipeline(config: PipelineConfig, asked: o.Asked) -> tuple[Pipeline, Request
         asked.full_refresh_all,
         o.names(asked.reset_checkpoint),
         asked.refresh_failed,
-        tuple(o.pairs(asked.replace_where, "--replace-where").items()),
+        o.conditions(asked.replace_where),
     )
     return Pipeline(config), request
 

@@ -7,27 +7,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation
 
-from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.text import counted
 from lakelet.config.named_tables import files_fingerprint
 from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
+from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.flows.partitions import affected_partitions
 from lakelet.flows.quarantine import is_behind, quarantine_of
 from lakelet.flows.view_settings import computed_bytes, input_bytes, set_by_size
 from lakelet.plan.decisions import Decision, Strategy, ViewState, view_decision
-from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names import named_tables
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics, ComputedFrom
 from lakelet.storage.delta.partitions import overwrite_partitions
 from lakelet.storage.delta.table_spec import TableSpec
@@ -81,7 +78,7 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         size = input_bytes(run, inputs)
         set_by_size(run, size, spark)
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-        try:
+        with failures_of(run):
             with counted_query(run, spark) as (reader, frame):
 
                 def measure() -> BatchMetrics:
@@ -93,12 +90,6 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                 written = in_part or _written(run, frame, observation, spec, measure)
             if written.mapped:
                 emit_mapping(run, spec.schema)
-        except (LakeletError, schemas.Incompatible, PySparkException) as problem:
-            raise _failed(problem, run) from None
-        except Exception as problem:  # raised by the dataset's function, or by py4j
-            if type(problem).__module__.partition(".")[0] == "py4j":
-                raise _failed(problem, run) from problem
-            raise user_error(problem, run.dataset, run.flow.flow) from problem
     environment.storage.remember(
         replace(
             run.stored(),
@@ -135,7 +126,3 @@ def _written_in_part(
     of = affected.condition()
     rows = partial(judged, frame.where(of), (), observation)
     return overwrite_partitions(frame.sparkSession, run.path(), rows, spec, of=of, measure=measure)
-
-
-def _failed(problem: BaseException, run: FlowRun) -> LakeletError:
-    return run_failure(problem, dataset=str(run.dataset.name), where=run.flow.flow.where, what="the query failed while it ran")

@@ -9,24 +9,21 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Observation
 
-from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.flows import append
 from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
+from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, event_id
 from lakelet.flows.once_markers import has_run, write_marker
 from lakelet.flows.quarantine import quarantine_of
 from lakelet.plan.decisions import Decision, Strategy
-from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import schemas, tables
+from lakelet.storage.delta import tables
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.transaction import Transaction, Txn
 
@@ -47,14 +44,8 @@ def run_once(run: FlowRun) -> Totals:
     txn = Txn(f"{run.name}/{run.generation()}/once", 0)
     if not (has_run(environment.storage, run.flow.flow) or _is_committed(run, txn)):
         reached("batch.started")
-        with flow_session(environment.spark, run.conf) as spark:
-            try:
-                _append(run, spark, txn, totals)
-            except (LakeletError, schemas.Incompatible, PySparkException) as problem:
-                where = run.flow.flow.where
-                raise run_failure(problem, dataset=str(run.dataset.name), where=where, what="the query failed while it ran") from None
-            except Exception as problem:  # raised by the flow's function
-                raise user_error(problem, run.dataset, run.flow.flow) from problem
+        with flow_session(environment.spark, run.conf) as spark, failures_of(run):
+            _append(run, spark, txn, totals)
     reached("flow.drained")
     append.finish(run, totals)
     write_marker(environment.storage, run.flow.flow, done=True)

@@ -6,25 +6,21 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.flows.append import finish
 from lakelet.flows.complete import view_state
 from lakelet.flows.context import FlowRun
 from lakelet.flows.counted import counted_query, query_metrics
+from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch
 from lakelet.plan.decisions import Decision, Strategy, view_decision
 from lakelet.spark import catalyst
-from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.session_clones import flow_session
-from lakelet.storage.delta import schemas
 from lakelet.storage.delta.batch_metrics import BatchMetrics
 from lakelet.storage.delta.replaced_rows import GOES, replace_rows
 
@@ -38,7 +34,7 @@ def decide_part(run: FlowRun, inputs: tuple[str, ...]) -> Decision:
     found = view_state(run, inputs, stored.input_versions)
     decision = view_decision(stored.fingerprint if exists else None, stored.input_versions, found)
     if decision.strategy is Strategy.SKIP and stored.version is not None and log.settled(stored.version) != stored.version:
-        return Decision(Strategy.REPLACE, "others wrote to the table")
+        return Decision(Strategy.REPLACE, "its table changed")
     return decision if decision.strategy is Strategy.SKIP else Decision(Strategy.REPLACE, decision.reason)
 
 
@@ -53,21 +49,15 @@ def run_part(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
     state = view_state(run, inputs, run.stored().input_versions)  # before reading: newer data only means one more run
     with flow_session(environment.spark, run.conf) as spark:
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
-        try:
-            with counted_query(run, spark) as (reader, frame):
+        with failures_of(run), counted_query(run, spark) as (reader, frame):
 
-                def measure() -> BatchMetrics:
-                    return query_metrics(run, reader, observation, batch_id=None, event_id=str(uuid.uuid4()))
+            def measure() -> BatchMetrics:
+                return query_metrics(run, reader, observation, batch_id=None, event_id=str(uuid.uuid4()))
 
-                condition = at_one_time(frame, replaces.where)
-                rows = judged(frame.alias(_ROW).where(condition), run.dataset.expectations, observation)
-                spec = run.table_spec(frame.schema)
-                written = replace_rows(spark, run.path(), _Part(condition, rows), spec, measure=measure)
-        except (LakeletError, schemas.Incompatible, PySparkException) as problem:
-            where = run.flow.flow.where
-            raise run_failure(problem, dataset=str(run.dataset.name), where=where, what="the query failed while it ran") from None
-        except Exception as problem:  # raised by the flow's function
-            raise user_error(problem, run.dataset, run.flow.flow) from problem
+            condition = at_one_time(frame, replaces.where)
+            rows = judged(frame.alias(_ROW).where(condition), run.dataset.expectations, observation)
+            spec = run.table_spec(frame.schema)
+            written = replace_rows(spark, run.path(), _Part(condition, rows), spec, measure=measure)
     assert written is not None  # nothing is looked up without `replayed`
     if written.mapped:
         emit_mapping(run, spec.schema)
@@ -90,7 +80,7 @@ def at_one_time(frame: DataFrame, condition: Any) -> Column:
     jvm: Any = spark._jvm
     plan = spark.createDataFrame([], frame.schema).where(condition)._jdf.queryExecution().analyzed()
     optimizer = jvm.org.apache.spark.sql.catalyst.optimizer
-    for rule in (optimizer.ComputeCurrentTime, optimizer.ConstantFolding):
+    for rule in (optimizer.ReplaceExpressions, optimizer.ComputeCurrentTime, optimizer.ConstantFolding):
         plan = rule.apply(plan)
     return catalyst.column(jvm, catalyst.by_names(jvm, plan.condition(), _ROW))
 

@@ -76,7 +76,8 @@ class SampleReader(RunReader):
         outer, self.flow = self.flow, flows[0]
         self._inside.append(key)
         try:
-            return self.query_of_view(dataset)
+            rows, replaces = self.query_of_view(dataset), flows[0].replaces
+            return rows.where(replaces.where) if replaces is not None and not replaces.streams else rows
         finally:
             self.flow = outer
             self._inside.pop()

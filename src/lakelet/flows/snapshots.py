@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from typing import Any
 
-from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -27,14 +26,13 @@ from lakelet.cdc.versions import copy_of, from_stored, is_after, sequence_of, to
 from lakelet.flows import once
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import query_metrics
+from lakelet.flows.failures import failures_of
 from lakelet.flows.mapping_notice import emit_first_odd_names
 from lakelet.flows.metrics import Totals, emit_batch, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.language.model import ChangeSpec
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision, Strategy
-from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.spark.errors.user_errors import user_error
 from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import flow_session
@@ -64,21 +62,15 @@ def run_batches(run: FlowRun) -> Totals:
     writing.catch_up(run.path())
     with flow_session(run.environment.spark, run.conf) as spark:
         reader = run_reader(run, spark, batch_query=True)
-        try:
-            with reading(reader):
-                if spec.once and spec.snapshots is None:
-                    frame = rows_of(run.flow.flow)
-                    _apply(run, spec, frame, layout(spec, frame), totals, None, reader)
-                else:
-                    for snapshot, version in _snapshots(run, spec, reader):
-                        _apply_snapshot(run, spec, snapshot, version, totals, reader)
-                    if spec.once and (last := read_marker(run.environment.storage, run.flow.flow)):
-                        write_marker(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
-        except (LakeletError, schemas.Incompatible, PySparkException) as problem:
-            where = run.flow.flow.where
-            raise run_failure(problem, dataset=str(run.dataset.name), where=where, what="the changes could not be applied") from None
-        except Exception as problem:  # raised by the flow's function, or by the one that gives snapshots
-            raise user_error(problem, run.dataset, run.flow.flow) from problem
+        with failures_of(run, "the changes could not be applied"), reading(reader):
+            if spec.once and spec.snapshots is None:
+                frame = rows_of(run.flow.flow)
+                _apply(run, spec, frame, layout(spec, frame), totals, None, reader)
+            else:
+                for snapshot, version in _snapshots(run, spec, reader):
+                    _apply_snapshot(run, spec, snapshot, version, totals, reader)
+                if spec.once and (last := read_marker(run.environment.storage, run.flow.flow)):
+                    write_marker(run.environment.storage, run.flow.flow, done=True, facts=last["facts"])
     environment = run.environment
     columns = environment.spark.read.format("delta").load(str(run.path())).schema
     emit_first_odd_names(run, columns)

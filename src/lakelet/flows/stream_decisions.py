@@ -48,7 +48,9 @@ def _positions(
     stream = run.flow.stream or StreamPlan((), False)
     if checkpoint.planned < 0 or len(stream.leaves) != len(checkpoint.offsets) or not stream.is_known:
         used = [number for number in stream.files if number is not None]
-        return [_file_position(run, n, sources[n], None, looked) for n in used] or list(unknown_position(1)), {}
+        files = [_file_position(run, n, sources[n], None, looked) for n in used]
+        whole = len(used) == len(stream.leaves) > 0 and checkpoint.planned < 0
+        return [*files, *([] if whole else unknown_position(1))], {}
     known = run.environment.storage.registry().flow(run.dataset.name.key, run.name)
     usable = known.examined if known.filter == _filter_text(run) else {}
     found: list[SourcePosition] = []

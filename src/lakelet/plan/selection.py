@@ -61,7 +61,7 @@ def select(
     """
     if request.full_refresh_all and (request.select or request.full_refresh):
         raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
-    if request.refresh_failed and (request.select or request.full_refresh or request.full_refresh_all or request.reset_checkpoint):
+    if request.refresh_failed and request != Request(refresh_failed=True):
         raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
     stored = frozenset(node.name.key for node in graph.nodes if node.kind is not Kind.VIEW)
     reset = stored - kept if request.full_refresh_all else _keys(request.full_refresh, "--full-refresh", graph, namespace, stored)
@@ -76,7 +76,22 @@ def select(
     if request.refresh_failed:
         return Selection(refresh=failed & stored, reset=reset)
     protected = kept & stored if request.full_refresh_all else frozenset()
-    return Selection((selected | reset | frozenset(flows.values())) if request.select else stored, reset, frozenset(flows), protected)
+    refresh = (selected | reset | frozenset(flows.values())) if request.select else stored
+    _check_parts(request, graph, namespace, refresh)
+    return Selection(refresh, reset, frozenset(flows), protected)
+
+
+def _check_parts(request: Request, graph: Graph, namespace: Namespace, refresh: frozenset[str]) -> None:
+    """Raise USAGE for a condition of a flow that is named twice, or whose table is not selected: it would have no effect."""
+    targets = {flow.lower(): node.name.key for node in graph.nodes for flow in node.flows}
+    seen: set[str] = set()
+    for name, _ in request.replace_where:
+        flow = name.lower() if name.lower() in targets else _resolved(name, namespace)
+        if flow in seen:
+            raise LakeletError("USAGE", f"--replace-where names {name!r} twice", todo="Join the conditions with OR.")
+        seen.add(flow)
+        if targets.get(flow) not in refresh:
+            raise LakeletError("USAGE", f"--replace-where names {name!r}, which --select leaves out", todo="Select its table too.")
 
 
 def below_failed(graph: Graph, *, not_done: frozenset[str], excluded: frozenset[str]) -> frozenset[str]:

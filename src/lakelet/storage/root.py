@@ -51,7 +51,8 @@ class StoredDataset:
     """What the storage knows of one table between updates.
 
     `columns` is the Spark schema JSON of a streaming table as last written. `fingerprint` and `input_versions` belong to a
-    materialized view and say what its content was computed from; `version` is the table version they describe. `owner` is the id of the
+    materialized view, or to a table with a REPLACE WHERE flow, and say what was computed last, and from what; `version` is the table
+    version they describe. `owner` is the id of the
     pipeline that the table belongs to; None where an older Lakelet did not record it. `described`: digest of what was declared about the
     table when it was described last. `quarantine_of`: full name of the dataset whose quarantine it is; None for a dataset.
     `read_bytes`: the size of the files that the view was computed from the last time; None where that is not known.

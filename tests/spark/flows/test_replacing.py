@@ -6,7 +6,9 @@ import pytest
 from deltalake import DeltaTable
 
 from lakelet.base.errors import LakeletError
+from lakelet.flows.replaced_part import at_one_time
 from lakelet.plan.selection import Request
+from lakelet.storage.delta.transaction import Transaction
 
 DAYS = """
     CREATE OR REFRESH STREAMING TABLE days
@@ -76,7 +78,7 @@ def test_RP1_nothing_is_computed_where_nothing_changed_and_the_condition_does_no
     p.run()
 
     assert shown(p) == [("2026-01-02", "by hand", "2"), ("2026-01-03", "x", "3")]
-    assert [s.reason for s in p.result.steps if s.flow.endswith("days")] == ["others wrote to the table"]
+    assert [s.reason for s in p.result.steps if s.flow.endswith("days")] == ["its table changed"]
 
 
 @pytest.mark.long
@@ -161,6 +163,59 @@ def test_RP1_only_files_with_rows_that_go_are_written_again(shops):
     assert shown(p) == [("2026-01-01", "x", "1"), ("2026-01-02", "x", "2"), ("2026-01-03", "x", "4")]
 
 
+@pytest.mark.parametrize(
+    "condition",
+    ["id BETWEEN 15 AND 18", "id >= 10 + 5 AND id <= 18", "id >= 15 AND id <= 18 AND length(word) < 9", "part = 'b' AND id > 0"],
+)
+def test_delta_passes_over_files_by_each_part_of_a_condition(spark, tmp_path, condition):
+    table = str(tmp_path / "table")
+    for begin, part in ((0, "a"), (10, "b"), (20, "c")):
+        rows = spark.range(begin, begin + 10, 1, 1).selectExpr("id", "'w' AS word", f"'{part}' AS part")
+        rows.write.format("delta").mode("append").partitionBy("part").save(table)
+    transaction = Transaction(spark, tmp_path / "table")
+    (file,) = transaction.files_of(transaction.rows().alias("__lakelet_row").where(at_one_time(transaction.rows(), condition)))
+    assert "part=b" in str(file.path())
+
+
+@pytest.mark.long
+def test_RP1_readers_and_a_full_refresh_see_the_files_that_stayed_too(shops):
+    """A commit that takes some files out is not one that replaced the whole content."""
+    p = shops
+    p.write(DAYS.replace("2026-01-03", "2026-01-01"), "days.sql")
+    p.write("CREATE MATERIALIZED VIEW below AS SELECT * FROM days;", "below.sql")
+    p.arrive("a.json", sale(1, "x", 1), sale(2, "x", 2))
+    p.run()
+    p.write(DAYS, "days.sql")
+    p.arrive("a.json", sale(3, "x", 3))
+    p.run()
+    p.arrive("a.json", sale(3, "x", 4))
+    p.run()
+    assert p.rows("below", "amount") == [1, 2, 4]
+
+    p.run(full_refresh=("days",))
+    assert shown(p) == [("2026-01-03", "x", "4")]
+    assert p.rows("below", "amount") == [4]
+
+
+@pytest.mark.long
+def test_RP1_the_condition_may_name_a_column_that_the_table_gets_with_it(shops):
+    p = shops
+    p.arrive("a.json", sale(3, "x", 3), sale(4, "y", 40))
+    p.run()
+    big = DAYS.replace("day >= '2026-01-03'", "big").replace("sum(amount) AS amount", "sum(amount) AS amount, sum(amount) > 5 AS big")
+    p.write(big, "days.sql")
+    p.run()
+    assert shown(p, "shop", "amount", "big") == [("x", "3", "None"), ("y", "40", "None"), ("y", "40", "True")]
+
+
+def test_RP1_a_write_that_delta_refuses_is_told_as_that_and_not_as_a_mistake_of_the_function(shops):
+    p = shops
+    p.write(DAYS.replace("days\n", "days (day DATE, shop STRING NOT NULL, amount BIGINT)\n"), "days.sql")
+    p.arrive("a.json", sale(3, None, 3))
+    p.run(expect="FAILED")
+    assert p.errors() == {"days": "NOT_NULL_VIOLATED"}
+
+
 @pytest.mark.long
 def test_RP5_an_update_may_name_another_part_for_once(shops):
     p = shops
@@ -179,6 +234,8 @@ def test_RP5_an_update_may_name_another_part_for_once(shops):
         with pytest.raises(LakeletError) as caught:
             p.pipeline.run(Request(replace_where=((name, "true"),)))
         assert (caught.value.code, name in caught.value.what) == ("UNKNOWN_SELECTION", True)
+    with pytest.raises(LakeletError, match="which --select leaves out"):
+        p.pipeline.run(Request(select=("sales",), replace_where=(("days", "true"),)))
 
 
 # ------------------------------------------------------------------------------------------------------- REPLACE USING
@@ -271,8 +328,8 @@ def test_RP2_sql_and_replace_flow_do_the_same_with_several_keys_and_an_expressio
     p.write(
         """
         CREATE OR REFRESH STREAMING TABLE inline
-        FLOW REPLACE USING (region, device) SEQUENCE BY CAST(seq AS INT) BY NAME
-        SELECT * FROM STREAM(arrived);
+        FLOW REPLACE USING (region, device) SEQUENCE BY CAST(a.seq AS INT) BY NAME
+        SELECT a.* FROM STREAM(arrived) a;
 
         CREATE STREAMING TABLE apart;
 
@@ -359,6 +416,11 @@ WRONG = {
     "REPLACE_FLOW_INVALID: SEQUENCE BY names 'seq'": (
         '@dp.table(replace_using=["id"], sequence_by="seq")\ndef t(): return spark.readStream.table("s")'
     ),
+    "REPLACE_FLOW_INVALID: SEQUENCE BY gives another value each time": (
+        '@dp.table(replace_using=["id"], sequence_by="current_timestamp()")\ndef t(): return spark.readStream.table("s")'
+    ),
+    "REPLACE_FLOW_INVALID: REPLACE WHERE does not analyse": '@dp.table(replace_where="count(*) > 1")\ndef t(): return spark.range(3)',
+    "REPLACE_FLOW_INVALID: REPLACE WHERE names 's.id'": '@dp.table(replace_where="s.id > 1")\ndef t(): return spark.range(3).alias("s")',
     "REPLACE_FLOW_INVALID: the key column 'm' is map<": (
         '@dp.table(replace_using=["m"], sequence_by="id")\ndef t(): return spark.readStream.table("s").selectExpr("id", "map(1, id) AS m")'
     ),

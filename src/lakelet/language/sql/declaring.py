@@ -217,9 +217,7 @@ class _Source:
         wanted = {Kind.STREAMING_TABLE: _STREAM, Kind.MATERIALIZED_VIEW: _BATCH}.get(found.kind)
         if adjacent(found.query.text, "PIVOT", ("(",)):
             self.registry.note("PIVOT runs here only: Databricks refuses it in pipelines", found.query.where)
-        wanted = _VIEW if found.view == "published" else _APPEND_ONCE if found.once else wanted
-        if found.replaces is not None:
-            wanted = _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
+        wanted = _VIEW if found.view == "published" else _wanted_of_flow(found, wanted)
         columns = found.spec.columns
         return Query(
             found.query,
@@ -237,10 +235,7 @@ class _Source:
             self._changes(found.changes, target, name, text, found.where, found.comment)
             return
         assert found.query is not None
-        wanted = _APPEND_ONCE if found.once else _APPEND
-        if found.replaces is not None:
-            wanted = _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
-        query = Query(found.query, text, self.namespace, wanted)
+        query = Query(found.query, text, self.namespace, _wanted_of_flow(found, _APPEND))
         self.registry.add_flow(
             Flow(
                 name=str(name),
@@ -302,18 +297,28 @@ def _rules(found: CreateDataset) -> tuple[Expectation, ...]:
     return tuple(rules)
 
 
+def _wanted_of_flow(found: CreateDataset | CreateFlow, otherwise: Wanted | None) -> Wanted | None:
+    """Whether the query of a flow is to be a stream; `otherwise`: of one that appends what it reads."""
+    if found.replaces is not None:
+        return _REPLACE_USING if found.replaces.keys else _REPLACE_WHERE
+    return _APPEND_ONCE if found.once else otherwise
+
+
 def _replacement(found: CreateDataset | CreateFlow) -> Replacement | None:
-    """What the rows of a flow replace. A condition that names the query's tables is put on the columns that the query returns (RP-1)."""
+    """What the rows of a flow replace. What names the query's tables is put on the columns that the query returns (RP-1)."""
     said = found.replaces
     if said is None:
         return None
-    if said.where is None:
-        assert said.sequence_by is not None
-        given = {"replace_using": said.keys, "sequence_by": said.sequence_by.text}
+    columns = columns_of(found.query.text) if found.query is not None else None
+
+    def placed(part: Fragment) -> str:
+        return on_columns(part.text, columns) if columns is not None and "." in part.text else part.text
+
+    if said.where is not None:
+        given: dict[str, Any] = {"replace_where": placed(said.where)}
     else:
-        condition = json_paths(said.where.text)
-        columns = columns_of(found.query.text) if found.query is not None and "." in condition else None
-        given = {"replace_where": on_columns(condition, columns) if columns else condition}
+        assert said.sequence_by is not None
+        given = {"replace_using": said.keys, "sequence_by": placed(said.sequence_by)}
     with in_sql_words(said.at, {}):
         return replacement(given, said.at)
 

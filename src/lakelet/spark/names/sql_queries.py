@@ -61,7 +61,7 @@ class SqlText:
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
         text = with_values(text)
-        if may_have(text, [_INFERRED]):
+        if may_have(text, [_INFERRED]) and may_have(text, ["from_json"]):
             raise _inference_error()
         try:
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):

@@ -96,12 +96,14 @@ def replace_rows(
         reached("batch.files_written")
         data, again = ([file for file in files if _is_data(file)] for files in (came, kept))
         written = _rows_in(data)
-        done = RowChanges(written, _rows_in(touched) - _rows_in(again), _rows_in(again) + written, size_of([*again, *data]))
+        gone = max(0, _rows_in(touched) - _rows_in(again))  # files of others may have no statistics
+        done = RowChanges(written, gone, _rows_in(again) + written, size_of([*again, *data]))
         metrics = measure().with_changes(done)
         if described and not (metrics.worth_a_commit or removed or came):
             return Replaced(None, metrics, mapped=False)
         user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, data)}
-        version = transaction.commit([*removed, *kept, *came], user_metadata=user_metadata, txn=txn, replace=bool(removed))
+        actions = [*removed, *kept, *came]
+        version = transaction.commit(actions, user_metadata=user_metadata, txn=txn, replace=outdated, whole=outdated)
         reached("batch.committed")
         return Replaced(version, metrics, mapped)
 
@@ -118,7 +120,8 @@ class _Stored:
     @classmethod
     def within(cls, transaction: Transaction, exchange: Exchange, schema: T.StructType) -> _Stored | None:
         """The rows that the exchange must see; None where no file can have one."""
-        files = transaction.files_of(exchange.within(transaction.rows()))
+        grows = len(transaction.schema.fields) < len(schema.fields)  # the condition may speak of a column that is not stored yet
+        files = transaction.files() if grows else transaction.files_of(exchange.within(transaction.rows()))
         if not files:
             return None
         found = cls(transaction, exchange, schema, files)
@@ -132,7 +135,10 @@ class _Stored:
         """The files with a row that goes."""
         leaving = self.exchange.leaving(self.rows(self.files, _FILE)).where(F.col(GOES)).select(_FILE).distinct()
         paths = {unquote(urlsplit(row[0]).path) for row in leaving.collect()}
-        return [file for file in self.files if self.transaction.path_of(file) in paths]
+        found = [file for file in self.files if self.transaction.path_of(file) in paths]
+        if len(found) != len(paths):
+            raise RuntimeError(f"of {len(paths)} file(s) with rows that go, the log of {self.transaction.path} names {len(found)}")
+        return found
 
     def staying(self, files: Sequence[Any], *, feeds: bool) -> DataFrame:
         """The rows of these files that stay; with `feeds` also those that go, marked for the change feed."""

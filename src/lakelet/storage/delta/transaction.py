@@ -248,9 +248,12 @@ class Transaction:
         return str(file.absolutePath(self._txn.deltaLog()).toUri().getPath())
 
     def files_of(self, filtered: DataFrame) -> list[Any]:
-        """The files that can have one of the table's rows in `filtered`, `rows` under a condition: by partition values and statistics."""
-        condition = filtered._jdf.queryExecution().analyzed().condition()
-        files = self._txn.filterFiles(self._seq([condition]), False)
+        """The files that can have one of the table's rows in `filtered`, `rows` under a condition: by partition values and statistics.
+
+        Delta compares columns with plain literals only, and each part of a conjunction by itself.
+        """
+        plan = self._class("org.apache.spark.sql.catalyst.optimizer.ConstantFolding").apply(filtered._jdf.queryExecution().analyzed())
+        files = self._txn.filterFiles(self._seq(_conjuncts(plan.condition())), False)
         return [files.apply(i) for i in range(files.size())]
 
     def files_of_newest_commit(self) -> list[Any] | None:
@@ -321,6 +324,13 @@ class Transaction:
 def _java_class(jvm: Any, name: str) -> Any:
     """A Java class by its full name, looked up once: for each part of a dotted name Java would search all jars for a class."""
     return getattr(jvm, name)
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    """The conditions that must all be true for this one to be."""
+    if condition.nodeName() != "And":
+        return [condition]
+    return [*_conjuncts(condition.left()), *_conjuncts(condition.right())]
 
 
 def _strings(sequence: Any) -> list[str]:
