@@ -22,7 +22,7 @@ from lakelet.language.registry import Notice
 from lakelet.plan.decisions import Plan
 from lakelet.plan.explanation import Standing
 from lakelet.plan.graph import Graph
-from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select
+from lakelet.plan.selection import EVERYTHING, Request, below_failed, forgotten, refuse_in_continuous, select, with_conditions
 from lakelet.storage.ownership import Owner, recognised, refused
 from lakelet.storage.root import HeldTables, Storage
 from lakelet.storage.root import Registry as StoredRegistry
@@ -264,7 +264,6 @@ class Pipeline:
 
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
-        from lakelet.language.replacing import with_conditions
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside

@@ -74,6 +74,7 @@ def test_options_become_the_request(deployed: Deployed) -> None:
     options = ["--select", "orders", "--full-refresh", "orders_by_day", "--reset-checkpoint", "orders", "--param", "day=2026-08-01"]
     assert main(["run", "--remote", "-t", "prod", *options]) == 0
     assert main(["run", "--remote", "-t", "prod", "--full-refresh-all"]) == 0
+    assert main(["run", "--remote", "-t", "prod", "--replace-where", "orders=day = '2026-08-01'"]) == 0
     assert main(["run", "--remote", "-t", "prod"]) == 0
     assert starts(deployed.workspace) == [
         {
@@ -83,6 +84,7 @@ def test_options_become_the_request(deployed: Deployed) -> None:
             "parameters": {"day": "2026-08-01"},
         },
         {"full_refresh": True},
+        {"replace_where_overrides": [{"flow_name": "orders", "predicate_override": "day = '2026-08-01'"}]},
         {},
     ]
 

@@ -24,7 +24,7 @@ from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, F
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
-from lakelet.analysis.replacing_checks import check_replacement
+from lakelet.analysis.replacing_checks import check_replacement, part_of
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
 from lakelet.analysis.unchecked import Unusable, refused, unchecked
@@ -325,7 +325,7 @@ class Analyzer:
                 complete = checks.runs_complete(self.placeholders, dataset, flow, others, frame)
             facts = AnalyzedFlow(flow, True, columns, stream, "", None, complete, of_views=of_views, plan=plan, transforms=transforms)
             return replace(facts, unversioned=unversioned(frame, self.placeholders))
-        computed_rows = frame if flow.replaces is None else frame.where(flow.replaces.where)
+        computed_rows = part_of(flow, frame)
         always = "its function looks at rows" if reader.needs_rows else never_skippable(computed_rows, self.placeholders)
         fingerprint, earlier = self._fingerprints(dataset, computed_rows, of_views)
         outside = tuple(reader.outside)

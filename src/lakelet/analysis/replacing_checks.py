@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -14,7 +15,12 @@ from lakelet.cdc.checks import is_unordered
 from lakelet.language.model import Dataset, Flow, Replacement
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
-SEQUENCE = "SEQUENCE BY"
+_SEQUENCE = "SEQUENCE BY"
+
+
+def part_of(flow: Flow, frame: DataFrame) -> DataFrame:
+    """The rows of a flow's query that are for its table: those that the condition of REPLACE WHERE names, else all."""
+    return frame if flow.replaces is None or flow.replaces.streams else frame.where(flow.replaces.where)
 
 
 def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame: DataFrame) -> None:
@@ -27,11 +33,15 @@ def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame
     def refused(what: str, todo: str, why: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
         return LakeletError("REPLACE_FLOW_INVALID", what, where=flow.where, dataset=str(dataset.name), why=why, todo=todo, nearest=nearest)
 
+    def unknown(clause: str, name: str, near: Iterable[str]) -> LakeletError:
+        what, todo = f"{clause} names {name!r}, which the query does not return", f"Its columns are: {_listed(frame)}"
+        return refused(what, todo, nearest=tuple(nearest_names(name, near)))
+
     def type_of(clause: str, given: Any) -> T.DataType:
         try:
             value = F.expr(given) if isinstance(given, str) else given
             kind: T.DataType = columns.select(value).schema.fields[0].dataType
-            if clause != SEQUENCE and isinstance(kind, T.BooleanType):
+            if clause != _SEQUENCE and isinstance(kind, T.BooleanType):
                 columns.where(value)  # refuses aggregates and the like
             return kind
         except (AnalysisException, ParseException) as problem:
@@ -39,10 +49,7 @@ def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame
             if not (problem.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
                 todo = f"Write it over the columns that the query returns: {_listed(frame)}"
                 raise refused(f"{clause} does not analyse: {given}", todo, without_proposal(first_line(problem))) from None
-            near = tuple(nearest_names(name, [*frame.columns, *proposed(problem)]))
-            raise refused(
-                f"{clause} names {name!r}, which the query does not return", f"Its columns are: {_listed(frame)}", None, near
-            ) from None
+            raise unknown(clause, name, [*frame.columns, *proposed(problem)]) from None
 
     if not replaces.streams:
         kind = type_of(replaces.clause, replaces.where)
@@ -55,16 +62,13 @@ def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame
     fields = {field.name.lower(): field for field in frame.schema.fields}
     for key in replaces.keys:
         if key.lower() not in fields:
-            near = tuple(nearest_names(key, frame.columns))
-            raise refused(
-                f"{replaces.clause} names {key!r}, which the query does not return", f"Its columns are: {_listed(frame)}", None, near
-            )
+            raise unknown(replaces.clause, key, frame.columns)
         kind = fields[key.lower()].dataType
         if is_unordered(kind):
             raise refused(
                 f"the key column {key!r} is {kind.simpleString()}, whose values cannot be compared", "Name columns of other types."
             )
-    kind = type_of(SEQUENCE, replaces.sequence_by)
+    kind = type_of(_SEQUENCE, replaces.sequence_by)
     if not _is_constant(columns, replaces.sequence_by):
         why = "The sequence of the rows that are stored is computed again with each micro-batch."
         raise refused("SEQUENCE BY gives another value each time", "Put it into a column of the query, and name that.", why)

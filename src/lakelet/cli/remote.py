@@ -297,11 +297,11 @@ def _request(asked: o.Asked) -> UpdateRequest:
                 raise LakeletError("USAGE", what, todo="List the names: lakelet graph")
     if asked.full_refresh_all and (select or reset):
         raise LakeletError("USAGE", "--full-refresh-all goes neither with --select nor with --full-refresh")
-    if asked.refresh_failed and (select or reset or flows or asked.full_refresh_all):
+    if asked.refresh_failed and (select or reset or flows or asked.full_refresh_all or asked.replace_where):
         raise LakeletError("USAGE", "--refresh-failed goes with no other selection and no reset", todo="Run it alone.")
     parameters = o.pairs(asked.param, "--param")
     remember_secrets(parameters)
-    return UpdateRequest(select, reset, asked.full_refresh_all, flows, parameters, o.pairs(asked.replace_where, "--replace-where"))
+    return UpdateRequest(select, reset, asked.full_refresh_all, flows, parameters, o.conditions(asked.replace_where))
 
 
 def _of_failed(target: Target, pipeline: RemotePipeline) -> UpdateRequest | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class UpdateRequest:
     full_refresh_all: bool = False
     reset_checkpoint: tuple[str, ...] = ()
     parameters: Mapping[str, str] = field(default_factory=dict)
-    replace_where: Mapping[str, str] = field(default_factory=dict)
+    replace_where: tuple[tuple[str, str], ...] = ()
 
     def arguments(self) -> dict[str, Any]:
         """The arguments of the SDK's `start_update`; what is not asked for is not sent."""
@@ -71,7 +71,7 @@ class UpdateRequest:
         return {name: value for name, value in wanted.items() if value}
 
 
-def _overrides(conditions: Mapping[str, str]) -> list[Any]:
+def _overrides(conditions: Sequence[tuple[str, str]]) -> list[Any]:
     """Conditions of REPLACE WHERE flows as the SDK takes them. Raises USAGE for a version of it that does not."""
     if not conditions:
         return []
@@ -81,7 +81,7 @@ def _overrides(conditions: Mapping[str, str]) -> list[Any]:
     if override is None:
         what = "the databricks-sdk that is installed cannot ask for --replace-where"
         raise LakeletError("USAGE", what, todo="Install a newer one: pip install --upgrade databricks-sdk")
-    return [override(flow_name=flow, predicate_override=condition) for flow, condition in conditions.items()]
+    return [override(flow_name=flow, predicate_override=condition) for flow, condition in conditions]
 
 
 @dataclass(frozen=True)

@@ -72,9 +72,9 @@ def run_part(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
 
 
 def at_one_time(frame: DataFrame, condition: Any) -> Column:
-    """A condition on the columns of a frame for every frame that has them and is called `_ROW`, with the time and date of now.
+    """The condition as a Column for every frame with these columns and the alias `_ROW`; `current_date()` and its like are constants in it.
 
-    Each query of Spark's has a time of its own: a day that ends between two of them would leave rows out, or have them twice.
+    Spark evaluates them once for each query: if midnight passed between two queries, rows would be left out or doubled.
     """
     spark = frame.sparkSession
     jvm: Any = spark._jvm

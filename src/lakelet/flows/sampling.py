@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakelet.analysis.replacing_checks import part_of
 from lakelet.autoloader.batch import read_files
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
@@ -76,8 +77,7 @@ class SampleReader(RunReader):
         outer, self.flow = self.flow, flows[0]
         self._inside.append(key)
         try:
-            rows, replaces = self.query_of_view(dataset), flows[0].replaces
-            return rows.where(replaces.where) if replaces is not None and not replaces.streams else rows
+            return part_of(flows[0], self.query_of_view(dataset))
         finally:
             self.flow = outer
             self._inside.pop()

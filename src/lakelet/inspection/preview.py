@@ -166,6 +166,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     from pyspark.errors.exceptions.base import PySparkException
     from pyspark.sql import Observation
 
+    from lakelet.analysis.replacing_checks import part_of
     from lakelet.flows.sampling import SAMPLE_FILES, sampled
     from lakelet.inspection.json_values import json_rows
     from lakelet.inspection.spark_queries import collected
@@ -179,8 +180,7 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
     replaces = run.flow.flow.replaces
     try:
         with sampled(run) as (spark, reader, frame):
-            part = frame.where(replaces.where) if replaces is not None and not replaces.streams else frame
-            table = collected(judged(part.limit(JUDGED_ROWS), own, watch))
+            table = collected(judged(part_of(run.flow.flow, frame).limit(JUDGED_ROWS), own, watch))
             seen = counts(own, reported(spark, watch))
     except LakeletError:
         raise

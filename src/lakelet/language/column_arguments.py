@@ -15,7 +15,7 @@ from lakelet.language.sql_text.spark_words import in_words_of_spark, written_tex
 _COLUMN = re.compile(r"Column<'(.*)'>", re.DOTALL)
 
 
-def is_column(value: Any) -> bool:
+def _is_column(value: Any) -> bool:
     return hasattr(value, "alias") and _COLUMN.fullmatch(str(value)) is not None
 
 
@@ -23,15 +23,15 @@ def expression(argument: str, value: Any, where: Location, *, needed: bool = Fal
     """SQL text or a Column, as given; None where it may be left out."""
     if value is None and not needed:
         return None
-    if not is_column(value) and not (isinstance(value, str) and value.strip()):
+    if not _is_column(value) and not (isinstance(value, str) and value.strip()):
         raise invalid(f"{argument} must be SQL text or a Column, got {value!r}", where)
     text = written_text(value)
     return value if text is None else in_words_of_spark(text)
 
 
-def column_path(argument: str, value: Any, where: Location) -> ColumnPath:
+def _path(argument: str, value: Any, where: Location) -> ColumnPath:
     """The parts of a column's name, given as text or as `col("name")`."""
-    text = _COLUMN.fullmatch(str(value))[1] if is_column(value) else value  # type: ignore[index]
+    text = _COLUMN.fullmatch(str(value))[1] if _is_column(value) else value  # type: ignore[index]
     if not isinstance(text, str):
         raise invalid(f'{argument} takes column names as text or col("name"), got {value!r}', where)
     try:
@@ -43,7 +43,7 @@ def column_path(argument: str, value: Any, where: Location) -> ColumnPath:
 def plain_column(argument: str, value: Any, where: Location) -> ColumnPath | None:
     if value is None:
         return None
-    path = column_path(argument, value, where)
+    path = _path(argument, value, where)
     if len(path) > 1:
         todo = "Leave the table's name out; put back quotes around a name that has a dot."
         raise invalid(f"{argument}: {'.'.join(path)!r} is a qualified name", where, todo)
@@ -54,7 +54,7 @@ def columns(argument: str, value: Any, where: Location, *, nested: bool = False)
     """A list of columns without repetition; None where none was given, or an empty one, as frameworks give. `nested`: fields too."""
     if value is None or (isinstance(value, list | tuple) and not value):
         return None
-    if isinstance(value, str) or is_column(value) or not isinstance(value, Sequence):
+    if isinstance(value, str) or _is_column(value) or not isinstance(value, Sequence):
         raise invalid(f"{argument} must be a list of columns, got {value!r}", where, f'Write {argument}=["name"].')
-    found = [column_path(argument, v, where) if nested else plain_column(argument, v, where) for v in value]
+    found = [_path(argument, v, where) if nested else plain_column(argument, v, where) for v in value]
     return tuple({tuple(part.lower() for part in path): path for path in found if path}.values())

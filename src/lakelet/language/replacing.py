@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
-from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
-from lakelet.base.names import Namespace
 from lakelet.language.arguments import invalid
 from lakelet.language.column_arguments import columns, expression
 from lakelet.language.flows import flow_into
 from lakelet.language.model import Definitions, Replacement
 from lakelet.language.registry import Notice
-from lakelet.language.sql_text.spark_words import in_words_of_spark
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,34 +82,6 @@ def replacing_problems(found: Definitions) -> Iterator[LakeletError]:
             )
 
 
-def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], namespace: Namespace) -> Definitions:
-    """The definitions with other conditions of REPLACE WHERE flows, for one update (RP-5). `conditions`: (name of a flow, SQL text).
-
-    Raises UNKNOWN_SELECTION for a name that means no such flow.
-    """
-    if not conditions:
-        return found
-    flows = {flow.name.lower(): flow for flow in found.flows}
-    for name, condition in conditions:
-        flow = flows.get(name.lower()) or flows.get(_key(name, namespace))
-        if flow is None or flow.replaces is None or flow.replaces.streams:
-            raise LakeletError(
-                "UNKNOWN_SELECTION",
-                f"--replace-where names {name!r}, which is {'no flow of this pipeline' if flow is None else 'no REPLACE WHERE flow'}",
-                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces is not None and not flow.replaces.streams]),
-                todo="List all flows: lakelet plan",
-            )
-        flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))
-    return replace(found, flows=tuple(flows.values()))
-
-
-def _key(name: str, namespace: Namespace) -> str:
-    try:
-        return namespace.resolve(name).key
-    except ValueError:
-        return name.lower()
-
-
 def replacing_notices(found: Definitions) -> Iterator[Notice]:
     """Notices about what runs here and not on Databricks."""
     datasets = {dataset.name.key: dataset for dataset in found.datasets}
@@ -122,4 +91,4 @@ def replacing_notices(found: Definitions) -> Iterator[Notice]:
             yield Notice(f"{target.name} has rules and a REPLACE WHERE flow: they count here, Databricks refuses them", target.where)
 
 
-__all__ = ["ARGUMENTS", "replace_flow", "replacement", "replacing_notices", "replacing_problems", "with_conditions"]
+__all__ = ["ARGUMENTS", "replace_flow", "replacement", "replacing_notices", "replacing_problems"]

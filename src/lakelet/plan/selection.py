@@ -1,14 +1,15 @@
-"""Which datasets an update refreshes: `--select`, `--full-refresh`, `--full-refresh-all` (RE-3, RE-4, decision 5)."""
+"""What an update was asked for: which datasets it refreshes and resets (RE-3, RE-4, decision 5), other conditions of flows (RP-5)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.names import Namespace
-from lakelet.language.model import Kind
+from lakelet.language.model import Definitions, Kind, Replacement
+from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.plan.graph import Graph
 from lakelet.plan.selectors import followed, matching, parsed
 
@@ -79,6 +80,27 @@ def select(
     refresh = (selected | reset | frozenset(flows.values())) if request.select else stored
     _check_parts(request, graph, namespace, refresh)
     return Selection(refresh, reset, frozenset(flows), protected)
+
+
+def with_conditions(found: Definitions, conditions: Sequence[tuple[str, str]], namespace: Namespace) -> Definitions:
+    """The definitions with other conditions of REPLACE WHERE flows, for one update (RP-5). `conditions`: (name of a flow, SQL text).
+
+    Raises UNKNOWN_SELECTION for a name that means no such flow.
+    """
+    if not conditions:
+        return found
+    flows = {flow.name.lower(): flow for flow in found.flows}
+    for name, condition in conditions:
+        flow = flows.get(name.lower()) or flows.get(_resolved(name, namespace))
+        if flow is None or flow.replaces is None or flow.replaces.streams:
+            raise LakeletError(
+                "UNKNOWN_SELECTION",
+                f"--replace-where names {name!r}, which is {'no flow of this pipeline' if flow is None else 'no REPLACE WHERE flow'}",
+                nearest=nearest_names(name, [flow.name for flow in found.flows if flow.replaces is not None and not flow.replaces.streams]),
+                todo="List all flows: lakelet plan",
+            )
+        flows[flow.name.lower()] = replace(flow, replaces=Replacement(where=in_words_of_spark(condition)))
+    return replace(found, flows=tuple(flows.values()))
 
 
 def _check_parts(request: Request, graph: Graph, namespace: Namespace, refresh: frozenset[str]) -> None:

@@ -11,13 +11,13 @@ from lakelet.spark.launch.session import cores
 
 ONE_TASK_BYTES = 128 * 1024
 """Up to this much one task is quicker than several with an exchange between them."""
-SHUFFLE, SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"
-IN_ONE_TASK = {SHUFFLE: "1", SCAN: "1"}
+_SHUFFLE, _SCAN = "spark.sql.shuffle.partitions", "spark.sql.files.minPartitionNum"
+IN_ONE_TASK = {_SHUFFLE: "1", _SCAN: "1"}
 
 
 def made_by_lakelet() -> Mapping[str, str | None]:
     """The values of a local session that nobody has set otherwise; None for one that is not set."""
-    return {SHUFFLE: str(cores()), SCAN: None}
+    return {_SHUFFLE: str(cores()), _SCAN: None}
 
 
 @contextmanager
@@ -39,4 +39,4 @@ def one_task(spark: SparkSession, size: int) -> Iterator[None]:
                 conf.set(key, value)
 
 
-__all__ = ["IN_ONE_TASK", "ONE_TASK_BYTES", "SCAN", "SHUFFLE", "made_by_lakelet", "one_task"]
+__all__ = ["IN_ONE_TASK", "ONE_TASK_BYTES", "made_by_lakelet", "one_task"]

@@ -105,6 +105,20 @@ def test_refreshing_what_failed_goes_with_nothing_else(other: dict[str, object])
         selected(refresh_failed=True, **other)
 
 
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        ({"select": ("bronze",)}, "which --select leaves out"),
+        ({"replace_where": (("letters_flow", "a"), ("main.default.letters_flow", "b"))}, "twice"),
+        ({"refresh_failed": True}, "goes with no other selection"),
+    ],
+)
+def test_a_condition_for_one_update_that_would_have_no_effect_is_refused(request_: dict[str, object], text: str) -> None:
+    with pytest.raises(LakeletError, match=text) as caught:
+        selected(**{"replace_where": (("letters_flow", "a"),), **request_})
+    assert caught.value.code == "USAGE"
+
+
 def test_what_failed_comes_with_what_is_below_and_without_what_was_left_out() -> None:
     def node(name: str, *inputs: str, kind: Kind = Kind.STREAMING_TABLE) -> Node:
         return replace(_node(name, kind), inputs=tuple(NAMES.resolve(i) for i in inputs))

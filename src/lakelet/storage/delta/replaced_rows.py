@@ -18,10 +18,10 @@ from lakelet.base.failpoints import reached
 from lakelet.config.properties import look_up
 from lakelet.files.paths import AnyPath
 from lakelet.storage.delta import column_mapping, required, schemas
-from lakelet.storage.delta.batch_metrics import BatchMetrics, RowChanges, size_of
+from lakelet.storage.delta.batch_metrics import RowChanges, size_of
 from lakelet.storage.delta.locks import lock_of
 from lakelet.storage.delta.table_spec import CHANGE_FEED, TableSpec
-from lakelet.storage.delta.tables import Measure, made_before, merged, numbering_of
+from lakelet.storage.delta.tables import Measure, Written, made_before, merged, numbering_of
 from lakelet.storage.delta.transaction import Transaction, Txn
 
 GOES = "__lakelet_goes"
@@ -47,15 +47,6 @@ class Exchange(Protocol):
         """The rows that come."""
 
 
-@dataclass(frozen=True)
-class Replaced:
-    """What one write did. `version`: of the commit, None where there was nothing to commit. `mapped`: see `tables.Written`."""
-
-    version: int | None
-    metrics: BatchMetrics
-    mapped: bool
-
-
 def replace_rows(
     spark: SparkSession,
     path: AnyPath,
@@ -65,7 +56,7 @@ def replace_rows(
     measure: Measure,
     txn: Txn | None = None,
     replayed: bool = False,
-) -> Replaced | None:
+) -> Written | None:
     """Exchange rows of a table in one commit; None if `txn` had been committed before (only looked up when `replayed`).
 
     The table is made, or gets its new columns, in the same commit; a reader sees it before or after. Rows from before a reset all go.
@@ -100,12 +91,12 @@ def replace_rows(
         done = RowChanges(written, gone, _rows_in(again) + written, size_of([*again, *data]))
         metrics = measure().with_changes(done)
         if described and not (metrics.worth_a_commit or removed or came):
-            return Replaced(None, metrics, mapped=False)
+            return Written(None, metrics, mapped=False)
         user_metadata = {**metrics.user_metadata(), **numbering.user_metadata(transaction, data)}
         actions = [*removed, *kept, *came]
         version = transaction.commit(actions, user_metadata=user_metadata, txn=txn, replace=outdated, whole=outdated)
         reached("batch.committed")
-        return Replaced(version, metrics, mapped)
+        return Written(version, metrics, mapped)
 
 
 @dataclass(frozen=True)

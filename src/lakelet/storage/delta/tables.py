@@ -255,7 +255,8 @@ def _describe_rest(transaction: Transaction, spec: TableSpec) -> None:
 class Written:
     """Result of one write, and what was found out meanwhile. `mapped`: the table got column mapping with it.
 
-    `version`: that of the commit. Where nothing had to be committed, None from `append` and the version that was read from `overwrite`.
+    `version`: that of the commit. Where nothing had to be committed, None from `append` and `replace_rows`, and the version that was read
+    from `overwrite`.
     """
 
     version: int | None
