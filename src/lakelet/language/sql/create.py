@@ -167,7 +167,8 @@ def _flow_clause(cursor: Cursor) -> tuple[Fragment | None, Changes | None, bool,
         return cursor.rest(), None, once, None
     if cursor.sees("REPLACE"):
         replaces = _replaces(cursor, inline=True)
-        cursor.expect("BY", "NAME", purpose=" before the query of FLOW REPLACE")
+        if not cursor.skip("BY", "NAME"):
+            cursor.fail("BY NAME is expected before the query of FLOW REPLACE", todo="Write BY NAME SELECT …: columns go by their names.")
         return cursor.rest(), None, False, replaces
     _auto_cdc(cursor)
     return None, changes(cursor, once=cursor.skip("ONCE")), False, None
