@@ -80,12 +80,15 @@ class Findings:
 
     errors: definition errors. failures: by dataset, errors that only the run reports. notices: by flow. uncertain: datasets whose
     columns may be others once there are rows to look at, and what reads them. looked: datasets whose functions look at data.
+    growing: datasets with a `from_json` whose fields are not known before a flow has run. waiting: what reads them, uncertain too.
     """
 
     errors: list[LakeletError] = field(default_factory=list)
     failures: dict[str, LakeletError] = field(default_factory=dict)
     notices: dict[str, list[Notice]] = field(default_factory=dict)
     uncertain: set[str] = field(default_factory=set)
+    growing: set[str] = field(default_factory=set)
+    waiting: set[str] = field(default_factory=set)
     looked: set[str] = field(default_factory=set)
 
     def notice(self, flow: Flow, *notices: Notice) -> None:

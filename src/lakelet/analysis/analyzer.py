@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StructType
 
 from lakelet.analysis import actions, checks
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
+from lakelet.analysis.json_columns import check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
@@ -47,6 +48,7 @@ from lakelet.plan.graph import Graph, Node, topological
 from lakelet.spark import settings
 from lakelet.spark.errors.user_errors import coded
 from lakelet.spark.names.catalog import Catalog
+from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.reader import data_frame, rows_of
 from lakelet.spark.session_clones import UpdateSession, flow_session
 from lakelet.storage.root import StoredDataset
@@ -88,6 +90,7 @@ class Analyzer:
         stored: what the storage knows, by key.
         parameters: the pipeline's configuration.
         open_source, open_rows: open what a function reads.
+        json_schemas: of the flows' calls of `from_json`.
         has_run: whether a flow that runs once has run.
         made_with: what a change table was made with, by key (`cdc.identity`).
         ever_run: an update of this storage has begun before.
@@ -99,6 +102,7 @@ class Analyzer:
     parameters: Mapping[str, str]
     open_source: OpenSource
     open_rows: OpenRows
+    json_schemas: JsonSchemas
     has_run: Callable[[Flow], bool]
     made_with: Callable[[str], str | None]
     ever_run: bool
@@ -151,8 +155,11 @@ class Analyzer:
     def usable(self, dataset: Dataset) -> AnalyzedDataset:
         """Return the analysis of a stored dataset that a query reads. Raises Unusable if it failed."""
         found = self._analyzed(dataset)
-        if dataset.name.key in self.found.uncertain:
-            self.found.uncertain.update(d.name.key for d in self._progress.stack)
+        readers = [d.name.key for d in self._progress.stack]
+        if dataset.name.key in self.found.uncertain | self.found.growing:
+            self.found.uncertain.update(readers)
+        if dataset.name.key in self.found.waiting | self.found.growing:
+            self.found.waiting.update(readers)
         if found is None:
             raise Unusable
         return found
@@ -247,9 +254,7 @@ class Analyzer:
         found = [f.schema for f in flows]
         schema = checks.table_schema(dataset, kind, found, stored, self.spark, has_run=self.ever_run)
         columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
-        self._progress.nodes[dataset.name.key] = Node(
-            node.name, kind, node.inputs, node.external, node.flows, columns, dataset.expectations, dataset.where
-        )
+        self._progress.nodes[dataset.name.key] = replace(node, kind=kind, columns=columns)
         return AnalyzedDataset(dataset, kind, schema, tuple(flows))
 
     def _flow(self, dataset: Dataset, flow: Flow) -> AnalyzedFlow | None:
@@ -260,16 +265,8 @@ class Analyzer:
         node = self._node(dataset, dataset.kind, found, reader.reads, reader.external)
         before = self._progress.nodes.get(dataset.name.key)
         if before is not None:
-            node = Node(
-                node.name,
-                node.kind,
-                tuple(dict.fromkeys((*before.inputs, *node.inputs))),
-                tuple(dict.fromkeys((*before.external, *node.external))),
-                node.flows,
-                node.columns,
-                node.expectations,
-                node.where,
-            )
+            inputs = tuple(dict.fromkeys((*before.inputs, *node.inputs)))
+            node = replace(node, inputs=inputs, external=tuple(dict.fromkeys((*before.external, *node.external))))
         self._progress.nodes[dataset.name.key] = node
         return result
 
@@ -292,10 +289,14 @@ class Analyzer:
         with reading(reader), self._configured(dataset, flow, of_views):
             with recording() as applied:
                 frame, changes = self._called(dataset, flow, reader)
+                while fields_missing(dataset, changes, frame, reader):
+                    reader.restart()
+                    frame, changes = self._called(dataset, flow, reader)
             transforms = tuple(dict.fromkeys(map(str, applied)))
             self.found.notice(flow, *reader.notices)
             frames.append(frame)
             checks.check_kind(dataset, flow, frame)
+            check_json_columns(dataset, frame, reader.json_columns.values())
             if flow.replaces is not None:
                 check_replacement(dataset, flow, flow.replaces, frame)
             self._check_rules(dataset, flow, frame)
@@ -471,12 +472,12 @@ class Analyzer:
         found = check_rules(dataset, frame)
         if found.errors and self._is_uncertain(dataset):
             raise found.errors[0]
-        self.found.errors.extend(found.errors)
+        self.found.errors.extend(with_remedy(error, dataset, self.found) for error in found.errors)
         self.found.notice(flow, *found.notices)
 
     def _recorded(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
         """Record a definition error; return an error that only the update is to report, else None."""
-        problem = coded(error, dataset, flow)
+        problem = with_remedy(coded(error, dataset, flow), dataset, self.found)
         if problem.code == "SCHEMA_OUTGROWN":
             self.found.notice(flow, Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
         if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from lakelet.analysis import actions, stream_sources
 from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
 from lakelet.analysis.plan_facts import Placeholders
+from lakelet.autoloader.json_columns.columns import JsonColumn
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
@@ -21,6 +22,7 @@ from lakelet.config.named_tables import files_fingerprint
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.language.registry import Notice
 from lakelet.spark.names.file_states import STATES
+from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.named_tables import named
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import schemas
@@ -41,6 +43,8 @@ class Resolver(Protocol):
     def open_source(self) -> OpenSource: ...
     @property
     def open_rows(self) -> OpenRows: ...
+    @property
+    def json_schemas(self) -> JsonSchemas: ...
     def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
     def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
     def without_cycle(self, dataset: Dataset) -> AbstractContextManager[None]: ...
@@ -76,7 +80,7 @@ class PlaceholderReader(QueryReader):
 
     def restart(self) -> None:
         """Forget the reads of the call so far, before the function is called again."""
-        for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.opened, self.outside):
+        for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.json_columns, self.opened, self.outside):
             memory.clear()
         self._views = 0
 
@@ -112,6 +116,18 @@ class PlaceholderReader(QueryReader):
 
     def open_source(self, spec: Any, number: int) -> DataFrame:
         return self.analyzer.open_source(self.flow, number, spec, self.analyzer.placeholders)
+
+    @property
+    def json_schemas(self) -> JsonSchemas:
+        return self.analyzer.json_schemas
+
+    @property
+    def json_flow(self) -> Flow:
+        return self.flow
+
+    def json_opened(self, column: JsonColumn) -> None:
+        if column.pending:  # its fields are known when the flow has run (JC-6)
+            self.analyzer.found.growing.add(self.flow.target.key)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         # A row keeps the query from being skipped: what the state says changes without a new version of the dataset's table.

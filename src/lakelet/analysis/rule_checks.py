@@ -87,6 +87,7 @@ def _notice(dataset: Dataset, rule: Expectation) -> Notice:
 def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> LakeletError | None:
     columns = f"{', '.join(frame.columns[:12])}{' …' if len(frame.columns) > 12 else ''}"
     missing: str | None = None
+    cause: PySparkException | None = None
     why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
     try:
         (found,), _ = _resolved(frame, [rule])
@@ -96,13 +97,14 @@ def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> Lake
         nearest: tuple[str, ...] = ()
         todo = "Write a condition, for example `amount > 0`."
     except PySparkException as error:
+        cause = error
         problem, nearest, missing = "does not analyse", unresolved_nearest(error, frame.columns), unresolved_name(error)
         why = without_proposal(first_line(error))
         lost = _LOST.get(lost_in(frame, missing) or "") if missing else None
         if missing and lost:
             problem, why = f"names {missing}, which the result of the query does not have", lost.format(missing, columns)
             todo = f"Let the query return {missing}, or put the rule on a dataset that it reads."
-    return LakeletError(
+    problem_found = LakeletError(
         "EXPECTATION_INVALID",
         f"expectation {rule.name!r} {problem}: {rule.text}",
         where=pointed(rule.where, missing),
@@ -111,6 +113,8 @@ def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> Lake
         nearest=nearest,
         todo=todo,
     )
+    problem_found.__cause__ = cause
+    return problem_found
 
 
 __all__ = ["RuleFindings", "check_rules"]

@@ -41,7 +41,7 @@ def refused(found: Findings, unfinished: Set[str]) -> list[LakeletError]:
 def unchecked(found: Findings) -> tuple[Notice, ...]:
     """Return a notice for each dataset that only an update can check."""
     left = [(key, e) for key, e in found.failures.items() if e.code != _HAS_NOTICE and not _wrong(found, key, e)]
-    notices = [Notice(_notice_text(e, looked=_looks(found, key)), e.where) for key, e in left if e.where is not None]
+    notices = [Notice(_notice_text(e, _reason(found, key)), e.where) for key, e in left if e.where is not None]
     return tuple(dict.fromkeys(notices))
 
 
@@ -79,8 +79,13 @@ def _as_definition_error(error: LakeletError) -> LakeletError:
     return result
 
 
-def _notice_text(error: LakeletError, *, looked: bool) -> str:
-    reason = "its function looks at rows, and there may be none yet" if looked else "its data is not there yet, or cannot be read"
+def _reason(found: Findings, key: str) -> str:
+    if key in found.waiting:
+        return "it reads a from_json without a schema, whose fields are known when its flow has run"
+    return "its function looks at rows, and there may be none yet" if _looks(found, key) else "its data is not there yet, or cannot be read"
+
+
+def _notice_text(error: LakeletError, reason: str) -> str:
     facts = error.what + (f": {error.why.splitlines()[0]}" if error.why else "")
     return f"{error.dataset} is not checked; only an update can check it: {reason} ({facts})"
 

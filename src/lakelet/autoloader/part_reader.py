@@ -19,7 +19,7 @@ from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
-from lakelet.autoloader.spec import ADD, ADD_WIDEN, FilePart, ReaderSpec
+from lakelet.autoloader.spec import FilePart, ReaderSpec
 from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote
 from lakelet.base.errors import LakeletError
 
@@ -166,7 +166,7 @@ class PartReader:
     def _unknown(self, error: UnknownFields, part: FilePart) -> UnknownFieldException:
         uri = self._files.uri(part.path)
         note = UnknownFieldNote(self._spec.state, self._partition.after, self._partition.up_to, uri)
-        retry = self._spec.mode in (ADD, ADD_WIDEN)
+        retry = self._spec.grows
         if retry and self._spec.evolve_here:
             from lakelet.autoloader.alone import evolve_in_reader
 

@@ -116,6 +116,11 @@ class ReaderSpec:
         return self.mode in (ADD, ADD_WIDEN, FAIL)
 
     @property
+    def grows(self) -> bool:
+        """Whether the schema takes such a field in, and the query begins again."""
+        return self.mode in (ADD, ADD_WIDEN)
+
+    @property
     def widens(self) -> bool:
         return self.mode == ADD_WIDEN
 

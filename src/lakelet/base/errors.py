@@ -312,6 +312,8 @@ CODES: dict[str, CodeInfo] = {
     "CDC_FILES_GONE": CodeInfo(_F, "files that hold the state of a change table were deleted"),
     "CDC_ROW_BY_HAND": CodeInfo(_F, "a row written into a change table by hand cannot be an event of its key"),
     "CDC_TABLE_ALTERED": CodeInfo(_F, "columns, constraints or properties of a change table were altered by hand"),
+    "JSON_COLUMN_INVALID": CodeInfo(_I, "a call of from_json with schemaLocationKey is not possible as it stands"),
+    "JSON_FIELDS_UNKNOWN": CodeInfo(_F, "no JSON text has come yet, so the fields that a query takes from from_json are not known"),
     "EVOLUTION_LIMIT": CodeInfo(_F, "a flow was restarted too often because of new columns"),
     "LAKELET_STORAGE_BUSY": CodeInfo(_F, "another update holds the lease of this storage", StateError),
     "MAINTENANCE_FAILED": CodeInfo(_F, "OPTIMIZE or VACUUM of a table failed; its rows are as before"),

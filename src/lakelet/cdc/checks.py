@@ -50,6 +50,12 @@ def check(spec: ChangeSpec, source: DataFrame) -> None:
             raise _wrong("CDC_CONDITION_TYPE", f"{name} gives {kind.simpleString()}, not boolean: {given}", spec)
 
 
+def columns_named(spec: ChangeSpec) -> list[str]:
+    """The columns that keys and lists of columns name."""
+    lists = [spec.keys, *(getattr(spec, name) or () for name in _LISTS)]
+    return list(dict.fromkeys(path[0] for paths in lists for path in paths))
+
+
 def _spelling(source: DataFrame) -> Callable[[str, str], bool]:
     """Whether two names mean one column, as the session's `spark.sql.caseSensitive` says."""
     if source.sparkSession.conf.get("spark.sql.caseSensitive") == "true":
@@ -76,7 +82,7 @@ def _analysed(argument: str, given: Any, source: DataFrame) -> T.DataType:
     except (AnalysisException, ParseException) as problem:
         name = (problem.getMessageParameters() or {}).get("objectName", "").replace("`", "")
         if (problem.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-            raise _unknown(argument, name, [*source.columns, *proposed(problem)], source) from None
+            raise _unknown(argument, name, [*source.columns, *proposed(problem)], source) from problem
         raise LakeletError(
             "QUERY_FAILED_ANALYSIS",
             f"{argument} does not analyse: {given}",

@@ -9,18 +9,20 @@ from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, Pending, SourceSpec
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
+from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.session_clones import UpdateSession
 from lakelet.storage.root import Storage
 
 
 class FlowSources:
-    """The cloudFiles sources of the pipeline's flows, and the columns that were inferred for them."""
+    """The cloudFiles sources of the pipeline's flows, and the columns that were inferred for them; the schemas of their `from_json`."""
 
     def __init__(self, spark: UpdateSession, storage: Storage) -> None:
         self._spark, self._storage = spark, storage
         self._specs: dict[str, tuple[SourceSpec, ...]] = {}
         self._inferred: dict[tuple[str, str], Columns] = {}
         self._watched: dict[str, AutoLoaderSource] = {}
+        self.json_schemas = JsonSchemas(storage)
 
     def of(self, flow: str) -> tuple[SourceSpec, ...]:
         """The sources of a flow, in the order of their numbers."""

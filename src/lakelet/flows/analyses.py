@@ -86,6 +86,7 @@ class Analyses:
             parameters=self.parameters,
             open_source=self._source_to_read if ahead else self._dry_source,
             open_rows=self._rows,
+            json_schemas=self.sources.json_schemas,
             has_run=partial(once_markers.has_run, self.storage),
             made_with=partial(identity.made_with, self.storage),
             ever_run=self.storage.registry().last_update is not None,

@@ -27,6 +27,7 @@ from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import batch_metrics, sorted_in_parts
+from lakelet.flows.json_growth import can_be_written, check_fields_known, emit_json_changes, learn
 from lakelet.flows.kept_queries import may_stay, new_rounds
 from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
@@ -80,9 +81,11 @@ class _Batches:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            self._write(batch, number)
+            if can_be_written(self.run, self.reader, batch):
+                self._write(batch, number)
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
+            learn(self.reader, batch, failure)
             raise
 
     def _write(self, batch: DataFrame, number: int) -> None:
@@ -194,6 +197,7 @@ def run_append(run: FlowRun, *, one_batch: bool = False, alone: bool = False) ->
         if batches is waiting:  # the table is as this query left it before
             emit_warnings(run.environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
         else:
+            check_fields_known(run, batches.reader)
             finish(run, totals, batches.shape)
         clean_sources(run)
         reached("flow.finished")
@@ -330,8 +334,8 @@ def _let_go(spark: SparkSession, batches: Running) -> None:
 
 
 def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
-    """Whether the flow should be built again and go on: its source's schema grew."""
-    changed = False
+    """Whether the flow should be built again and go on: the schema of a source or of a `from_json` grew."""
+    changed = emit_json_changes(run, batches.reader)
     for number, source in enumerate(batches.reader.opened):
         change = source.evolve(failure)
         if change is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import uuid
@@ -16,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.spec import SourceSpec
+from lakelet.autoloader.spec import SchemaChange, SourceSpec
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config import delta_properties
@@ -26,6 +27,8 @@ from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
 from lakelet.language.model import ChangeSpec, Dataset, Flow
 from lakelet.spark.names.file_states import STATES, dataset_states
+from lakelet.spark.names.json_columns import accumulated
+from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import column_mapping, schemas
@@ -97,9 +100,9 @@ class FlowRun:
     def checkpoint(self) -> AnyPath:
         return self.environment.storage.checkpoint(self.flow.flow.target, self.name, self.generation())
 
-    def change_id(self, number: int, version: int) -> str:
-        """Id of the event that reports a schema version of source `number`."""
-        return event_id(self.path(), self.name, self.environment.storage.reset_id(self.flow.flow.target.key, self.name), number, version)
+    def change_id(self, source: int | str, version: int) -> str:
+        """Id of the event that reports a schema version of a source: its number, or what else tells it apart."""
+        return event_id(self.path(), self.name, self.environment.storage.reset_id(self.flow.flow.target.key, self.name), source, version)
 
     def _retention(self) -> Mapping[str, str]:
         """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""
@@ -166,7 +169,8 @@ class RunReader(QueryReader):
     """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
 
     `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
-    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`.
+    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`. `json_changes`: versions of schemas of `from_json`
+    that were stored since, which the query does not have.
     """
 
     environment: Environment = field(kw_only=True)
@@ -178,6 +182,7 @@ class RunReader(QueryReader):
     changing: bool = False
     rounds: str = ""
     judged: list[DataFrame] = field(default_factory=list)
+    json_changes: list[SchemaChange] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         path = self.environment.storage.table_path(dataset.name)
@@ -202,6 +207,18 @@ class RunReader(QueryReader):
         found = super().with_rules(dataset, frame)
         self.judged.append(found)
         return found
+
+    @property
+    def json_schemas(self) -> JsonSchemas:
+        return self.environment.sources.json_schemas
+
+    @property
+    def json_flow(self) -> Flow:
+        return self.flow
+
+    @functools.cached_property
+    def json_found(self) -> Any:
+        return accumulated(self.spark)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name).to_pylist(), STATES)

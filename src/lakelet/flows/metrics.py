@@ -98,7 +98,7 @@ def emit_change(reporter: Reporter, change: SchemaChange, *, dataset: str, flow:
     changes = [f"new columns: {added}"] * bool(added) + [f"wider types: {wider}"] * bool(wider)
     reporter.emit(
         EventType.SCHEMA_CHANGE,
-        f"Flow '{flow}' has, from {change.first_file}, {'; '.join(changes)}.",
+        f"Flow '{flow}' has, from {change.first_file or f'the texts of {change.source}'}, {'; '.join(changes)}.",
         {
             "flow_name": flow,
             "source": change.source,

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from lakelet.analysis.replacing_checks import part_of
 from lakelet.autoloader.batch import read_files
+from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn
 from lakelet.autoloader.spec import NONE, RESCUE, SourceSpec
 from lakelet.base.errors import LakeletError
 from lakelet.base.locations import caller_location
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import reading
+from lakelet.spark.names.json_columns import types_found
 from lakelet.spark.names.reader import Options, rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta.tables import TableLog
@@ -29,12 +32,14 @@ SAMPLE_FILES = 10
 class SampleReader(RunReader):
     """Opens everything as a batch: stored tables, tables without rows by their queries, file sources by some of their files.
 
-    `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read.
+    `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read; `learned`: by
+    `schemaLocationKey`, the schema that a `from_json` needs for these rows.
     """
 
     reads_batches: ClassVar[bool] = True
     computed: dict[str, None] = field(default_factory=dict)
     files: bool = False
+    learned: dict[str, StructType] = field(default_factory=dict)
     _inside: list[str] = field(default_factory=list)
 
     def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
@@ -65,6 +70,20 @@ class SampleReader(RunReader):
         mode = found.mode if found.mode == NONE else RESCUE  # columns that are new do not end the query
         self.files = True
         return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
+
+    def json_column(self, call: JsonCall) -> JsonColumn:
+        found = super().json_column(call)
+        found.learned = self.learned.get(call.key)
+        return found
+
+    def learn(self, frame: DataFrame) -> bool:
+        """Look through the rows for the fields that calls of `from_json` have to know; whether there are new ones."""
+        found = types_found(frame, self.json_found)
+        for key, column in self.json_columns.items():
+            grown = column.grown(found[column.location]) if column.location in found and column.grows else None
+            if grown is not None:
+                self.learned[key] = grown
+        return bool(self.learned)
 
     def _computed(self, dataset: Dataset) -> DataFrame:
         """Return the rows of a table that is not stored yet, by its query."""
@@ -98,6 +117,9 @@ def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFram
             frame = rows_of(flow)
         if frame.isStreaming:
             raise _refused(f"{run.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
+        if reader.json_columns and reader.learn(frame):
+            with reading(reader):
+                frame = rows_of(flow)
         yield spark, reader, frame
 
 

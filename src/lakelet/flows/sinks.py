@@ -31,6 +31,7 @@ from lakelet.flows import append, once, sent_files, stream_decisions
 from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
+from lakelet.flows.json_growth import can_be_written, learn
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.flows.positions import discard_half_written, read_checkpoint
@@ -124,12 +125,15 @@ class _Sending:
         try:
             reached("batch.started")
             self.started.wait()
+            if not can_be_written(self.run, self.reader, batch):
+                return
             rows = _hand_over(self.run, batch, number, app_id=str(self.query.id))
             if rows is not None:
                 self.reported = True
                 emit_batch(self.run.environment.reporter, _metrics(self.run, number, rows))
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
+            learn(self.reader, batch, failure)
             raise
 
 

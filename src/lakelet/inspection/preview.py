@@ -117,7 +117,7 @@ def preview_of(loaded: LoadedPipeline, dataset: Dataset, rows: int) -> Preview:
     found = analyzed(loaded, dataset)
     runs = [FlowRun(loaded.environment, found, flow) for flow in found.flows]
     parts = [_part(run, rows, rules=run.flow.flow.changes is None) for run in runs]
-    schema = found.schema if found.schema.fields else parts[0].schema
+    schema = found.schema if found.schema.fields and not parts[0].grown else parts[0].schema
     notes = dict.fromkeys(note for part in parts for note in part.notes)
     return Preview(
         str(dataset.name),
@@ -159,6 +159,7 @@ class _Part:
     dropped: int
     rules: tuple[RuleCount, ...]
     notes: tuple[str, ...]
+    grown: bool  # the rows have fields that the analysis did not know
 
 
 def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
@@ -197,7 +198,8 @@ def _part(run: FlowRun, rows: int, *, rules: bool) -> _Part:
         RuleCount(str(run.dataset.name), rule.name, rule.text, rule.action.value, seen.rows - failed, failed)
         for rule, failed in zip(own, seen.failed, strict=True)
     )
-    return _Part(frame.schema, list(json_rows(table.slice(0, rows))), seen.rows, seen.dropped, found, tuple(notes))
+    grown = bool(reader.learned) and run.flow.flow.changes is None
+    return _Part(frame.schema, list(json_rows(table.slice(0, rows))), seen.rows, seen.dropped, found, tuple(notes), grown)
 
 
 def _difference(loaded: LoadedPipeline, dataset: Dataset, schema: StructType) -> tuple[ColumnChange, ...] | None:

@@ -23,6 +23,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
+from zlib import crc32
 
 import psutil
 
@@ -213,6 +214,11 @@ class Storage:
     def source_state(self, target: TableName, flow: str, number: int) -> AnyPath:
         """Folder with the state of source `number` of a flow since its last reset."""
         return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / str(number)
+
+    def json_schema(self, target: TableName, flow: str, key: str) -> AnyPath:
+        """Folder with the schema log of a flow's `from_json` of that `schemaLocationKey`, since its last reset (JC-1)."""
+        name = f"{_segment(key)[:80]}-{crc32(key.encode()):08x}"
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / "json" / name
 
     def reset_id(self, target: str, flow: str) -> str:
         """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""

@@ -19,6 +19,7 @@ from lakelet.cdc.writing import catch_up
 from lakelet.files.paths import AnyPath
 from lakelet.flows.context import FlowRun
 from lakelet.flows.environment import Environment
+from lakelet.flows.json_growth import report_json_changes
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
 from lakelet.language.model import Kind
 from lakelet.storage.delta import tables
@@ -133,6 +134,8 @@ def _entry(
 
 def _report_changes(reporter: Reporter, run: FlowRun, since: str) -> None:
     """Tell about schema versions that the update stored. A schema log that cannot be read is the flow's own failure."""
+    with suppress(LakeletError):
+        report_json_changes(reporter, run, since)
     for number, spec in enumerate(run.environment.sources.of(run.name)):
         source = run.environment.sources.open(run.flow.flow, number, spec, dry=True)
         changes: list[SchemaChange] = []

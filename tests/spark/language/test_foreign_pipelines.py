@@ -146,16 +146,3 @@ def test_a_folder_without_a_delta_table_fails_what_reads_it_until_there_is_one(p
     write_deltalake(str(p.landing / "late"), pa.table({"id": [1]}))
     p.run()
     assert (p.rows("streamed"), p.rows("read")) == ([1], [1])
-
-
-def test_a_schema_that_from_json_is_to_infer_is_refused_by_name_with_what_to_write(project):
-    p = project()
-    p.write(
-        """
-        CREATE MATERIALIZED VIEW source AS SELECT '{"a": 1}' AS doc;
-        CREATE MATERIALIZED VIEW parsed AS SELECT from_json(doc, NULL, map('schemaLocationKey', 'docs')) AS doc FROM source;
-        """,
-        "docs.sql",
-    )
-    (problem,) = p.refused()
-    assert (problem.code, "schemaLocationKey" in problem.what, problem.where.line) == ("NOT_SUPPORTED_YET", True, 3)

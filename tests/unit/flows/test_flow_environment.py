@@ -47,7 +47,7 @@ def test_a_context_refuses_to_be_changed(kind: type[Any]) -> None:
 
 def test_an_analyzer_has_no_input_that_can_be_left_out() -> None:
     given = [field for field in fields(Analyzer) if field.init]
-    assert len(given) == 9
+    assert len(given) == 10
     assert [field.name for field in given if (field.default, field.default_factory) != (MISSING, MISSING)] == []
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.options import Options
-from lakelet.autoloader.spec import ADD, ADD_WIDEN, Columns, ReaderSpec, SchemaChange, SourceSpec
+from lakelet.autoloader.spec import Columns, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SourceSchema:
         """
         from lakelet.autoloader.types.growth import grow
 
-        if self._options.reader.mode not in (ADD, ADD_WIDEN):
+        if not self._options.reader.grows:
             return None
         self.columns()
         before = self._log().latest()

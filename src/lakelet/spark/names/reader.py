@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field, fields
@@ -17,6 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.types import StructType
 
+from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
 from lakelet.autoloader.loading import struct_of
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError, nearest_names
@@ -32,6 +33,8 @@ from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
 from lakelet.spark.names.input_file_name import with_file_names
+from lakelet.spark.names.json_columns import call_of, function_of
+from lakelet.spark.names.json_expected import ExpectedFields, JsonSchemas
 from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.spark.names.second_calls import asked
 from lakelet.storage.delta.table_spec import CHANGE_FEED
@@ -68,6 +71,7 @@ class TableReader(ABC):
     sources: list[SourceSpec] = field(default_factory=list)
     watches: list[Watch] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
+    json_columns: dict[str, JsonColumn] = field(default_factory=dict)
     label: str = ""  # name of the flow
     takes_commands: ClassVar[bool] = False
     """Whether SQL text may write: in functions of sinks only."""
@@ -92,6 +96,24 @@ class TableReader(ABC):
     def open_source(self, spec: SourceSpec, number: int) -> DataFrame:
         """Open the cloudFiles source that the function reads as its `number`-th, from 0."""
 
+    @property
+    @abstractmethod
+    def json_schemas(self) -> JsonSchemas:
+        """The schemas of the flows' calls of `from_json`."""
+
+    @property
+    @abstractmethod
+    def json_flow(self) -> Flow:
+        """The flow whose query this is, or is part of."""
+
+    def json_opened(self, column: JsonColumn) -> None:  # noqa: B027 - optional
+        """Called with the schema of each such `from_json`."""
+
+    @property
+    def json_found(self) -> Any:
+        """What tasks add the types of new fields to; None where no task runs."""
+        return None
+
     @abstractmethod
     def file_states(self, dataset: Dataset) -> DataFrame:
         """The files that the streaming flows of a dataset have seen (`cloud_files_state`)."""
@@ -106,7 +128,7 @@ class TableReader(ABC):
 
         def forget() -> None:
             for name, value in kept.items():
-                setattr(self, name, value)
+                setattr(self, name, copy(value))
 
         return forget
 
@@ -272,7 +294,42 @@ class TableReader(ABC):
         scope = self._scopes[-1] if self._scopes else self.reads
         scope.setdefault((dataset.name.key, streaming), dataset.name)
 
-    # --------------------------------------------------------------------------------------------------- cloudFiles
+    # ------------------------------------------------------------------------------------------- from_json, cloudFiles
+
+    def inferred_json(self, options: Mapping[str, Any]) -> Any:
+        """The UDF that a call of `from_json` without a schema becomes (JC-1). Raises as `JsonCall.of`, and for a key that is used twice."""
+        call = call_of(self.spark, options)
+        known = self.json_columns.get(call.key)
+        if known is not None and (known.call.where, known.call.options) != (call.where, call.options):
+            what = f"the query uses the {KEY} {call.key!r} in two calls of from_json"
+            raise LakeletError("JSON_COLUMN_INVALID", what, where=call.where, todo="Give each call a key of its own: each has a schema.")
+        self.notices += [Notice(text, call.where) for text in call.notices]
+        column = self.json_columns[call.key] = self.json_column(call)
+        self.json_opened(column)
+        return function_of(column, self.json_found)
+
+    def json_column(self, call: JsonCall) -> JsonColumn:
+        """The schema of a call."""
+        place = self.json_schemas.place(self.json_flow, call.key)
+        expected = self.json_schemas.expected.get(place)
+        return JsonColumn(call, place, expected=None if expected is None else expected.schema)
+
+    def expects(self, problem: BaseException | None) -> bool:
+        """Whether an error is about fields of a `from_json` without a schema, which the function gets if it is called again (JC-6)."""
+        pending = [column for column in self.json_columns.values() if column.pending]
+        if not pending or not isinstance(problem, AnalysisException):
+            return False
+        taken = [self._expected(column).take_in(problem, column.public) for column in pending]
+        return any(taken)
+
+    def expects_columns(self, names: Sequence[str]) -> bool:
+        """As `expects`, for columns that the function's query does not have: the fields may be selected as `doc.*`."""
+        pending = [column for column in self.json_columns.values() if column.pending]
+        taken = [self._expected(column).add(names) for column in pending]
+        return any(taken)
+
+    def _expected(self, column: JsonColumn) -> ExpectedFields:
+        return self.json_schemas.expected.setdefault(column.location, ExpectedFields())
 
     def load(self, path: str | None, options: Mapping[str, str], schema: StructType | None) -> DataFrame:
         """A `cloudFiles` stream."""
@@ -312,8 +369,16 @@ def _kind_error(what: str, todo: str) -> LakeletError:
 def rows_of(flow: Flow) -> DataFrame:
     """Return the rows that the flow's function returns, for the reader that is active. Raises like `data_frame`, and what it raises."""
     reader = active_reader()
-    forget = reader.marked() if isinstance(reader, TableReader) else lambda: None
-    return data_frame(asked(flow.query, forget), flow)
+    if not isinstance(reader, TableReader):
+        return data_frame(asked(flow.query, lambda: None), flow)
+    forget = reader.marked()
+    while True:
+        try:
+            return data_frame(asked(flow.query, forget), flow)
+        except AnalysisException as problem:
+            if not reader.expects(problem):
+                raise
+        forget()
 
 
 def data_frame(result: Any, flow: Flow) -> DataFrame:

@@ -29,6 +29,7 @@ from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
 from lakelet.spark.names.described import asked_about, facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
+from lakelet.spark.names.json_columns import in_text
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
 from lakelet.spark.names.paths import located, located_relation
@@ -38,7 +39,6 @@ _DESCRIBING = ("DESC", "DESCRIBE")
 _HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
 _HIDDEN = ("_metadata", "input_file_name")
-_INFERRED = "schemaLocationKey"
 
 
 class SqlText:
@@ -61,9 +61,8 @@ class SqlText:
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
         text = with_values(text)
-        if may_have(text, [_INFERRED]) and may_have(text, ["from_json"]):
-            raise _inference_error()
         try:
+            text = in_text(text, self._spark, self._run, self._reader.inferred_json)
             if not self._reader.takes_commands and not table_names.is_query(self._spark, text) and not begins_with(text, _HARMLESS):
                 raise _command_error(text)
             asked = asked_about(text, self._reader.catalog) if begins_with(text, _DESCRIBING) else None
@@ -222,15 +221,6 @@ def _name(parts: Sequence[str]) -> str:
 def _streamed_folder(ref: table_names.RelationRef) -> str | None:
     """The folder of `STREAM delta.`folder``, which Spark itself reads as a batch only; None for anything else."""
     return located(ref.parts[1]) if ref.streaming and len(ref.parts) == 2 and ref.parts[0].lower() == "delta" else None
-
-
-def _inference_error() -> LakeletError:
-    return LakeletError(
-        "NOT_SUPPORTED_YET",
-        "from_json with schemaLocationKey infers a schema from the rows and lets it grow, which this version of Lakelet does not do",
-        where=caller_location(),
-        todo="Write the schema: from_json(column, 'a INT, b STRING'). Of files Auto Loader infers it, and lets it grow.",
-    )
 
 
 def _command_error(text: str) -> LakeletError:

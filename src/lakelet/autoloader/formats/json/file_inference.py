@@ -1,4 +1,4 @@
-"""Inference over files: vectorised per block, record by record where a block does not fit (FF-9)."""
+"""Inference over records and files: vectorised per block, record by record where a block does not fit (FF-9)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from lakelet.autoloader.formats.json.inference import (
     Array,
     Struct,
     Type,
+    Typing,
     Uncertain,
     finish,
     fold_spellings,
@@ -28,63 +29,69 @@ from lakelet.autoloader.formats.lines import read_blocks
 from lakelet.autoloader.types.growth import grow
 
 
-class FileInference:
-    """Collects the types of records, file after file.
+class RecordInference:
+    """Collects the types of records.
 
     Args:
-        files: file system of the paths.
         rules: how the records are read; their typing says how values get their types.
-        layout: how files are cut into records.
         known: schema whose columns are left out; then only what it does not know is collected (evolution), and the wider types of
             numbers that it does not take, where the mode widens types.
     """
 
-    def __init__(self, files: Files, rules: RowRules, layout: Layout, *, known: Any | None = None) -> None:
-        self._files, self._rules, self._layout, self._known = files, rules, layout, known
+    def __init__(self, rules: RowRules, *, known: Any | None = None) -> None:
+        self._rules, self._known = rules, known
         self._typing = rules.typing
         self._prune = None if known is None else RowReader([(f.name, f.dataType) for f in known.fields], rules).unknown_part
         self._parser = BlockParser(None)
         self._found: Type = Struct()
         self._wide = known
 
-    def add_file(self, path: str) -> None:
-        """Take in the records of one file. Broken ones say nothing about the schema."""
-        if self._layout.multi_line:
-            for record in documents(self._files, path, self._layout, self._rules.syntax):
-                self._add_line(record.text)
-        elif not self._layout.is_lines:
-            for lines in separated(self._files, path, self._layout):
-                self._add_lines(lines)
-        else:
-            for block in read_blocks(self._files, path):
-                self._add_block(block)
+    @property
+    def found(self) -> Type:
+        """The type of everything collected, unfinished: it can be merged with that of other records."""
+        return self._found
 
     def result(self) -> Any:
         """The finished Spark schema of everything collected; without columns when there was nothing."""
-        kind: Type | None = self._found
+        kind = self._found
         if self._typing.all_text and isinstance(kind, Struct):
             names = fold_spellings((name, STRING) for name, inner in kind.fields.items() if name and self._counts(inner))
-            kind = Struct(dict.fromkeys(sorted(names), STRING))
+            found = to_spark(Struct(dict.fromkeys(sorted(names), STRING)))
         else:
-            kind = finish(self._found, self._typing)
-        found = to_spark(kind if kind is not None else Struct())
+            found = schema_of(self._found, self._typing)
         return found if self._wide is None or self._wide is self._known else grow(self._wide, found)[0]
 
-    def _counts(self, kind: Type) -> bool:
-        return not self._typing.drop_all_null or finish(kind, self._typing) is not None
-
-    def _add_block(self, block: bytes) -> None:
+    def add_block(self, block: bytes) -> None:
+        """Take in a block of lines, one record each. Broken ones say nothing about the schema."""
         if (self._rules.widens and self._known is not None) or not self._rules.syntax.non_numeric:
-            self._add_lines(block.split(b"\n"))
+            self.add_lines(block.split(b"\n"))
             return
         tables, lines = self._parser.pieces(block)
         kinds = [self._from_table(table) for table in tables]
         if None in kinds:
-            self._add_lines(block.split(b"\n"))
+            self.add_lines(block.split(b"\n"))
             return
         for kind in kinds:
             self._add(kind if kind is not None else Struct())
-        self._add_lines(lines)
+        self.add_lines(lines)
+
+    def add_lines(self, lines: Iterable[bytes]) -> None:
+        """Take in the records of single lines."""
+        for line in lines:
+            self.add_line(line)
+
+    def add_line(self, line: bytes) -> None:
+        """Take in the text of one record, line ends inside included."""
+        for record in self._records(line):
+            part = record if self._prune is None else self._prune(record)
+            kind = type_of(part, self._typing)
+            if isinstance(kind, Struct):
+                self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
+            if self._rules.widens and self._wide is not None:
+                self._wide = widened(self._wide, part, self._rules)
+
+    def _counts(self, kind: Type) -> bool:
+        return not self._typing.drop_all_null or finish(kind, self._typing) is not None
 
     def _add(self, kind: Type) -> None:
         self._found = merge(self._found, kind)
@@ -102,19 +109,6 @@ class FileInference:
         array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
         return from_arrow(array, self._typing)
 
-    def _add_lines(self, lines: Iterable[bytes]) -> None:
-        for line in lines:
-            self._add_line(line)
-
-    def _add_line(self, line: bytes) -> None:
-        for record in self._records(line):
-            part = record if self._prune is None else self._prune(record)
-            kind = type_of(part, self._typing)
-            if isinstance(kind, Struct):
-                self._add(kind if self._known is None else unknown_types(kind, self._known, fold=not self._rules.case_sensitive))
-            if self._rules.widens and self._wide is not None:
-                self._wide = widened(self._wide, part, self._rules)
-
     def _records(self, line: bytes) -> list[Obj]:
         if not line.strip():
             return []
@@ -123,6 +117,38 @@ class FileInference:
         except (UnicodeDecodeError, BrokenText):
             parts = line.split(b"\r") if self._rules.cr_ends_line and b"\r" in line.strip(b"\r") else []
             return [record for part in parts for record in self._records(part)]
+
+
+class FileInference(RecordInference):
+    """Collects the types of records, file after file.
+
+    Args:
+        files: file system of the paths.
+        layout: how files are cut into records.
+        rules, known: see `RecordInference`.
+    """
+
+    def __init__(self, files: Files, rules: RowRules, layout: Layout, *, known: Any | None = None) -> None:
+        super().__init__(rules, known=known)
+        self._files, self._layout = files, layout
+
+    def add_file(self, path: str) -> None:
+        """Take in the records of one file."""
+        if self._layout.multi_line:
+            for record in documents(self._files, path, self._layout, self._rules.syntax):
+                self.add_line(record.text)
+        elif not self._layout.is_lines:
+            for lines in separated(self._files, path, self._layout):
+                self.add_lines(lines)
+        else:
+            for block in read_blocks(self._files, path):
+                self.add_block(block)
+
+
+def schema_of(found: Type, typing: Typing) -> Any:
+    """The finished Spark schema of the type of records; without columns where they have none."""
+    kind = finish(found, typing)
+    return to_spark(kind if kind is not None else Struct())
 
 
 def widened(known: Any, value: Any, rules: RowRules, path: str = "") -> Any:

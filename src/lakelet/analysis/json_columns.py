@@ -1,0 +1,70 @@
+"""Checks of queries that call `from_json` without a schema (JC-6, JC-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pyspark.sql import DataFrame
+
+from lakelet.analysis.analyzed import Findings
+from lakelet.analysis.rule_checks import check_rules
+from lakelet.autoloader.json_columns.columns import KEY, JsonColumn
+from lakelet.base.errors import LakeletError
+from lakelet.cdc.checks import check as check_changes
+from lakelet.cdc.checks import columns_named
+from lakelet.language.model import ChangeSpec, Dataset
+from lakelet.spark.names.reader import TableReader
+
+_FIELDS_NOT_KNOWN = (
+    "The fields of a from_json without a schema are not known before the flow has run once: name those that the query uses in the option "
+    "schemaHints ('id BIGINT, at TIMESTAMP'), or use them in a table that reads this one."
+)
+_FIELDS_LATER = "Run the tables that it reads first: the fields of a from_json without a schema are known when its flow has run."
+_GIVE_SCHEMA = "Give from_json a schema: from_json(column, 'id BIGINT, at TIMESTAMP')."
+
+
+def check_json_columns(dataset: Dataset, frame: DataFrame, calls: Collection[JsonColumn]) -> None:
+    """Raise JSON_COLUMN_INVALID for calls in a query that is no stream, or whose sink Spark writes to by itself."""
+    first = next(iter(calls), None)
+    if first is None:
+        return
+    sink = dataset.sink
+    if not frame.isStreaming:
+        what = f"from_json with {KEY} needs a streaming query; this one is a batch query"
+    elif sink is not None and not (sink.handler is not None or sink.is_delta or sink.is_files):
+        what = f"from_json with {KEY} cannot feed a sink of the format {sink.format} here"
+    else:
+        return
+    raise LakeletError("JSON_COLUMN_INVALID", what, where=first.call.where, dataset=str(dataset.name), todo=_GIVE_SCHEMA)
+
+
+def fields_missing(dataset: Dataset, changes: ChangeSpec | None, frame: DataFrame, reader: TableReader) -> bool:
+    """Whether rules or a change flow need fields of calls of which no text was seen: the query is to be built again, and has them then."""
+    if not any(call.pending for call in reader.json_columns.values()):
+        return False
+    for_rules = [reader.expects(error.__cause__) for error in check_rules(dataset, frame).errors]
+    if any(for_rules):
+        return True
+    if changes is None:
+        return False
+    known = {column.lower() for column in frame.columns}
+    if reader.expects_columns([name for name in columns_named(changes) if name.lower() not in known]):
+        return True
+    try:
+        check_changes(changes, frame)
+    except LakeletError as error:
+        return reader.expects(error.__cause__)
+    return False
+
+
+def with_remedy(problem: LakeletError, dataset: Dataset, found: Findings) -> LakeletError:
+    """An error, with the remedy for a field that is missing where a `from_json` in or below the dataset has none yet."""
+    if problem.code in ("QUERY_FAILED_ANALYSIS", "EXPECTATION_INVALID"):
+        if dataset.name.key in found.growing and "FIELD_NOT_FOUND" in (problem.why or ""):
+            problem.todo = _FIELDS_NOT_KNOWN
+        elif dataset.name.key in found.waiting:
+            problem.todo = _FIELDS_LATER
+    return problem
+
+
+__all__ = ["check_json_columns", "fields_missing", "with_remedy"]

@@ -1,0 +1,106 @@
+"""Texts as structs, without Spark: `autoloader.json_columns` (docs/semantics/json-columns.md)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql.types import ArrayType, DateType, DoubleType, LongType, StringType, StructField, StructType, TimestampType
+
+from lakelet.autoloader.formats.json.inference import merge
+from lakelet.autoloader.json_columns.columns import JsonCall, JsonColumn, changes_since
+from lakelet.autoloader.json_columns.reading import JsonTexts, UnknownJsonFields
+from lakelet.base.errors import LakeletError, Location
+
+WHERE = Location("p.py", 1)
+SCHEMA = StructType(
+    [
+        StructField("id", LongType()),
+        StructField("name", StringType()),
+        StructField("at", StructType([StructField("x", DoubleType()), StructField("day", DateType())])),
+        StructField("value", ArrayType(LongType())),
+        StructField("t", TimestampType()),
+        StructField("_rescued_data", StringType()),
+    ]
+)
+TEXTS = (
+    *(None, "", " ", "{}", "[]", "null", "12", '"text"', "{broken", '{"id": 1} {"id": 2}', "[1, 2]", '[{"id": 1}]', '{"value": [3]}'),
+    *('{"id": 1, "name": "a"}', '{"id": "x", "name": {"k":  1}}', '{"id": 1,\n "name": "b"}', '{"id":\r1}', '{"id": 1, "id": 2}'),
+    *('{"at": {"x": 1, "day": "2024-05-01"}}', '{"at": {"x": "no"}}', '{"at": 5}', '{"t": "2024-05-01T10:00:00Z"}'),
+    *('{"t": "never"}', '{"ID": 7}'),
+)  # fmt: skip
+
+
+def call(**options: Any) -> JsonCall:
+    return JsonCall.of({"schemaLocationKey": "docs", **options}, {}, WHERE)
+
+
+def texts(schema: StructType = SCHEMA, **options: Any) -> JsonTexts:
+    return JsonTexts(call(**options).reader, "docs", schema)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(TEXTS), max_size=8))
+def test_JC2_a_text_gives_the_same_struct_alone_and_among_others(chosen: list[str | None]) -> None:
+    reader = texts()
+    together = reader.structs(pa.array(chosen, pa.string())).to_pylist()
+    assert together == [reader.structs(pa.array([text], pa.string())).to_pylist()[0] for text in chosen]
+    assert [struct is None for struct in together] == [text is None or not text.strip() for text in chosen]
+
+
+def test_JC2_nothing_of_a_text_is_lost() -> None:
+    found = dict(zip(TEXTS, texts().structs(pa.array(TEXTS, pa.string())).to_pylist(), strict=True))
+    rescued = {text: struct["_rescued_data"] for text, struct in found.items() if struct is not None and struct["_rescued_data"]}
+    assert rescued == {
+        "null": '{"_corrupt_record":"null"}',
+        "12": '{"_corrupt_record":"12"}',
+        '"text"': '{"_corrupt_record":"\\"text\\""}',
+        "{broken": '{"_corrupt_record":"{broken"}',
+        '{"id": 1} {"id": 2}': '{"_corrupt_record":"{\\"id\\": 1} {\\"id\\": 2}"}',
+        '[{"id": 1}]': '{"value":[{"id":1}]}',
+        '{"id": "x", "name": {"k":  1}}': '{"id":"x"}',
+        '{"id": 1, "id": 2}': '{"id":1}',
+        '{"at": {"x": "no"}}': '{"at":{"x":"no"}}',
+        '{"at": 5}': '{"at":5}',
+        '{"t": "never"}': '{"t":"never"}',
+        '{"ID": 7}': '{"ID":7}',
+    }
+
+
+def test_JC3_a_new_field_is_named_and_its_type_is_that_of_all_texts(tmp_path: Path) -> None:
+    reader = texts()
+    with pytest.raises(UnknownJsonFields, match=r'\[UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_RECORD\].*\{"new":1\}, which can be fixed'):
+        reader.structs(pa.array(['{"id": 1}', '{"id": 2, "new": 1}']))
+    column = JsonColumn(call(), str(tmp_path))
+    assert (column.pending, column.public.simpleString()) == (True, "struct<_rescued_data:string>")
+    first = JsonTexts(column.reader_spec(), "docs", column.public, unlimited=True)
+    parts = [first.unknown(pa.array(part)) for part in (['{"id": 1, "_rescued_data": 1}'], ['{"id": "x", "at": {"y": 1}}'])]
+    change = column.store(merge(*parts))
+    assert change is not None
+    assert (change.version_before, column.public.simpleString()) == (-1, "struct<at:struct<y:bigint>,id:string,_rescued_data:string>")
+    later = JsonColumn(call(), str(tmp_path))
+    more = JsonTexts(later.reader_spec(), "docs", later.public).unknown(pa.array(['{"at": {"y": "text", "z": [1.5]}}']))
+    assert later.store(more) is not None
+    assert later.store(more) is None
+    assert JsonColumn(call(), str(tmp_path)).data.simpleString() == "struct<at:struct<y:bigint,z:array<double>>,id:string>"
+    assert [(c.version_after, c.added) for c in changes_since(str(tmp_path), "2020")][1:] == [(1, (("at.z", "array<double>"),))]
+
+
+def test_JC5_hints_count_before_and_after_the_first_texts(tmp_path: Path) -> None:
+    hinted = call(schemaHints="id STRING, at.x DECIMAL(10,2)", schemaEvolutionMode="none")
+    column = JsonColumn(hinted, str(tmp_path))
+    assert column.public.simpleString() == "struct<id:string,at:struct<x:decimal(10,2)>>"
+    found = JsonTexts(column.reader_spec(), "docs", column.public, unlimited=True).unknown(pa.array(['{"id": 1, "at": {"x": 1, "y": 2}}']))
+    column.store(found)
+    assert column.public.simpleString() == "struct<at:struct<x:decimal(10,2),y:bigint>,id:string>"
+    assert JsonColumn(call(schemaEvolutionMode="none"), str(tmp_path / "other")).public.simpleString() == "struct<_rescued_data:string>"
+
+
+def test_JC5_failfast_names_the_key_and_the_text() -> None:
+    with pytest.raises(LakeletError, match="schemaLocationKey 'docs': a text is not JSON") as caught:
+        texts(mode="FAILFAST").structs(pa.array(["{}", "{broken"]))
+    assert caught.value.why == "MALFORMED_RECORD_IN_PARSING: {broken"
