@@ -45,7 +45,7 @@ def line_of(tally: Tally, event: Event, short: Callable[[str], str] = str) -> Li
 def _flow_text(tally: Tally, event: Event, short: Callable[[str], str]) -> str:
     dataset = tally.datasets[event.origin.target_name or event.origin.flow_name or "?"]
     tallied = dataset.flows[event.origin.flow_name or dataset.name]
-    facts = [counted(tallied.rows, "row")] if tallied.began else []
+    facts = [counted(tallied.rows, "row")] if tallied.began and dataset.rows_known else []
     facts += [f"{tallied.dropped:,} dropped"] if tallied.dropped else []
     facts += [f"{tallied.quarantined:,} quarantined"] if tallied.quarantined else []
     facts += [counted(tallied.failed, "violation")] if tallied.failed else []

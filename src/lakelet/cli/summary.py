@@ -120,7 +120,7 @@ def cells(dataset: DatasetTally, short: Callable[[str], str], now: datetime | No
     return (
         short(dataset.name),
         dataset.state,
-        f"{dataset.rows:,}" if dataset.began else "",
+        (f"{dataset.rows:,}" if dataset.rows_known else "-") if dataset.began else "",
         _dropped(dataset),
         f"{dataset.failed:,}" if dataset.failed else "",
         seconds_text(seconds) if seconds is not None else "",

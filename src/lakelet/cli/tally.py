@@ -20,6 +20,7 @@ class FlowTally:
 
     state: FlowState = FlowState.QUEUED
     rows: int = 0
+    counted: bool = False  # whether an event has said how many rows
     dropped: int = 0
     quarantined: int = 0
     failed: int = 0
@@ -52,6 +53,11 @@ class DatasetTally:
     @property
     def rows(self) -> int:
         return sum(flow.rows for flow in self.flows.values())
+
+    @property
+    def rows_known(self) -> bool:
+        """Whether the number of rows means something: nobody counts what the function of a sink does with its batches."""
+        return self.readable or any(flow.counted for flow in self.flows.values())
 
     @property
     def dropped(self) -> int:
@@ -197,6 +203,7 @@ class Tally:
 
     def _measure(self, dataset: DatasetTally, flow: FlowTally, body: Mapping[str, Any]) -> None:
         metrics = body.get("metrics") or {}
+        flow.counted |= "num_output_rows" in metrics
         flow.rows += int(metrics.get("num_output_rows") or 0) + int(metrics.get("num_upserted_rows") or 0)
         if metrics.get("backlog_files"):
             dataset.files, dataset.bytes = int(metrics["backlog_files"]), metrics.get("backlog_bytes")

@@ -14,7 +14,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.base.text import bytes_text
 from lakelet.cli.console import JsonLines, LiveTable, PlainLines, watcher, write_lines
-from lakelet.cli.summary import Line, program, summary
+from lakelet.cli.summary import Line, cells, program, summary
 from lakelet.cli.tally import Tally
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.states import UpdateState
@@ -32,7 +32,8 @@ class Story:
     def add(self, event_type: str, body: dict, *, dataset: str | None = None, message: str = "", pause: float = 0.1, **more) -> Story:
         full = f"main.shop.{dataset}" if dataset else None
         flow = more.pop("flow", full)
-        origin = Origin("p", "shop", UPDATE, dataset_name=full, flow_name=flow)
+        sink = full if more.pop("sink", False) else None
+        origin = Origin("p", "shop", UPDATE, dataset_name=None if sink else full, flow_name=flow, sink_name=sink)
         moment = (self.events[-1].timestamp if self.events else START) + timedelta(seconds=pause if self.events else 0)
         number = len(self.events) + 1
         identity = more.pop("id", f"e{number}")
@@ -247,6 +248,19 @@ def test_the_line_of_a_flow_counts_its_own_rows_and_time():
     assert "(flow main.shop.north)  2 rows, 1.3 s" in shown
     assert "(flow main.shop.south)  1 row, 3 dropped, 0.4 s" in shown
     assert (story.tally().datasets["main.shop.sales"].rows, story.tally().dropped) == (3, 3)
+
+
+def test_rows_that_nobody_counts_are_not_told_as_none():
+    story = Story().state("RUNNING")
+    for sink in ("handled", "sent"):
+        story.flow(sink, "RUNNING", sink=True)
+    story.batch("sent", 3, sink=True).flow("handled", "COMPLETED", sink=True).flow("sent", "COMPLETED", sink=True)
+
+    shown = plain(story)
+
+    assert "COMPLETED  main.shop.handled  0.3 s" in shown
+    assert "COMPLETED  main.shop.sent  3 rows, 0.3 s" in shown
+    assert [cells(d, str, None)[2] for d in story.tally().datasets.values()] == ["-", "3"]
 
 
 def test_json_lines_are_the_events():
