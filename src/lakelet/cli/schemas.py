@@ -1,4 +1,4 @@
-"""schema: the versions of the columns that Auto Loader inferred for a dataset, and going back to an earlier one."""
+"""schema: the versions of the columns that were inferred for a dataset, from files or by `from_json`, and going back to an earlier one."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ def schema(
     name: Annotated[str, typer.Argument(metavar="DATASET", help="A streaming table that reads files.")],
     diff: Annotated[tuple[int, int] | None, typer.Option("--diff", metavar="A B", help="What changed from version A to version B.")] = None,
     rollback: Annotated[int | None, typer.Option("--rollback", metavar="N", help="Go back to the columns of version N.")] = None,
-    source: Annotated[str | None, typer.Option("--source", metavar="SOURCE", help="Of several sources this one: FLOW/NUMBER.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--source", metavar="SOURCE", help="Of several sources this one: FLOW/NUMBER, FLOW/from_json:KEY.")
+    ] = None,
     storage: o.StorageDir = None,
     as_json: o.AsJson = False,
 ) -> None:
-    """Show how the columns of a dataset's files changed, or go back to an earlier version of them."""
+    """Show how the inferred columns of a dataset's files and JSON texts changed, or go back to an earlier version of them."""
     from lakelet.inspection import schema_history
 
     if diff is not None and rollback is not None:
@@ -71,7 +73,7 @@ def _show(histories: list[SourceHistory], name: str, as_json: bool) -> None:
         _dump([history.as_json() for history in histories])
         return
     if not histories:
-        write_lines([Line(f"{name} has no source whose columns were inferred from files.", "quiet")], sys.stderr)
+        write_lines([Line(f"{name} has no source whose columns were inferred.", "quiet")], sys.stderr)
     for history in histories:
         _print([f"{history.source}  {history.location}"])
         for version in history.versions:

@@ -17,7 +17,7 @@ from lakelet.autoloader.spec import LOCATION_FILE
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
 from lakelet.inspection.inspector import find_dataset
-from lakelet.spark.names.file_states import Source, sources_of
+from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
 from lakelet.storage.root import Storage
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ class SchemaVersion:
 
 @dataclass(frozen=True)
 class SourceHistory:
-    """The versions of one source, oldest first. `source`: `<flow>/<number>`; `location`: the folder above `_schemas`."""
+    """The versions of one source, oldest first.
+
+    `source`: `<flow>/<number>` or `<flow>/from_json:<key>`; `location`: the folder above `_schemas`.
+    """
 
     source: str
     location: str
@@ -68,7 +71,7 @@ class SourceHistory:
 
 
 def read_history(storage: AnyPath, name: str) -> list[SourceHistory]:
-    """The schema logs of all sources of a dataset that read files with inferred columns.
+    """The schema logs of a dataset: of its sources that read files with inferred columns, and of each `from_json` without a schema.
 
     Raises UNKNOWN_TABLE for a name that is not stored, CF_STATE_DAMAGED for a log that cannot be read.
     """
@@ -112,12 +115,16 @@ def roll_back(storage: AnyPath, name: str, to: int, *, source: str | None = None
 
 
 def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
-    """(source, location) of each source of a dataset that has a schema log."""
+    """(source, location) of each source of a dataset that has a schema log, and of each `from_json` without a schema."""
     stored = find_dataset(storage.registry(), name)
     for source in sources_of(storage, TableName(*split_name(stored.name))):
         location = _location(source)
         if SchemaLog(location).latest() is not None:
             yield f"{source.flow}/{source.number}", location
+    for flow, location in json_logs_of(storage, TableName(*split_name(stored.name))):
+        versions = _versions(location)
+        if versions:
+            yield f"{flow}/{versions[0].origin.get('source', 'from_json')}", location
 
 
 def _location(source: Source) -> str:
@@ -136,7 +143,7 @@ def _one(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:
         return chosen[0]
     known = ", ".join(source for source, _ in found)
     if not found:
-        raise LakeletError("USAGE", f"{name} has no source whose columns were inferred from files", todo="List all names: lakelet show")
+        raise LakeletError("USAGE", f"{name} has no source whose columns were inferred", todo="List all names: lakelet show")
     what = f"{name} has no source {wanted}" if wanted and not chosen else f"{name} has several sources"
     raise LakeletError("USAGE", what, todo=f"Choose one with --source: {known}")
 

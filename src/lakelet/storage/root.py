@@ -41,6 +41,8 @@ FORMAT = 5
 a view was computed from."""
 INTERNAL = "_changes"
 """Folder of a change table that holds the table with its hidden rows and columns (docs/decisions/0012-change-tables.md)."""
+JSON_SCHEMAS = "json"
+"""Folder, beside the states of a flow's sources, of the schema logs of its `from_json` (docs/semantics/json-columns.md)."""
 _LEASE = re.compile(r"lease-.*\.json")
 _GIVE_UP_SECONDS = 3.0
 MAINTENANCE = "maintain-"
@@ -218,7 +220,7 @@ class Storage:
     def json_schema(self, target: TableName, flow: str, key: str) -> AnyPath:
         """Folder with the schema log of a flow's `from_json` of that `schemaLocationKey`, since its last reset (JC-1)."""
         name = f"{_segment(key)[:80]}-{crc32(key.encode()):08x}"
-        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / "json" / name
+        return self.root / "autoloader" / _folder(target) / _segment(flow) / self.reset_id(target.key, flow) / JSON_SCHEMAS / name
 
     def reset_id(self, target: str, flow: str) -> str:
         """Return what a reset of a flow into `target` (key) changes: the reset epoch, then `r` and the resets of its checkpoint, if any."""

@@ -244,3 +244,21 @@ def test_JC9_a_preview_shows_the_fields_of_its_sample(project):
     assert dict(found.columns)["doc"] == "struct<at:struct<x:bigint>,id:bigint,_rescued_data:string>"
     assert [row["doc"]["id"] for row in found.rows] == [1]
     assert not p.storage.root.exists()
+
+
+def test_JC3_the_versions_of_the_schema_are_shown_and_one_can_be_gone_back_to(project):
+    from lakelet.inspection.schema_history import differences, read_history, roll_back
+
+    p = parsed(project, schemaEvolutionMode="addNewColumns")
+    p.arrive("a.json", '{"id": 1}')
+    p.run()
+    p.arrive("b.json", '{"id": 2, "name": "n"}')
+    p.run()
+    (history,) = [h for h in read_history(p.storage.root, "parsed") if "from_json" in h.source]
+    assert (history.source, [v.reason for v in history.versions]) == ("main.default.parsed/from_json:docs", ["inferred", "new fields"])
+    (change,) = differences(p.storage.root, "parsed", 0, 1, source="from_json:docs")
+    assert (change.name, change.before, change.after) == ("name", None, "string")
+    assert roll_back(p.storage.root, "parsed", 0, source="from_json:docs").number == 2
+    p.arrive("c.json", '{"id": 3}')
+    p.run()
+    assert docs(p)['{"id": 3}'] == {"id": 3, "_rescued_data": None, "name": None}

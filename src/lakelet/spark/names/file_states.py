@@ -20,7 +20,7 @@ from lakelet.autoloader.state.offsets import is_offset, offset_of
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import TableName
 from lakelet.files.paths import any_path
-from lakelet.storage.root import Storage
+from lakelet.storage.root import JSON_SCHEMAS, Storage
 
 _MOMENTS = ("create_time", "discovery_time", "processed_time", "commit_time", "archive_time")
 STATES = StructType(
@@ -56,12 +56,26 @@ class Source:
 
 def sources_of(storage: Storage, name: TableName) -> list[Source]:
     """The sources of a dataset's flows that have state since its last full refresh, by flow and number."""
-    found = []
+    found = [
+        Source(flow, int(s.name), reset_id, s)
+        for flow, reset_id, folder in _flows(storage, name)
+        for s in _folders(folder)
+        if s.name.isdigit()
+    ]
+    return sorted(found, key=lambda source: (source.flow, source.number))
+
+
+def json_logs_of(storage: Storage, name: TableName) -> list[tuple[str, str]]:
+    """(flow, folder of the schema log) of each `from_json` without a schema, of a dataset's flows since its last full refresh."""
+    return sorted((flow, str(log)) for flow, _, folder in _flows(storage, name) for log in _folders(folder / JSON_SCHEMAS))
+
+
+def _flows(storage: Storage, name: TableName) -> Iterator[tuple[str, str, Any]]:
+    """(flow, since when it reads, folder with the states of its sources)."""
     for folder in _folders(storage.flow_folders(name)[1]):
         flow = unquote(folder.name)
         reset_id = storage.reset_id(name.key, flow)
-        found += [Source(flow, int(s.name), reset_id, s) for s in _folders(folder / reset_id) if s.name.isdigit()]
-    return sorted(found, key=lambda source: (source.flow, source.number))
+        yield flow, reset_id, folder / reset_id
 
 
 def _checkpoint(storage: Storage, name: TableName, source: Source) -> Any:
