@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from autoloading import INFER, SparkProgram, rescued
 
 
@@ -20,6 +22,15 @@ def test_I18_one_variant_column_can_be_queried_by_path(spark: Any, tmp_path: Pat
         (None, '"broken"'),
         (None, '"{\\"a\\":1,\\"a\\":2}"'),
     ]
+
+
+@pytest.mark.parametrize("multi_line", ["false", "true"])
+def test_FF10_a_document_is_one_variant_as_in_sparks_own_reader(spark: Any, tmp_path: Path, multi_line: str) -> None:
+    one = SparkProgram(spark, tmp_path / "in", tmp_path, {"singleVariantColumn": "v", "multiLine": multi_line})
+    one.put("a.json", '[{"o":1},{"o":[2]}]').put("b.json", '{"o":3}').put("c.json", '["a",null]')
+    one.run("to_json(v) as v")
+    own = spark.read.option("singleVariantColumn", "v").option("multiLine", multi_line).json(str(tmp_path / "in"))
+    assert one.rows("v") == sorted(row.v for row in own.selectExpr("to_json(v) as v").collect())
 
 
 def test_a_hinted_variant_column_and_R09_a_broken_document(spark: Any, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Where the records of a JSON file begin and end: lines, other separators, other charsets, whole documents (FF-2, FF-6).
 
-A document that is an array gives one record per element, as it streams by: only one element at a time is held. Several documents in one
-file are read one after the other.
+A document that is an array gives one record per element, as it streams by: only one element at a time is held; where documents are asked
+for as a whole, it is one record. Several documents in one file are read one after the other.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
     yield b"".join(waiting).split(separator)
 
 
-def documents(files: Files, path: str, layout: Layout, syntax: Syntax) -> Iterator[Record]:
-    """The records of a file read as a whole (`multiLine`). Raises FAILED_READ_FILE."""
+def documents(files: Files, path: str, layout: Layout, syntax: Syntax, *, whole: bool = False) -> Iterator[Record]:
+    """The records of a file read as a whole (`multiLine`); `whole`: an array is one record. Raises FAILED_READ_FILE."""
     with open_stream(files, path) as stream:
         try:
-            yield from records_in(text_chunks(stream, layout.codec), syntax)
+            yield from records_in(text_chunks(stream, layout.codec), syntax, whole=whole)
         except OSError as error:
             raise unreadable(files.uri(path), error) from error
 
 
-def records_in(chunks: Iterator[str], syntax: Syntax) -> Iterator[Record]:
-    """The records of documents whose text arrives in pieces."""
+def records_in(chunks: Iterator[str], syntax: Syntax, *, whole: bool = False) -> Iterator[Record]:
+    """The records of documents whose text arrives in pieces; `whole`: an array is one record."""
     window = _Window(chunks, syntax)
     while first := window.peek():
-        found = _elements(window) if first == "[" else _one(window)
+        found = _elements(window) if first == "[" and not whole else _one(window)
         for text in found:
             if text is None:
                 yield Record(window.rest(), rest=True)

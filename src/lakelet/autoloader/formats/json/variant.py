@@ -1,7 +1,7 @@
-"""`singleVariantColumn`: every record whole, as the JSON text from which Spark makes a VARIANT (FF-10).
+"""`singleVariantColumn`: every document whole, as the JSON text from which Spark makes a VARIANT (FF-10).
 
-A value that is not a record (a number, an array of texts) is kept as it is. A broken record is rescued where a rescued column was named or
-`_corrupt_record` is a column; else its text is a text inside the variant.
+A document is a line or, with `multiLine`, what a file holds: an object, an array, any other value. A broken one is rescued where a rescued
+column was named or `_corrupt_record` is a column; else its text is a text inside the variant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField
 from lakelet.autoloader.formats.json.records import Layout, documents, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Node, Obj, dump, parse, parse_with_source, source_text
+from lakelet.autoloader.formats.json.text import BrokenText, Node, dump, parse, source_text
 from lakelet.autoloader.formats.lines import count_lines, read_blocks
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).d
 
 
 class JsonVariantReader:
-    """Records as JSON text in one column; other columns are NULL, but for the one of corrupt records."""
+    """Documents as JSON text in one column; other columns are NULL, but for the one of corrupt records."""
 
     def __init__(
         self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: Layout, variant: str, corrupt_column: str
@@ -53,7 +53,7 @@ class JsonVariantReader:
             yield from separated(self._files, part.path, self._layout)
         else:
             held: list[bytes] = []
-            for record in documents(self._files, part.path, self._layout, self._rules.syntax):
+            for record in documents(self._files, part.path, self._layout, self._rules.syntax, whole=True):
                 held.append(record.text)
                 if len(held) >= _BATCH:
                     yield held
@@ -68,12 +68,12 @@ class JsonVariantReader:
         for number, line in enumerate(texts):
             if not line.strip():
                 continue
-            found = self._records(line)
-            for text in found or ():
-                rows.append([text if at == self._variant else None for at in range(len(self._fields))])
+            found = self._document(line)
+            if found is not None:
+                rows.append([found if at == self._variant else None for at in range(len(self._fields))])
                 rescued.append(None)
                 marks.append(None)
-            if found is None:
+            else:
                 row = self._reader.broken(line)
                 values = list(row.values)
                 if not self._keeps_broken:
@@ -85,18 +85,13 @@ class JsonVariantReader:
         arrays = [pa.array([row[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self._fields)]
         return Chunk(arrays, rescued if raw else None, marks if raw else None, raw)
 
-    def _records(self, line: bytes) -> list[str] | None:
-        """The JSON texts of the records of one line; None when it is broken."""
+    def _document(self, line: bytes) -> str | None:
+        """The JSON text of one document; None when it is broken."""
         try:
             text = line.decode("utf-8").strip(" \t\r\n")
-            if text[:1] == "{" and _is_strict(text):
-                return [text]
-            node = parse(text, self._rules.syntax)
+            return text if text[:1] in ("{", "[") and _is_strict(text) else _json(parse(text, self._rules.syntax))
         except (UnicodeDecodeError, BrokenText):
             return None
-        if isinstance(node, list) and not isinstance(node, Obj) and node and all(isinstance(item, Obj) for item in node):
-            return [_json(item) for item in parse_with_source(text, depth=1, syntax=self._rules.syntax)]
-        return [_json(node)]
 
 
 def _is_strict(text: str) -> bool:
