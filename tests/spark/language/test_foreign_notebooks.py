@@ -327,3 +327,28 @@ GROUP BY
     p.arrive("2.json", json.dumps({"person": 2, "cost": 1.0}), folder="visits")
     p.run()
     assert p.rows("totals") == [(1, "Female", True, 4.0), (2, "Male", False, 1.0)]
+
+
+def test_the_names_that_notebooks_have_for_the_session(project):
+    p = project(
+        """
+        # Databricks notebook source
+        import dlt
+
+        assert sql("SELECT 1 AS one").first().one == sqlContext.sql("SELECT 1 AS one").first().one
+
+        @udf("string")
+        def upper(text):
+            return text.upper()
+
+        @dlt.table
+        def words():
+            return sql("SELECT 'a' AS word").select(upper("word").alias("word"))
+
+        @dlt.table
+        def copies():
+            return table("words")
+        """
+    )
+    p.run()
+    assert (p.rows("words"), p.rows("copies")) == (["A"], ["A"])

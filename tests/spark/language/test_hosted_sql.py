@@ -67,3 +67,38 @@ def test_functions_that_this_session_does_not_have_are_refused_at_their_place(pr
     )
     found = {one.code: one.where.line for one in p.refused()}
     assert found == {"SOURCE_FORMAT_MISSING": 1, "NOT_SUPPORTED_YET": 3}
+
+
+def test_SQ14_the_change_feed_of_a_table_by_its_function(project):
+    p = project(
+        """
+        import dlt
+
+        @dlt.table
+        def told():
+            return spark.sql("SELECT id, _change_type FROM table_changes('main.default.raw', 0, 0)")
+        """
+    )
+    p.write(
+        """
+        CREATE STREAMING TABLE raw AS SELECT * FROM STREAM read_files('${landing}', format => 'json', schema => 'id INT');
+        CREATE MATERIALIZED VIEW feed AS SELECT id, _commit_version AS v FROM table_changes('raw', 0) WHERE _change_type = 'insert';
+        CREATE STREAMING TABLE streamed AS SELECT id FROM STREAM table_changes('raw', 0);
+        CREATE MATERIALIZED VIEW outside AS SELECT id, _change_type AS kind FROM table_changes('shop.raw.orders', '2020-01-01');
+        """,
+        "feeds.sql",
+    )
+    orders = str(p.folder / "orders")
+    p.spark.sql("SELECT 7 AS id").write.format("delta").option("delta.enableChangeDataFeed", "true").save(orders)
+    p.spark.sql(f"UPDATE delta.`{orders}` SET id = 8")
+    p.tables = [("shop.raw.orders", orders)]
+    p.arrive("a.json", {"id": 1})
+    p.run()
+    p.arrive("b.json", {"id": 2})
+    p.run()
+    assert (p.rows("feed"), p.rows("told"), p.rows("streamed")) == ([(1, 0), (2, 1)], [(1, "insert")], [1, 2])
+    assert p.rows("outside") == [(7, "insert"), (7, "update_preimage"), (8, "update_postimage")]
+    assert p.run().statuses()["feed"] == "IDLE"
+    p.write("CREATE MATERIALIZED VIEW bad AS SELECT * FROM table_changes('raw');", "bad.sql")
+    (problem,) = p.refused()
+    assert (problem.code, problem.where.line) == ("CF_INCORRECT_SQL_PARAMS", 1)

@@ -122,7 +122,7 @@ def test_the_names_without_an_import_are_those_of_the_stub_and_of_the_plugin() -
         ast.unparse(s.target) for s in tree if isinstance(s, ast.AnnAssign)
     }
     assert declared == set(NAMES)
-    context = type("Session", (), {"sparkContext": 1})()
+    context = type("Session", (), {"sparkContext": 1, "sql": print, "table": print})()
     assert set(Injected({"spark": context}, note=print).frame(Path("a.py")).module.__dict__) >= declared
 
 

@@ -112,7 +112,7 @@ class Injected:
         spark = self.names.get("spark")
         context = {} if (found := getattr(spark, "sparkContext", None)) is None else {"sc": found}
         shown = {name: self._shows_nothing(name) for name in ("display", "displayHTML")}
-        return {**shown, **context, "getArgument": tools.widgets.getArgument, "dbutils": tools, **self.names}
+        return {**shown, **self._shortcuts(), **context, "getArgument": tools.widgets.getArgument, "dbutils": tools, **self.names}
 
     def _shows_nothing(self, name: str) -> Callable[..., None]:
         def show(*_: Any, **__: Any) -> None:
@@ -133,7 +133,7 @@ class Injected:
         module = ModuleType("databricks.sdk.runtime", "Lakelet's replacement; see lakelet.language.dbutils.")
 
         def lookup(name: str) -> Any:
-            found = {**self._globals(self._current()), **self._shortcuts()}
+            found = self._globals(self._current())
             found["__all__"] = [*found]
             if name not in found:
                 raise AttributeError(f"module 'databricks.sdk.runtime' has no attribute {name!r}")
@@ -149,11 +149,11 @@ class Injected:
         return module
 
     def _shortcuts(self) -> dict[str, Any]:
-        """Names that `databricks.sdk.runtime` has beyond those of a source file."""
+        """Names of notebooks for what the session can do."""
         from pyspark.sql.functions import udf
 
         spark = self.names.get("spark")
-        return {"udf": udf, **{name: getattr(spark, name) for name in ("sql", "table") if hasattr(spark, name)}}
+        return {"udf": udf, "sqlContext": spark, **{name: getattr(spark, name) for name in ("sql", "table") if hasattr(spark, name)}}
 
 
 class SessionBuilder:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from mypy.nodes import AssignmentStmt, ClassDef, FuncDef, Import, ImportFrom, MypyFile, NameExpr, Statement
 from mypy.plugin import Plugin
 
-NAMES = ("spark", "sc", "dbutils", "display", "displayHTML", "getArgument")
+NAMES = ("spark", "sc", "dbutils", "display", "displayHTML", "getArgument", "sql", "table", "udf", "sqlContext")
 _STUB = "__builtins__"
 _IMPORTED = 10  # mypy's priority of a plain import at the top of a file
 

@@ -1,6 +1,6 @@
-"""Table functions in SQL text that Spark does not have: `read_files`, `cloud_files`, `read_kafka` and others.
+"""Table functions in SQL text that Spark does not have, or not for tables of a pipeline: `read_files`, `table_changes` and others.
 
-Spark does not know them. Their arguments are constants, so each call is turned into the description of a source (AL-29 to AL-32);
+Their arguments are constants, so each call is turned into the description of a source (AL-29 to AL-32);
 the caller opens the source and replaces the call by a view.
 """
 
@@ -17,11 +17,12 @@ from lakelet.base.text import option_text
 from lakelet.language.sql_text import table_names
 from lakelet.language.sql_text.table_names import CallRef
 from lakelet.language.sql_text.tokens import Token, edited, may_have, name_end, plain_tokens
+from lakelet.spark.names.change_functions import TABLE_CHANGES
 from lakelet.spark.names.kafka_functions import READ_KAFKA
 
 READ_FILES, CLOUD_FILES, STATE = "read_files", "cloud_files", "cloud_files_state"
 EVENT_LOG = "event_log"
-FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE, READ_KAFKA, EVENT_LOG))
+FUNCTIONS = frozenset((READ_FILES, CLOUD_FILES, STATE, READ_KAFKA, EVENT_LOG, TABLE_CHANGES))
 
 Evaluate = Callable[[Sequence[str]], Sequence[Any]]
 """SQL texts of constant expressions → their values."""

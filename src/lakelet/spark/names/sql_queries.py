@@ -27,6 +27,7 @@ from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
+from lakelet.spark.names.change_functions import TABLE_CHANGES, feed_of
 from lakelet.spark.names.described import asked_about, facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_columns import in_text
@@ -175,6 +176,8 @@ class SqlText:
         where = caller_location()
         if call.name == file_functions.STATE:
             return self._states(file_functions.state_of(call, evaluate, where), where)
+        if call.name == TABLE_CHANGES:
+            return self._changes(call, evaluate, where)
         if call.name == READ_KAFKA:
             names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
             options = kafka_options(names, evaluate(texts) if texts else [], where)
@@ -188,6 +191,16 @@ class SqlText:
         description, notices = open_files(spec, confs)
         self._reader.notices += [Notice(text, where) for text in notices]
         return read_files(self._spark, description)
+
+    def _changes(self, call: table_names.CallRef, evaluate: file_functions.Evaluate, where: Location) -> DataFrame:
+        names, texts = [name for name, _ in call.arguments], [text for _, text in call.arguments]
+        name, options = feed_of(names, evaluate(texts) if texts else [], where)
+        reader = self._spark._jsparkSession.readStream() if call.streaming else self._spark._jsparkSession.read()
+        for key, value in options.items():
+            reader.option(key, value)
+        return self._reader.relation(
+            name, streaming=call.streaming, jreader=reader, otherwise=lambda: self._spark.table(name), options=options
+        )
 
     def _states(self, asked: file_functions.StateOf, where: Location) -> DataFrame:
         if asked.checkpoint is not None:

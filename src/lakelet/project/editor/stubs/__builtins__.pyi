@@ -2,12 +2,14 @@
 
 # pyright: reportIncompatibleMethodOverride=false, reportIncompatibleVariableOverride=false
 
+from collections.abc import Callable
 from typing import Any, overload
 
 from pyspark import SparkContext
 from pyspark.dbutils import DBUtils
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.conf import RuntimeConfig
+from pyspark.sql.types import DataType
 
 class _Conf(RuntimeConfig):
     @overload  # type: ignore[override]
@@ -25,6 +27,7 @@ class _Session(SparkSession):
 
 spark: _Session
 sc: SparkContext
+sqlContext: _Session
 dbutils: DBUtils
 
 def display(*args: Any, **kwargs: Any) -> None:
@@ -35,3 +38,12 @@ def displayHTML(html: str) -> None:
 
 def getArgument(name: str, defaultValue: str | None = None) -> str:
     """Return a widget's value."""
+
+def sql(sqlQuery: str, args: dict[str, Any] | list[Any] | None = None, **kwargs: Any) -> DataFrame:
+    """Return the rows of a query, as `spark.sql`."""
+
+def table(tableName: str) -> DataFrame:
+    """Return a table, as `spark.table`."""
+
+def udf(f: Callable[..., Any] | DataType | str | None = None, returnType: DataType | str = ..., *, useArrow: bool | None = None) -> Any:
+    """Make a function of columns, as `pyspark.sql.functions.udf`."""
