@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -129,7 +129,7 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
         sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
         clean=clean,
-        notices=(*_notices(values.given_cloud, values.given_plain, values.format), *clean_notices(values.given_cloud, clean)),
+        notices=(*_notices(values, spec.options), *clean_notices(values.given_cloud, clean)),
     )
 
 
@@ -252,8 +252,8 @@ def _read(option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: st
         what = f"option {prefix}{option.name} {problem}, not {value!r}"
         raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
     if option.only is not None and value.strip(" ").lower() not in option.only:
-        what = f"option {prefix}{option.name} is not supported yet with this value"
-        raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where)
+        what = f"option {prefix}{option.name} is not supported yet" + (" with this value" if option.only else "")
+        raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where, todo=None if option.only else "Leave the option out.")
     return found
 
 
@@ -306,8 +306,13 @@ def _names(listed: str | None) -> tuple[str, ...] | None:
     return None if listed is None else tuple(name.strip() for name in listed.split(",") if name.strip())
 
 
-def _notices(cloud: Mapping[str, str], plain: Mapping[str, str], format: Format) -> list[str]:
-    """One sentence for each option that is accepted without effect; values are never shown, they may be secrets."""
+def _notices(values: _Values, written: Collection[str]) -> list[str]:
+    """One sentence for each option that is accepted without effect; values are never shown, they may be secrets.
+
+    `written`: the keys as user code spells them.
+    """
+    cloud, plain, format = values.given_cloud, values.given_plain, values.format
+    spelled = {key.lower(): key for key in written}
     own = by_key(format.options)
     found = [f"option cloudFiles.{o.name} has no effect here: {o.notice}" for k, o in CLOUD.items() if k in cloud and o.notice]
     found += [f"option cloudFiles.{name} has no effect here: {_NOT_HERE}" for name in _CLOUD_ONLY if name.lower() in cloud]
@@ -316,7 +321,7 @@ def _notices(cloud: Mapping[str, str], plain: Mapping[str, str], format: Format)
     found += [f"options cloudFiles.resourceTag.* have no effect here: {_NOT_HERE}"] if tags else []
     found += ["option databricks.serviceCredential has no effect here"] if "databricks.servicecredential" in plain else []
     known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
-    found += [f"option {key} has no effect: format {format.name} does not have it" for key in plain if key not in known]
+    found += [f"option {spelled.get(key, key)} has no effect: format {format.name} does not have it" for key in plain if key not in known]
     return found
 
 

@@ -10,16 +10,15 @@ from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND
 from lakelet.language.registry import active_reader
 
+_MOVE = "Move the call into the function that returns the dataset's DataFrame."
+_READ_TABLE = " Code outside of functions reads tables, as the last update has left them, with spark.read.table(name)."
+
 
 def _reader_or_error(call: str) -> Any:
     reader = active_reader()
     if reader is None:
-        raise LakeletError(
-            "OUTSIDE_PIPELINE",
-            f"{call} was called outside of a dataset's function",
-            where=caller_location(),
-            todo="Move the call into the function that returns the dataset's DataFrame.",
-        )
+        todo = _MOVE if "stream" in call else _MOVE + _READ_TABLE
+        raise LakeletError("OUTSIDE_PIPELINE", f"{call} was called outside of a dataset's function", where=caller_location(), todo=todo)
     return reader
 
 

@@ -447,3 +447,13 @@ def test_a_function_may_catch_that_a_table_is_not_there(project):
     p.run()
 
     assert [p.rows(name) for name in ("by_name", "by_text", "by_dlt")] == [["TABLE_OR_VIEW_NOT_FOUND"]] * 3
+
+
+def test_functions_of_a_package_that_is_not_here_say_which_one(project):
+    p = project()
+    p.write(
+        "CREATE MATERIALIZED VIEW t AS SELECT from_avro(b, '{\"type\": \"int\"}', map()) AS n FROM (SELECT CAST('a' AS BINARY) AS b);",
+        "t.sql",
+    )
+    (problem,) = p.refused()
+    assert "spark-avro_2.13:4" in problem.todo

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import pyspark
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.base import sentences
@@ -28,6 +29,7 @@ _ANSI = (
     "ARITHMETIC_OVERFLOW",
     "REMAINDER_BY_ZERO",
 )
+_LIBRARIES = ("AVRO", "PROTOBUF")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
 _AWAY_TODO = "Look at the network, the endpoint and the credentials; the next update goes on from what is committed."
@@ -114,6 +116,9 @@ def remedy(error: BaseException) -> str | None:
         )
     if missing := sentences.FORMAT_MISSING.find(str(error)):
         return f"Put the jars of the package that has {missing['name']!r}, for this Spark, into the folder `jars` of pyspark."
+    if library := next((name for name in _LIBRARIES if f"{name}_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE" in found), None):
+        package = f"org.apache.spark:spark-{library.lower()}_2.13:{pyspark.__version__}"
+        return f"The functions are in a package of Spark's that is not here. Put the jar of {package} into the folder `jars` of pyspark."
     if "SQL_CONF_NOT_FOUND" in found:
         key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
