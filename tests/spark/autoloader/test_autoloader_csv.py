@@ -37,3 +37,80 @@ def test_E15_a_value_too_large_widens_its_column(csv: SparkProgram) -> None:
     csv.run()
     assert [change.widened for change in csv.changes] == [(("id", "int", "bigint"),)]
     assert csv.rows("id", "_rescued_data") == [(1, None), (2147483648, None)]
+
+
+VALUES = (
+    *(
+        "1",
+        "-7",
+        "+3",
+        "007",
+        "2147483648",
+        "9223372036854775807",
+        "9223372036854775808",
+        "1.5",
+        ".5",
+        "5.",
+        "1e3",
+        "1E-3",
+        "1.5d",
+        "2f",
+        "0x1F",
+    ),
+    *(
+        "1,000",
+        "12,345,678",
+        "1,000.5",
+        ",5",
+        "1_000",
+        "1 000",
+        "$5",
+        "5%",
+        "12:30h",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "Inf",
+        "nan",
+        "true",
+        "False",
+    ),
+    *(
+        "yes",
+        "t",
+        "2024-01-02",
+        "2024-1-2",
+        "2024-01",
+        "2024",
+        "02.01.2024",
+        "01/02/2024",
+        "20240102",
+        "2024-01-02 03:04:05",
+        "2024-01-02T03:04:05Z",
+    ),
+    *(
+        "2024-01-02T03:04",
+        "2024-01-02 03:04:05.123456",
+        "2024-01-02T03:04:05+01:00",
+        "2024-02-30",
+        "text",
+        "null",
+        "-",
+        "+",
+        ".",
+        "1.2.3",
+        "--1",
+    ),
+)
+
+
+def test_FF16_the_type_of_each_value_is_that_of_sparks_reader(spark: Any, tmp_path: Path) -> None:
+    """A time of day, which Spark takes for a moment of the day of the reading, stays text here (decision 10)."""
+    header = ",".join(f"c{at}" for at in range(len(VALUES)))
+    one = SparkProgram(spark, tmp_path / "in", tmp_path, {**INFER, "cloudFiles.format": "csv", "header": "true"})
+    one.put("a.csv", header + "\n" + ",".join(f'"{value}"' for value in VALUES) + "\n").run()
+    own = spark.read.options(header="true", inferSchema="true").csv(str(tmp_path / "in"))
+    expected = {VALUES[at]: field.dataType.simpleString() for at, field in enumerate(own.schema.fields)}
+    types = one.types()
+    assert {value: types[f"c{at}"] for at, value in enumerate(VALUES)} == expected
+    assert one.last()[f"c{VALUES.index('1,000')}"] == "1,000"

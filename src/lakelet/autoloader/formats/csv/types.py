@@ -64,7 +64,7 @@ class TypeFinder:
             value = int(text)
             if -(1 << 63) <= value < 1 << 63:
                 return INT if -(1 << 31) <= value < 1 << 31 else LONG
-        exact = _decimal(text.replace(",", ""), fractions=self.decimals)
+        exact = _decimal(text, fractions=self.decimals)
         if exact is not None:
             return exact
         return DOUBLE if text in self._doubles or _DOUBLE.fullmatch(text.strip(BLANKS)) else None
