@@ -268,7 +268,7 @@ class TableReader(ABC):
             text,
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=pointed(caller_location(), parts_of(text)[-1]),
-            nearest=nearest_names(text, self.catalog.known_names()),
+            nearest=nearest_names(text, [name for name in self.catalog.known_names() if name.lower() != text.lower()]),
             todo=self._view_meant(text) or _where_it_could_be(text),
         )
 
