@@ -121,6 +121,11 @@ class ReaderSpec:
         return self.mode in (ADD, ADD_WIDEN)
 
     @property
+    def rounds_decimals(self) -> bool:
+        """Whether a DECIMAL takes digits beyond its scale, as in Spark: where neither a rescued column nor a wider type takes them."""
+        return self.rescued_column is None and not self.widens
+
+    @property
     def widens(self) -> bool:
         return self.mode == ADD_WIDEN
 

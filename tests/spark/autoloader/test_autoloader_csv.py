@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import datetime
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
 from autoloading import INFER, SparkProgram, rescued
 
@@ -114,3 +116,30 @@ def test_FF16_the_type_of_each_value_is_that_of_sparks_reader(spark: Any, tmp_pa
     types = one.types()
     assert {value: types[f"c{at}"] for at, value in enumerate(VALUES)} == expected
     assert one.last()[f"c{VALUES.index('1,000')}"] == "1,000"
+
+
+TYPES = "i INT, l BIGINT, d DOUBLE, b BOOLEAN, day DATE, at TIMESTAMP, p DECIMAL(10,2), s STRING"
+MORE = (
+    *("2024-01-02 00:00:00", "2024-01-02T10", "2024-1", "2024-01-02 10:00 UTC", "3.999", "-3.995", "0.004", "0.005", "1.0E-3", "1e-400"),
+    *("99999999.994", "99999999.995", "12345678901.5", "1,234.567", "0", "0.000"),
+)
+
+
+@pytest.mark.parametrize("format", ["csv", "json"])
+def test_FS32_a_text_has_the_value_that_sparks_reader_gives_it(spark: Any, tmp_path: Path, format: str) -> None:
+    """Without a rescued column. Of our own (decision 10): a number in quotes is no DATE of JSON."""
+    schema = StructType.fromDDL(TYPES)
+    one = SparkProgram(spark, tmp_path / "in", tmp_path, {"cloudFiles.format": format, "header": "true"}, schema=schema)
+    names, texts = schema.fieldNames(), (*VALUES, *MORE)
+    if format == "csv":
+        one.put("a.csv", ",".join(names) + "\n" + "".join(",".join([f'"{text}"'] * len(names)) + "\n" for text in texts))
+    else:
+        one.put("a.json", "".join(json.dumps(dict.fromkeys(names, text)) + "\n" for text in texts))
+    shown = [f"CAST({name} AS STRING) AS {name}" for name in names]
+    one.run(*shown)
+    own = spark.read.schema(TYPES).option("header", "true").format(format).load(str(tmp_path / "in")).selectExpr(*shown)
+    expected = {
+        row.s: {**row.asDict(), "day": None if row.s.lstrip("+-").isdecimal() and format == "json" else row.day} for row in own.collect()
+    }
+    found = {row["s"]: row for batch in one.batches for row in batch}
+    assert {text: (row, expected[text]) for text, row in found.items() if row != expected[text]} == {}

@@ -316,7 +316,7 @@ def test_dates_numbers_and_patterns(csv: Callable[..., Folder]) -> None:
 
 def test_texts_that_do_not_fit_their_type(csv: Callable[..., Folder]) -> None:
     schema = struct("i int,l long,d date,p decimal,ok boolean,n double")
-    texts = {"i": ["3000000000", " 1", "0x1F", "1.0"], "d": ["2024-1-2", "2024-02-30"], "p": ["1.555", "1000.00"], "ok": ["1", "T"]}
+    texts = {"i": ["3000000000", " 1", "0x1F", "1.0"], "d": ["2024-1-32", "2024-02-30"], "p": ["1.555", "1000.00"], "ok": ["1", "T"]}
     texts["n"] = ["1e999", "nan", "x"]
     for column, values in texts.items():
         for value in values:
@@ -327,6 +327,8 @@ def test_texts_that_do_not_fit_their_type(csv: Callable[..., Folder]) -> None:
             assert (row[column], rescued(row, "_r")) == (None, {column: value})
     for column, value, expected in [
         ("i", "+5", 5),
+        ("d", "2024-1-2", datetime.date(2024, 1, 2)),
+        ("d", "2024-01-02 10:00:00", datetime.date(2024, 1, 2)),
         ("i", "007", 7),
         ("ok", "tRuE", True),
         ("n", "1d", 1.0),

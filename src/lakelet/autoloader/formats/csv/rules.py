@@ -78,7 +78,7 @@ OPTIONS = (
 @dataclass(frozen=True)
 class CsvRules:
     """How the files of one source are read. `line_separator` None: LF, CRLF or CR. `by_position`: the columns of a file are those of the
-    schema, whatever a header says."""
+    schema, whatever a header says. `rounds`: a DECIMAL takes digits beyond its scale."""
 
     dialect: Dialect
     comment: str | None
@@ -101,6 +101,7 @@ class CsvRules:
     max_chars: int
     case_sensitive: bool
     zone: str
+    rounds: bool = False
 
     def value(self, token: str | None) -> str | None:
         """The text of a value as it counts: None for what stands for NULL."""
@@ -150,6 +151,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
         max_chars=given["maxcharspercolumn"],
         case_sensitive=spec.case_sensitive and given["parsercasesensitive"] is not False,
         zone=spec.time_zone,
+        rounds=spec.rounds_decimals,
     )
 
 

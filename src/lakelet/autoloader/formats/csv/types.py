@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.csv.split import BLANKS
-from lakelet.autoloader.formats.csv.values import date_reader, timestamp_reader
+from lakelet.autoloader.formats.csv.values import inferred_date_reader, timestamp_reader
 from lakelet.autoloader.formats.json.inference import Decimal_
 from lakelet.autoloader.types.growth import wider
 
@@ -40,7 +40,7 @@ class TypeFinder:
 
     def __init__(self, rules: CsvRules, *, decimals: bool) -> None:
         self.decimals = decimals
-        self._date = date_reader(rules) if rules.prefer_date else None
+        self._date = inferred_date_reader(rules) if rules.prefer_date else None
         self._timestamp = timestamp_reader(rules)
         self._doubles = {rules.nan, rules.infinity, rules.minus_infinity}
         self._plain_dates = rules.prefer_date and rules.date_format in (None, "yyyy-MM-dd")

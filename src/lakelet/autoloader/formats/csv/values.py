@@ -1,7 +1,8 @@
 """Texts of CSV values as typed values, one at a time: the exact meaning (FF-16, FS-32). `csv.columns` does so by column.
 
-As in Spark's CSV reader: no blanks around integers, dates in the strict form of the pattern, thousands separators are left out of decimals.
-Of our own: a number that overflows DOUBLE or does not fit a DECIMAL without rounding is a mismatch, not a changed value.
+As in Spark's CSV reader: no blanks around integers, dates in the strict form of a pattern that is given, thousands separators are left out
+of decimals, which are rounded to their scale. Of our own: a number that overflows DOUBLE is a mismatch, and so is one that a DECIMAL takes
+only rounded, where a rescued column takes its text.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from decimal import Context, Decimal, InvalidOperation
 from typing import Any
 
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.csv.split import BLANKS
-from lakelet.autoloader.formats.values import as_float
+from lakelet.autoloader.formats.values import as_float, decimal_of
 from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
 from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
 
@@ -23,8 +23,6 @@ BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 TEXTS = ("string", "char", "varchar")
 _INTEGER = re.compile(r"[+-]?0*(\d{1,19})", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?", re.ASCII)
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
-_EXACT = Context(prec=120)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
@@ -41,7 +39,7 @@ def reader_of(data_type: Any, rules: CsvRules) -> Read:
     if name in BITS:
         return _integer(BITS[name])
     if name.startswith("decimal"):
-        return lambda text: decimal_of(text, data_type.precision, data_type.scale)
+        return lambda text: decimal_of(text.replace(",", ""), data_type.precision, data_type.scale, rounds=rules.rounds)
     if name in ("double", "float"):
         number = _double(rules)
         return number if name == "double" else lambda text: as_float(number(text))
@@ -83,26 +81,14 @@ def _double(rules: CsvRules) -> Read:
     return read
 
 
-def decimal_of(text: str, precision: int, scale: int) -> Decimal | None:
-    """The number with exactly this scale; None when the text is not a number or does not fit."""
-    bare = text.replace(",", "")
-    if not _DECIMAL.fullmatch(bare):
-        return None
-    try:
-        number = Decimal(bare)
-        if number and number.adjusted() >= precision - scale:
-            return None
-        fitted = number.quantize(Decimal(1).scaleb(-scale), context=_EXACT) if abs(number.adjusted()) < 60 else number
-    except InvalidOperation:
-        return None
-    return fitted if fitted == number and -int(fitted.as_tuple().exponent) == scale else None
-
-
 def date_reader(rules: CsvRules) -> Read:
-    """Text → days. Without a pattern: yyyy-MM-dd, or with `preferDate` false what CAST takes."""
-    if rules.date_format is not None:
-        return compile_pattern(rules.date_format, rules.zone, DATE)
-    return _strict_date if rules.prefer_date else date_days
+    """Text → days. Without a pattern: what CAST takes, as Spark's reader does after yyyy-MM-dd."""
+    return date_days if rules.date_format is None else compile_pattern(rules.date_format, rules.zone, DATE)
+
+
+def inferred_date_reader(rules: CsvRules) -> Read:
+    """As `date_reader`, for texts whose type is to be found: without a pattern only yyyy-MM-dd is a date."""
+    return _strict_date if rules.date_format is None else date_reader(rules)
 
 
 def _strict_date(text: str) -> int | None:

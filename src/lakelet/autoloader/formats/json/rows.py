@@ -30,7 +30,7 @@ from lakelet.autoloader.formats.json.text import (
     records_of,
     source_text,
 )  # fmt: skip
-from lakelet.autoloader.formats.json.values import DatetimeFormats, scalar
+from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
 from lakelet.autoloader.types.growth import is_hinted, wider
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class RowRules:
     source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
     text_numbers: bool = False  # numbers are texts (XML)
+    rounds: bool = False  # a DECIMAL takes digits beyond its scale
 
     @classmethod
     def of(cls, spec: ReaderSpec, ignored: frozenset[str], **of_format: Any) -> RowRules:
@@ -71,6 +72,7 @@ class RowRules:
             reserved=(spec.rescued_column,) if spec.rescued_column else (),
             ignored=ignored,
             widens=spec.widens and spec.infer_types,
+            rounds=spec.rounds_decimals,
             hinted=frozenset(spec.hinted),
             **of_format,
         )
@@ -291,11 +293,14 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
 
 def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
     read, rules = reader.rules.scalars(data_type, reader.rules.datetime_formats), reader.rules
+    rounded = rounded_decimal(data_type) if rules.rounds and data_type.typeName().startswith("decimal") else None
 
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
             return None, None
         typed = read(value)
+        if typed is None and rounded is not None:
+            typed = rounded(value)
         if typed is not None:
             return typed, None
         if rules.widens and wider_type(value, data_type, rules, path) is not None:

@@ -11,11 +11,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from lakelet.autoloader.formats.json.text import Node, Num
-from lakelet.autoloader.formats.values import as_float
+from lakelet.autoloader.formats.values import as_float, decimal_of
 from lakelet.autoloader.types.java_patterns import DATE, TIMESTAMP, TIMESTAMP_NTZ, compile_pattern
 from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
 
@@ -100,7 +100,6 @@ def readable(data_type: Any) -> Any:
 
 
 _INTEGER = re.compile(r"-?\d{1,19}")
-_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _SPECIAL = {"NaN": math.nan, "INF": math.inf, "Infinity": math.inf}
 _SPECIAL |= {"+INF": math.inf, "+Infinity": math.inf, "-INF": -math.inf, "-Infinity": -math.inf}
 _MAX_SECONDS = 9_223_372_036_854
@@ -130,16 +129,13 @@ def _float(value: Node) -> float | None:
 
 
 def _decimal(value: Node, precision: int, scale: int) -> Decimal | None:
-    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
-        return None
-    try:
-        number = Decimal(value)
-        if number and number.adjusted() >= precision - scale:
-            return None
-        fitted = number.quantize(Decimal(1).scaleb(-scale)) if abs(number.adjusted()) < 60 else number
-    except InvalidOperation:
-        return None
-    return fitted if fitted == number and -int(fitted.as_tuple().exponent) == scale else None
+    return decimal_of(value.replace(",", ""), precision, scale) if isinstance(value, str) else None
+
+
+def rounded_decimal(data_type: Any) -> Callable[[Node], Decimal | None]:
+    """The reading of a number whose digits beyond the scale of a DECIMAL are rounded."""
+    precision, scale = data_type.precision, data_type.scale
+    return lambda value: decimal_of(value.replace(",", ""), precision, scale, rounds=True) if isinstance(value, str) else None
 
 
 def _timestamp(parse: Callable[[str], int | None]) -> Read:
