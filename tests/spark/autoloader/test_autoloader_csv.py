@@ -138,8 +138,8 @@ def test_FS32_a_text_has_the_value_that_sparks_reader_gives_it(spark: Any, tmp_p
     shown = [f"CAST({name} AS STRING) AS {name}" for name in names]
     one.run(*shown)
     own = spark.read.schema(TYPES).option("header", "true").format(format).load(str(tmp_path / "in")).selectExpr(*shown)
-    expected = {
-        row.s: {**row.asDict(), "day": None if row.s.lstrip("+-").isdecimal() and format == "json" else row.day} for row in own.collect()
-    }
+    expected = {row.s: row.asDict() for row in own.collect()}
+    for text in ("1", "-7", "+3", "007", "0", "20240102") if format == "json" else ():
+        expected[text]["day"] = None
     found = {row["s"]: row for batch in one.batches for row in batch}
     assert {text: (row, expected[text]) for text, row in found.items() if row != expected[text]} == {}
