@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StructType
 
 from lakelet.analysis import actions, checks
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
-from lakelet.analysis.json_columns import check_json_columns, fields_missing, with_remedy
+from lakelet.analysis.json_columns import assumed, check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
@@ -252,6 +252,8 @@ class Analyzer:
             self._progress.nodes[dataset.name.key] = replace(node, kind=kind, columns=())
             return AnalyzedDataset(dataset, kind, StructType(), tuple(flows))
         found = [f.schema for f in flows]
+        if dataset.name.key in self.found.growing:
+            found = [assumed(schema, dataset, stored, self.spark) for schema in found]
         schema = checks.table_schema(dataset, kind, found, stored, self.spark, has_run=self.ever_run)
         columns = tuple((f.name, f.dataType.simpleString()) for f in schema.fields)
         self._progress.nodes[dataset.name.key] = replace(node, kind=kind, columns=columns)

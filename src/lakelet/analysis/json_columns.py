@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructField, StructType
 
 from lakelet.analysis.analyzed import Findings
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.autoloader.json_columns.columns import KEY, JsonColumn
+from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import LakeletError
 from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.checks import columns_named
 from lakelet.language.model import ChangeSpec, Dataset
 from lakelet.spark.names.reader import TableReader
+from lakelet.storage.root import StoredDataset
 
 _FIELDS_NOT_KNOWN = (
     "The fields of a from_json without a schema are not known before the flow has run once: name those that the query uses in the option "
     "schemaHints ('id BIGINT, at TIMESTAMP'), or use them in a table that reads this one."
 )
 _FIELDS_LATER = "Run the tables that it reads first: the fields of a from_json without a schema are known when its flow has run."
+_OF_FIELDS = ("QUERY_FAILED_ANALYSIS", "EXPECTATION_INVALID", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE")
+"""Codes of errors that types of fields may cause which are not known yet."""
 _GIVE_SCHEMA = "Give from_json a schema: from_json(column, 'id BIGINT, at TIMESTAMP')."
 
 
@@ -57,14 +63,23 @@ def fields_missing(dataset: Dataset, changes: ChangeSpec | None, frame: DataFram
     return False
 
 
+def assumed(schema: StructType, dataset: Dataset, stored: StoredDataset | None, spark: SparkSession) -> StructType:
+    """The columns of a query whose `from_json` has no fields yet, with the types that the table has or declares: others are guesses."""
+    of_table = StructType.fromJson(json.loads(stored.columns)) if stored is not None and stored.columns else None
+    known: dict[str, DataType] = {}
+    for columns in (of_table, struct_of(dataset.schema, spark)):
+        known |= {field.name.lower(): field.dataType for field in columns.fields} if columns is not None else {}
+    return StructType([StructField(f.name, known.get(f.name.lower(), f.dataType), f.nullable, f.metadata) for f in schema.fields])
+
+
 def with_remedy(problem: LakeletError, dataset: Dataset, found: Findings) -> LakeletError:
     """An error, with the remedy for a field that is missing where a `from_json` in or below the dataset has none yet."""
-    if problem.code in ("QUERY_FAILED_ANALYSIS", "EXPECTATION_INVALID"):
-        if dataset.name.key in found.growing and "FIELD_NOT_FOUND" in (problem.why or ""):
+    if problem.code in _OF_FIELDS:
+        if dataset.name.key in found.growing:
             problem.todo = _FIELDS_NOT_KNOWN
         elif dataset.name.key in found.waiting:
             problem.todo = _FIELDS_LATER
     return problem
 
 
-__all__ = ["check_json_columns", "fields_missing", "with_remedy"]
+__all__ = ["assumed", "check_json_columns", "fields_missing", "with_remedy"]

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 from pyspark.errors import AnalysisException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.types import StructType
 
 from lakelet.autoloader.rounds import QueryRounds
 from lakelet.base.errors import LakeletError
@@ -27,7 +28,7 @@ from lakelet.cdc.changes import Layout, layout
 from lakelet.flows.attempts import changed_files, interruption, prepare
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.flows.counted import batch_metrics, sorted_in_parts
-from lakelet.flows.json_growth import can_be_written, check_fields_known, emit_json_changes, learn
+from lakelet.flows.json_growth import begin, check_grown, emit_json_changes, fields_unknown, growing
 from lakelet.flows.kept_queries import may_stay, new_rounds
 from lakelet.flows.mapping_notice import emit_first_odd_names, emit_mapping
 from lakelet.flows.metrics import Totals, emit_batch, emit_change, emit_warnings, event_id
@@ -72,6 +73,7 @@ class _Batches:
     replay: int  # number of a batch that was planned but perhaps not completed, or -1
     totals: Totals
     rules: tuple[Expectation, ...]
+    columns: StructType | None  # of a query with `from_json` without a schema: analysis may have known others
     shape: Layout | None = None  # of a change table
     quarantine: Quarantine | None = None
     rounds: QueryRounds | None = None  # of a query that is to stay for further ones
@@ -81,11 +83,10 @@ class _Batches:
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         try:
-            if can_be_written(self.run, self.reader, batch):
-                self._write(batch, number)
+            with growing(self.run, self.reader, batch) as rows:
+                self._write(rows, number)
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
-            learn(self.reader, batch, failure)
             raise
 
     def _write(self, batch: DataFrame, number: int) -> None:
@@ -94,6 +95,7 @@ class _Batches:
         observation = Observation(f"lakelet_{uuid.uuid4().hex}")
 
         def measure() -> BatchMetrics:
+            check_grown(self.reader)
             return self._measured(counts(self.rules, observation.get), number)
 
         hold = self.quarantine is not None and self.quarantine.active
@@ -197,8 +199,9 @@ def run_append(run: FlowRun, *, one_batch: bool = False, alone: bool = False) ->
         if batches is waiting:  # the table is as this query left it before
             emit_warnings(run.environment.reporter, totals, dataset=str(run.dataset.name), flow=run.name)
         else:
-            check_fields_known(run, batches.reader)
-            finish(run, totals, batches.shape)
+            if unknown := fields_unknown(run, batches.reader):
+                raise unknown
+            finish(run, totals, batches.shape, batches.columns)
         clean_sources(run)
         reached("flow.finished")
     except BaseException:
@@ -244,7 +247,7 @@ def drained(run: FlowRun, start: Callable[[SparkSession], Query], waiting: Query
         f"the flow was restarted {_MAX_RESTARTS} times because of new columns",
         dataset=str(run.dataset.name),
         where=run.flow.flow.where,
-        todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints) avoid the restarts.",
+        todo="Run the update again: each start reads further. Hints (cloudFiles.schemaHints, of from_json schemaHints) avoid the restarts.",
     ) from failure
 
 
@@ -263,11 +266,13 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
         reader, frame, shape = opened(run, spark, state, "" if rounds is None else rounds.address)
         if run.flow.complete and reader.watches:
             frame = sorted_in_parts(frame)
+        begin(run, reader, spark, state)
+        columns = _columns(reader, frame, shape)
         frame, rules = with_hidden_results(frame, run.dataset.expectations)
         quarantine = quarantine_of(run)
         if quarantine is not None and quarantine.active:
             frame = with_source_file(run, frame)
-        batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, shape, quarantine, rounds)
+        batches = _Batches(run, reader, state.planned if state.unfinished else -1, totals, rules, columns, shape, quarantine, rounds)
         undo.callback(release, spark, batches)
         mode = mode_of(run, checkpoint, started=state.planned >= 0)
         writer = frame.writeStream.queryName(run.name).outputMode(mode).foreachBatch(batches)
@@ -280,6 +285,12 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
     if rounds is not None:
         run.environment.memory.queries.add(run.name, batches)
     return batches
+
+
+def _columns(reader: RunReader, frame: DataFrame, shape: Layout | None) -> StructType | None:
+    if not reader.json_columns:
+        return None
+    return shape.visible if shape is not None else frame.schema
 
 
 def opened(run: FlowRun, spark: SparkSession, state: Checkpoint, rounds: str = "") -> tuple[RunReader, DataFrame, Layout | None]:
@@ -300,7 +311,8 @@ def opened(run: FlowRun, spark: SparkSession, state: Checkpoint, rounds: str = "
         raise user_error(problem, run.dataset, run.flow.flow) from problem
     spec = run.flow.flow.changes
     shape = layout(spec, frame) if spec is not None else None
-    run.table_spec(shape.visible if shape is not None else frame.schema)  # refuses new columns before a batch is planned
+    if not any(call.guessed for call in reader.json_columns.values()):
+        run.table_spec(shape.visible if shape is not None else frame.schema)  # refuses new columns before a batch is planned
     if spec is not None:
         writing.catch_up(run.path())
     return reader, frame, shape
@@ -345,10 +357,13 @@ def _recovered(run: FlowRun, batches: Running, failure: BaseException) -> bool:
     return changed or any(condition.startswith(_SCHEMA_CHANGED) for condition in conditions(failure))
 
 
-def finish(run: FlowRun, totals: Totals, shape: Layout | None = None) -> None:
-    """Make the table if no batch did, remember its columns, and warn about what did not fit. `shape`: of a change table."""
+def finish(run: FlowRun, totals: Totals, shape: Layout | None = None, ran: StructType | None = None) -> None:
+    """Make the table if no batch did, remember its columns, and warn about what did not fit.
+
+    `shape`: of a change table. `ran`: the columns of the query that ran, where analysis may have known others.
+    """
     environment, path = run.environment, run.path()
-    wanted = run.table_spec(run.analyzed.schema)
+    wanted = run.table_spec(run.analyzed.schema if ran is None else ran)
     quarantine = quarantine_of(run)
     if quarantine is not None:
         quarantine.create(wanted, environment.spark)

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from lakelet.analysis.analyzed import AnalyzedDataset, AnalyzedFlow
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.spec import SchemaChange, SourceSpec
+from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.names import TableName
 from lakelet.cdc import change_feed
 from lakelet.config import delta_properties
@@ -27,7 +27,7 @@ from lakelet.flows.environment import Environment
 from lakelet.flows.metrics import event_id
 from lakelet.language.model import ChangeSpec, Dataset, Flow
 from lakelet.spark.names.file_states import STATES, dataset_states
-from lakelet.spark.names.json_columns import accumulated
+from lakelet.spark.names.json_columns import Growth
 from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.second_calls import FILE_METADATA
 from lakelet.spark.names.sql_queries import QueryReader
@@ -169,8 +169,7 @@ class RunReader(QueryReader):
     """Opens the stored tables. `observations`: the views' rules of a batch query, by name.
 
     `committed`: by number of a file source, the offset up to which the table has its rows; `changing`: see `ReaderSpec`.
-    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`. `json_changes`: versions of schemas of `from_json`
-    that were stored since, which the query does not have.
+    `judged`: the views with rules, as the query reads them. `rounds`: see `ReaderSpec`.
     """
 
     environment: Environment = field(kw_only=True)
@@ -182,7 +181,6 @@ class RunReader(QueryReader):
     changing: bool = False
     rounds: str = ""
     judged: list[DataFrame] = field(default_factory=list)
-    json_changes: list[SchemaChange] = field(default_factory=list)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         path = self.environment.storage.table_path(dataset.name)
@@ -217,8 +215,8 @@ class RunReader(QueryReader):
         return self.flow
 
     @functools.cached_property
-    def json_found(self) -> Any:
-        return accumulated(self.spark)
+    def growth(self) -> Growth:
+        return Growth(self.spark)
 
     def file_states(self, dataset: Dataset) -> DataFrame:
         return self.spark.createDataFrame(dataset_states(self.environment.storage, dataset.name).to_pylist(), STATES)

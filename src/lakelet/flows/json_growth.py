@@ -1,76 +1,102 @@
-"""Growth of the schemas of `from_json`: what a batch with new fields brings, and the events about it (JC-3)."""
+"""Growth of the schemas of `from_json` while a flow runs, and the events about it (JC-3, JC-6)."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.autoloader.json_columns.columns import changes_since
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.errors import LakeletError
-from lakelet.files.paths import names_in
+from lakelet.files.paths import names_in, remove_tree
+from lakelet.flows.attempts import has_batch
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.metrics import emit_change
-from lakelet.spark.names.json_columns import Found, has_new_fields, types_found
+from lakelet.flows.positions import Checkpoint
 from lakelet.storage.eventlog.reporter import Reporter
 
 
-class SchemaLearned(Exception):
-    """A batch was read for its types only; the query is to be built again."""
+class SchemaGrew(Exception):
+    """The texts of a batch have fields that a schema has now and the query has not: nothing of the batch is committed."""
 
 
-def learn(reader: RunReader, batch: DataFrame, failure: BaseException) -> None:
-    """Store the next version of each schema that the texts of a batch do not fit, if that is what the batch failed with.
+def begin(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpoint) -> None:
+    """Take away what an earlier start with other types has left in the checkpoint, before the query starts.
 
-    The query that the reader opened is of no use then: `reader.json_changes` says so. Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema
-    log that cannot be read, and what reading the batch raises.
+    Where no batch was completed, the states of operators are of no use. A batch that was planned while the fields of the query were not
+    known is planned anew, with what has come since.
     """
-    if not reader.json_columns or not has_new_fields(failure):
+    calls, checkpoint = reader.json_columns.values(), run.checkpoint()
+    if calls and state.completed < 0:
+        remove_tree(checkpoint / "state")
+    if any(call.guessed for call in calls) and state.unfinished and not has_batch(run, spark, state.planned):
+        (checkpoint / "offsets" / str(state.planned)).unlink()
+
+
+def check_grown(reader: RunReader) -> None:
+    """Raise SchemaGrew where the tasks so far have found new fields, after storing them. Called between writing a batch and its commit."""
+    if reader.json_columns and reader.growth.store(reader.json_columns.values()):
+        raise SchemaGrew("a schema of from_json has grown")
+
+
+@contextmanager
+def growing(run: FlowRun, reader: RunReader, batch: DataFrame, *, kept: bool = False) -> Iterator[DataFrame]:
+    """Yield a batch to be written. Where new fields were found, SchemaGrew is raised instead of what the writing fails with.
+
+    A batch of a query whose fields are not known is only looked at. `kept`: rows cannot be taken back once they were handed over, so the
+    batch is computed before, and once. Raises JSON_FIELDS_UNKNOWN.
+    """
+    calls = reader.json_columns.values()
+    if not calls:
+        yield batch
         return
-    _store(reader, types_found(batch, reader.json_found))
+    if any(call.guessed for call in calls):
+        _computed(batch)
+        check_grown(reader)
+        if problem := fields_unknown(run, reader):
+            raise problem
+    rows = batch.persist() if kept else batch
+    try:
+        if kept:
+            _computed(rows)
+            check_grown(reader)
+        yield rows
+    except SchemaGrew:
+        raise
+    except Exception:
+        check_grown(reader)
+        raise
+    finally:
+        if kept:
+            rows.unpersist()
 
 
-def _store(reader: RunReader, found: Found) -> None:
-    columns = [column for column in reader.json_columns.values() if column.grows and column.location in found]
-    reader.json_changes += [change for column in columns if (change := column.store(found[column.location])) is not None]
+def _computed(rows: DataFrame) -> None:
+    rows.write.format("noop").mode("overwrite").save()
 
 
-def can_be_written(run: FlowRun, reader: RunReader, batch: DataFrame) -> bool:
-    """Look through a batch for the schemas of which nothing is known yet; False if there is nothing to write.
-
-    Raises SchemaLearned where the query has to be built again, and JSON_FIELDS_UNKNOWN where the texts of the batch say nothing, but the
-    query uses fields: their types would be guessed.
-    """
-    if not any(column.pending for column in reader.json_columns.values()):
-        return True
-    _store(reader, types_found(batch, reader.json_found))
-    if reader.json_changes:
-        raise SchemaLearned("the first texts of from_json have brought its schema")
-    if not any(column.expected is not None for column in reader.json_columns.values()):
-        return True
-    if not batch.isEmpty():
-        check_fields_known(run, reader)
-    return False
-
-
-def check_fields_known(run: FlowRun, reader: RunReader) -> None:
-    """Raise JSON_FIELDS_UNKNOWN where the query uses fields of a `from_json` of which nothing is known."""
-    unknown = next((c for c in reader.json_columns.values() if c.pending and c.expected is not None), None)
-    if unknown is not None and unknown.expected is not None:
-        names = ", ".join(unknown.expected.fieldNames())
-        raise LakeletError(
-            "JSON_FIELDS_UNKNOWN",
-            f"no JSON text has come yet, so the fields that the query takes from from_json are not known: {names}",
-            dataset=str(run.dataset.name),
-            where=unknown.call.where,
-            todo="The next update looks again. To run without texts, name the fields in the option schemaHints: 'id BIGINT, at TIMESTAMP'.",
-        )
+def fields_unknown(run: FlowRun, reader: RunReader) -> LakeletError | None:
+    """The error for a query that uses fields of a `from_json` of which no text was seen; None where there is no such call."""
+    call = next((call for call in reader.json_columns.values() if call.guessed), None)
+    if call is None or call.expected is None:
+        return None
+    names = ", ".join(call.expected.fieldNames())
+    return LakeletError(
+        "JSON_FIELDS_UNKNOWN",
+        f"no JSON text has come yet, so the fields that the query takes from from_json are not known: {names}",
+        dataset=str(run.dataset.name),
+        where=call.call.where,
+        todo="The next update looks again. To run without texts, name the fields in the option schemaHints: 'id BIGINT, at TIMESTAMP'.",
+    )
 
 
 def emit_json_changes(run: FlowRun, reader: RunReader) -> bool:
     """Emit what the reader's schemas have grown by; whether they have. The first version of a schema is no event."""
-    for change in reader.json_changes:
+    for change in reader.growth.changes if reader.json_columns else ():
         _emit(run.environment.reporter, run, change)
-    return bool(reader.json_changes)
+    return bool(reader.json_columns and reader.growth.changes)
 
 
 def report_json_changes(reporter: Reporter, run: FlowRun, since: str) -> None:
@@ -87,4 +113,4 @@ def _emit(reporter: Reporter, run: FlowRun, change: SchemaChange) -> None:
         emit_change(reporter, change, dataset=str(run.dataset.name), flow=run.name, id=id)
 
 
-__all__ = ["SchemaLearned", "can_be_written", "check_fields_known", "emit_json_changes", "learn", "report_json_changes"]
+__all__ = ["SchemaGrew", "begin", "check_grown", "emit_json_changes", "fields_unknown", "growing", "report_json_changes"]

@@ -19,7 +19,6 @@ from lakelet.base.locations import caller_location
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.language.model import Dataset
 from lakelet.language.registry import reading
-from lakelet.spark.names.json_columns import types_found
 from lakelet.spark.names.reader import Options, rows_of
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta.tables import TableLog
@@ -33,7 +32,7 @@ class SampleReader(RunReader):
     """Opens everything as a batch: stored tables, tables without rows by their queries, file sources by some of their files.
 
     `computed`: full names of the tables that were computed by their queries; `files`: whether only some files were read; `learned`: by
-    `schemaLocationKey`, the schema that a `from_json` needs for these rows.
+    the folder of its log, the schema that a `from_json` needs for these rows.
     """
 
     reads_batches: ClassVar[bool] = True
@@ -71,19 +70,19 @@ class SampleReader(RunReader):
         self.files = True
         return read_files(self.spark, replace(found, state="", mode=mode, newest=SAMPLE_FILES))
 
-    def json_column(self, call: JsonCall) -> JsonColumn:
-        found = super().json_column(call)
-        found.learned = self.learned.get(call.key)
+    def json_column(self, call: JsonCall, place: str) -> JsonColumn:
+        found = super().json_column(call, place)
+        found.learned = self.learned.get(place)
         return found
 
     def learn(self, frame: DataFrame) -> bool:
         """Look through the rows for the fields that calls of `from_json` have to know; whether there are new ones."""
-        found = types_found(frame, self.json_found)
-        for key, column in self.json_columns.items():
-            grown = column.grown(found[column.location]) if column.location in found and column.grows else None
-            if grown is not None:
-                self.learned[key] = grown
-        return bool(self.learned)
+        frame.write.format("noop").mode("overwrite").save()
+        found = self.growth.found()
+        columns = [column for column in self.json_columns.values() if column.grows and column.location in found]
+        grown = {column.location: fields for column in columns if (fields := column.grown(found[column.location])) is not None}
+        self.learned |= grown
+        return bool(grown)
 
     def _computed(self, dataset: Dataset) -> DataFrame:
         """Return the rows of a table that is not stored yet, by its query."""
@@ -117,7 +116,7 @@ def sampled(run: FlowRun) -> Iterator[tuple[SparkSession, SampleReader, DataFram
             frame = rows_of(flow)
         if frame.isStreaming:
             raise _refused(f"{run.name} reads a stream that is neither a table nor files", "Run it: lakelet run")
-        if reader.json_columns and reader.learn(frame):
+        while reader.json_columns and reader.learn(frame):  # a call may have the texts that another one gives
             with reading(reader):
                 frame = rows_of(flow)
         yield spark, reader, frame

@@ -31,7 +31,7 @@ from lakelet.flows import append, once, sent_files, stream_decisions
 from lakelet.flows.attempts import prepare
 from lakelet.flows.context import FlowRun, RunReader
 from lakelet.flows.handlers import handled
-from lakelet.flows.json_growth import can_be_written, learn
+from lakelet.flows.json_growth import begin, growing
 from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.flows.positions import discard_half_written, read_checkpoint
@@ -125,15 +125,13 @@ class _Sending:
         try:
             reached("batch.started")
             self.started.wait()
-            if not can_be_written(self.run, self.reader, batch):
-                return
-            rows = _hand_over(self.run, batch, number, app_id=str(self.query.id))
+            with growing(self.run, self.reader, batch, kept=True) as given:
+                rows = _hand_over(self.run, given, number, app_id=str(self.query.id))
             if rows is not None:
                 self.reported = True
                 emit_batch(self.run.environment.reporter, _metrics(self.run, number, rows))
         except BaseException as failure:  # Spark passes on its text only; kept for the error of the flow
             self.failure = failure
-            learn(self.reader, batch, failure)
             raise
 
 
@@ -142,6 +140,7 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
     state = read_checkpoint(run.checkpoint())
     prepare(run, reader, spark, state)
     frame = _frame(run, reader)
+    begin(run, reader, spark, state)
     sending = _Sending(run, reader)
     started.append(sending)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "10000")  # all of them are reported

@@ -124,7 +124,7 @@ def project_root(file: Path) -> Path:
 class Inputs:
     """The data frames a test gives: by dataset name, with or without `LIVE.`, or by the folder that files would be loaded from."""
 
-    in_one_batch = True
+    reads_batches = True
     """A stream is answered by a frame that is none."""
 
     def __init__(self, namespace: Namespace, frames: Mapping[str, DataFrame]) -> None:

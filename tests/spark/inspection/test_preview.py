@@ -189,3 +189,21 @@ def test_the_preview_of_a_part_shows_the_part(tmp_path: Path, spark) -> None:
     found = preview(load(source, storage=tmp_path / "kept", spark=spark), "part", 10)
     assert [row["id"] for row in found.rows] == [2, 3]
     assert "REPLACE WHERE" in " ".join(found.notes)
+
+
+def test_a_streaming_table_in_a_sql_file_has_a_preview_before_and_after_an_update(tmp_path: Path, spark) -> None:
+    (tmp_path / "landing").mkdir()
+    (tmp_path / "landing" / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    (tmp_path / "tables.sql").write_text(
+        "CREATE STREAMING TABLE raw AS SELECT * FROM STREAM read_files('${landing}', format => 'json');\n"
+        "CREATE STREAMING TABLE doubled (CONSTRAINT small EXPECT (id < 4)) AS SELECT id * 2 AS id FROM STREAM raw;\n"
+        "CREATE MATERIALIZED VIEW total AS SELECT sum(id) AS total FROM doubled;\n"
+    )
+    parameters = {"landing": str(tmp_path / "landing")}
+    pipeline = load(tmp_path / "tables.sql", parameters=parameters, storage=tmp_path / "kept", spark=spark)
+    for _ in range(2):
+        assert [row["id"] for row in preview(pipeline, "raw", 5).rows] == [1, 2]
+        found = preview(pipeline, "doubled", 5)
+        assert ([row["id"] for row in found.rows], [(rule.passed, rule.failed) for rule in found.rules]) == ([2, 4], [(1, 1)])
+        assert [row["total"] for row in preview(pipeline, "total", 5).rows] == [6]
+        pipeline.run()

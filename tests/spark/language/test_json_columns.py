@@ -262,3 +262,131 @@ def test_JC3_the_versions_of_the_schema_are_shown_and_one_can_be_gone_back_to(pr
     p.arrive("c.json", '{"id": 3}')
     p.run()
     assert docs(p)['{"id": 3}'] == {"id": 3, "_rescued_data": None, "name": None}
+
+
+TEXTS = """
+import dlt
+from pyspark.sql import functions as F
+from pyspark.sql.functions import col, from_json
+
+@dlt.table
+def t():
+    texts = spark.readStream.format("cloudFiles").option("cloudFiles.format", "text").load(spark.conf.get("landing"))
+    return texts.select("value", from_json("value", None, {"schemaLocationKey": "a"}).alias("a"))QUERY
+"""
+
+
+def reading(project, query):
+    return project(TEXTS.replace("QUERY", query))
+
+
+def test_JC3_a_text_inside_a_text_brings_its_own_fields(project):
+    p = reading(project, """.select("a.id", from_json("a.payload", None, {"schemaLocationKey": "b"}).alias("b")).where("id > 0")""")
+    p.arrive("a.json", {"id": 1, "payload": '{"x": 1}'})
+    p.run()
+    p.arrive("b.json", {"id": 2, "payload": '{"x": 2, "y": "new"}'})
+    p.run()
+    assert p.rows("t", "id", "b") == [
+        (1, {"x": 1, "_rescued_data": None, "y": None}),
+        (2, {"x": 2, "_rescued_data": None, "y": "new"}),
+    ]
+
+
+def test_JC3_a_stream_with_state_counts_each_row_once(project):
+    p = reading(project, """.select("a.id", "a.v").dropDuplicates(["id"])""")
+    p.arrive("a.json", {"id": 1, "v": 1}, {"id": 2, "v": 1}, {"id": 2, "v": 1})
+    p.run()
+    p.arrive("b.json", {"id": 1, "v": 1, "n": 1}, {"id": 3, "v": 1})
+    p.run()
+    p.arrive("c.json", {"id": 3, "v": 1}, {"id": 4, "v": 1})
+    p.run()
+    assert p.rows("t", "id") == [1, 2, 3, 4]
+
+
+def test_JC3_rows_behind_a_shuffle_have_their_values_where_another_call_has_none(project):
+    p = reading(project, """.withColumn("b", from_json(F.lit(None).cast("string"), None, {"schemaLocationKey": "b"})).repartition(3)""")
+    p.arrive("a.json", {"id": 1}, "12")
+    p.run()
+    p.arrive("b.json", {"id": 2})
+    p.run()
+    assert sorted((row["id"], row["_rescued_data"]) for row in p.rows("t", "a") if row["id"]) == [(1, None), (2, None)]
+    assert [row["_rescued_data"] for row in p.rows("t", "a") if not row["id"]] == ['{"_corrupt_record":"12"}']
+
+
+def test_JC3_rules_of_views_count_the_rows_of_a_batch_once(project):
+    p = project()
+    p.write(
+        """
+        CREATE TEMPORARY VIEW v (CONSTRAINT long EXPECT (length(value) > 8)) AS
+        SELECT * FROM STREAM read_files('${landing}', format => 'text');
+        CREATE STREAMING TABLE t AS SELECT from_json(value, NULL, map('schemaLocationKey', 'k')) AS a FROM STREAM v;
+        """,
+        "v.sql",
+    )
+    p.arrive("a.json", "12", '{"id": 1}')
+    p.run()
+    p.arrive("b.json", "34", '{"id": 1, "n": 2}')
+    p.run()
+    assert p.quality()["long"] == (1, 1)
+
+
+def test_JC6_no_table_gets_a_type_that_was_guessed(project):
+    p = reading(project, """.select("a.id").where("id > 100")""")
+    p.arrive("a.json", "12")
+    p.run(expect="FAILED")
+    assert p.errors() == {"t": "JSON_FIELDS_UNKNOWN"}
+    p.arrive("b.json", {"id": 1})
+    p.run()
+    assert (p.rows("t"), str(p.table("t").schema.field("id").type)) == ([], "int64")
+    p.arrive("c.json", {"id": 300})
+    p.run()
+    assert p.rows("t") == [300]
+
+
+def test_JC6_declared_and_stored_types_count_before_the_texts_do(project):
+    p = project()
+    declared = "(id BIGINT, ok BOOLEAN, `at` STRUCT<x: BIGINT>)"
+    query = """
+        CREATE STREAMING TABLE t {} AS SELECT d.id, d.ok, d.at FROM (
+          SELECT from_json(value, NULL, map('schemaLocationKey', '{}')) AS d FROM STREAM read_files('${{landing}}', format => 'text'))
+        WHERE d.ok AND d.`a.b` IS NOT NULL;
+        """
+    p.write(query.format(declared, "first"), "t.sql")
+    p.arrive("a.json", {"id": 1, "ok": True, "at": {"x": 1}, "a.b": 0}, {"id": 2, "ok": False, "at": None, "a.b": 0})
+    p.run()
+    p.write(query.format("", "second"), "t.sql")
+    p.arrive("b.json", {"id": 3, "ok": True, "at": {"x": 3}, "a.b": 0})
+    p.run()
+    assert p.rows("t") == [(1, True, {"x": 1}), (3, True, {"x": 3})]
+
+
+def test_JC7_a_sink_gets_each_row_once_and_with_its_new_fields(project):
+    p = project(
+        """
+        import dlt
+        from pyspark.sql.functions import from_json
+
+        dlt.create_sink("out", "delta", {"path": spark.conf.get("out"), "mergeSchema": "true"})
+
+        @dlt.append_flow(target="out")
+        def sent():
+            texts = spark.readStream.format("cloudFiles").option("cloudFiles.format", "text").load(spark.conf.get("landing"))
+            return texts.select(from_json("value", None, {"schemaLocationKey": "docs"}).alias("doc")).select("doc.*")
+        """
+    )
+    p.parameters["out"] = str(p.folder / "out")
+    p.arrive("a.json", {"id": 1})
+    p.run()
+    p.arrive("b.json", {"id": 2, "n": "new"})
+    p.run()
+    sent = p.spark.read.format("delta").load(p.parameters["out"]).select("id", "n", "_rescued_data")
+    assert sorted(map(tuple, sent.collect())) == [(1, None, None), (2, "new", None)]
+
+
+def test_JC8_one_key_for_two_columns_and_calls_outside_of_functions_are_refused(project):
+    p = reading(project, """.withColumn("b", from_json(F.upper("value"), None, {"schemaLocationKey": "a"}))""")
+    (problem,) = p.refused()
+    assert (problem.code, "in two calls of from_json" in problem.what) == ("JSON_COLUMN_INVALID", True)
+    p.write(TEXTS.replace("QUERY", "") + "\nouter = from_json(col('value'), None, {'schemaLocationKey': 'k'})\n")
+    (problem,) = p.refused()
+    assert (problem.code, "outside of a dataset's function" in problem.what) == ("JSON_COLUMN_INVALID", True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,17 +45,25 @@ def texts(schema: StructType = SCHEMA, **options: Any) -> JsonTexts:
     return JsonTexts(call(**options).reader, "docs", schema)
 
 
+def structs(reader: JsonTexts, chosen: Sequence[str | None]) -> list[Any]:
+    return list(reader.read(pa.array(chosen, pa.string()))[0].to_pylist())
+
+
+def new_fields(reader: JsonTexts, *chosen: str) -> Any:
+    return reader.read(pa.array(chosen))[1]
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(TEXTS), max_size=8))
 def test_JC2_a_text_gives_the_same_struct_alone_and_among_others(chosen: list[str | None]) -> None:
     reader = texts()
-    together = reader.structs(pa.array(chosen, pa.string())).to_pylist()
-    assert together == [reader.structs(pa.array([text], pa.string())).to_pylist()[0] for text in chosen]
+    together = structs(reader, chosen)
+    assert together == [structs(reader, [text])[0] for text in chosen]
     assert [struct is None for struct in together] == [text is None or not text.strip() for text in chosen]
 
 
 def test_JC2_nothing_of_a_text_is_lost() -> None:
-    found = dict(zip(TEXTS, texts().structs(pa.array(TEXTS, pa.string())).to_pylist(), strict=True))
+    found = dict(zip(TEXTS, structs(texts(), TEXTS), strict=True))
     rescued = {text: struct["_rescued_data"] for text, struct in found.items() if struct is not None and struct["_rescued_data"]}
     assert rescued == {
         "null": '{"_corrupt_record":"null"}',
@@ -71,36 +81,54 @@ def test_JC2_nothing_of_a_text_is_lost() -> None:
     }
 
 
-def test_JC3_a_new_field_is_named_and_its_type_is_that_of_all_texts(tmp_path: Path) -> None:
-    reader = texts()
-    with pytest.raises(UnknownJsonFields, match=r'\[UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_RECORD\].*\{"new":1\}, which can be fixed'):
-        reader.structs(pa.array(['{"id": 1}', '{"id": 2, "new": 1}']))
+def test_JC2_an_array_that_is_none_stays_the_text_that_came() -> None:
+    found = structs(texts(), ['[1],"id":5', "[1, 2", "[1] [2]"])
+    assert [(row["id"], row["value"], json.loads(row["_rescued_data"])["_corrupt_record"]) for row in found] == [
+        (None, None, '[1],"id":5'),
+        (None, None, "[1, 2"),
+        (None, None, "[1] [2]"),
+    ]
+
+
+def test_JC3_new_fields_are_kept_for_the_moment_and_their_types_are_those_of_all_texts(tmp_path: Path) -> None:
+    kept, types = texts().read(pa.array(['{"id": 1}', '{"id": 2, "new": 1}']))
+    assert [(row["id"], row["_rescued_data"]) for row in kept.to_pylist()] == [(1, None), (2, '{"new":1}')]
+    assert types is not None
     column = JsonColumn(call(), str(tmp_path))
     assert (column.pending, column.public.simpleString()) == (True, "struct<_rescued_data:string>")
     first = JsonTexts(column.reader_spec(), "docs", column.public, unlimited=True)
-    parts = [first.unknown(pa.array(part)) for part in (['{"id": 1, "_rescued_data": 1}'], ['{"id": "x", "at": {"y": 1}}'])]
+    parts = [new_fields(first, '{"id": 1, "_rescued_data": 1}'), new_fields(first, '{"id": "x", "at": {"y": 1}}')]
     change = column.store(merge(*parts))
     assert change is not None
     assert (change.version_before, column.public.simpleString()) == (-1, "struct<at:struct<y:bigint>,id:string,_rescued_data:string>")
     later = JsonColumn(call(), str(tmp_path))
-    more = JsonTexts(later.reader_spec(), "docs", later.public).unknown(pa.array(['{"at": {"y": "text", "z": [1.5]}}']))
+    more = new_fields(JsonTexts(later.reader_spec(), "docs", later.public), '{"at": {"y": "text", "z": [1.5]}}')
     assert later.store(more) is not None
     assert later.store(more) is None
     assert JsonColumn(call(), str(tmp_path)).data.simpleString() == "struct<at:struct<y:bigint,z:array<double>>,id:string>"
     assert [(c.version_after, c.added) for c in changes_since(str(tmp_path), "2020")][1:] == [(1, (("at.z", "array<double>"),))]
 
 
+def test_JC4_failOnNewColumns_names_the_field() -> None:
+    with pytest.raises(UnknownJsonFields, match=r'\[UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_RECORD\].*\{"new":1\}, which can be fixed'):
+        structs(texts(schemaEvolutionMode="failOnNewColumns"), ['{"id": 2, "new": 1}'])
+
+
 def test_JC5_hints_count_before_and_after_the_first_texts(tmp_path: Path) -> None:
     hinted = call(schemaHints="id STRING, at.x DECIMAL(10,2)", schemaEvolutionMode="none")
     column = JsonColumn(hinted, str(tmp_path))
     assert column.public.simpleString() == "struct<id:string,at:struct<x:decimal(10,2)>>"
-    found = JsonTexts(column.reader_spec(), "docs", column.public, unlimited=True).unknown(pa.array(['{"id": 1, "at": {"x": 1, "y": 2}}']))
-    column.store(found)
+    column.store(new_fields(JsonTexts(column.reader_spec(), "docs", column.public, unlimited=True), '{"id": 1, "at": {"x": 1, "y": 2}}'))
     assert column.public.simpleString() == "struct<at:struct<x:decimal(10,2),y:bigint>,id:string>"
     assert JsonColumn(call(schemaEvolutionMode="none"), str(tmp_path / "other")).public.simpleString() == "struct<_rescued_data:string>"
 
 
 def test_JC5_failfast_names_the_key_and_the_text() -> None:
     with pytest.raises(LakeletError, match="schemaLocationKey 'docs': a text is not JSON") as caught:
-        texts(mode="FAILFAST").structs(pa.array(["{}", "{broken"]))
+        structs(texts(mode="FAILFAST"), ["{}", "{broken"])
     assert caught.value.why == "MALFORMED_RECORD_IN_PARSING: {broken"
+
+
+def test_JC8_a_column_that_is_no_text_is_named() -> None:
+    with pytest.raises(LakeletError, match="its column is int64, not a text"):
+        texts().read(pa.array([1]))

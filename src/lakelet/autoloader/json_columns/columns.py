@@ -34,16 +34,20 @@ _OF_FILES = ("multiLine", "lineSep", "encoding", "charset", "singleVariantColumn
 
 @dataclass(frozen=True)
 class JsonCall:
-    """What a call says. `key`: of the schema, unique in its query; `options`: checked; `notices`: options without effect."""
+    """What a call says.
+
+    key: of the schema, unique in its query. options: checked. argument: text of the column. notices: about options without effect.
+    """
 
     key: str
     options: Options
     where: Location
+    argument: str = ""
     notices: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, options: Mapping[str, Any], confs: Mapping[str, str], where: Location) -> JsonCall:
-        """Check the options of a call; `confs` are settings of the session.
+    def of(cls, options: Mapping[str, Any], confs: Mapping[str, str], where: Location, argument: str = "") -> JsonCall:
+        """Check the options of a call; `confs` are settings of the session, `argument` is the text of the column.
 
         Raises JSON_COLUMN_INVALID for a key that is missing or empty, and for what `from_json` cannot do; the errors of Auto Loader's
         options for wrong values.
@@ -72,7 +76,7 @@ class JsonCall:
             raise _invalid("a field of from_json cannot be VARIANT here", where, "Hint it as STRING, and use parse_json on it.")
         known = {*named, *(name.lower() for name in _OURS)}
         left = [name for name in options if name.lower() not in known and name.lower() != KEY.lower()]
-        return cls(key, found, where, (*found.notices, *(f"option {name} has no effect in from_json" for name in left)))
+        return cls(key, found, where, argument, (*found.notices, *(f"option {name} has no effect in from_json" for name in left)))
 
     @property
     def reader(self) -> ReaderSpec:
@@ -106,6 +110,11 @@ class JsonColumn:
     def pending(self) -> bool:
         """Whether no text was seen yet, so that only the hinted fields are known."""
         return self.learned is None and self._stored is None
+
+    @property
+    def guessed(self) -> bool:
+        """Whether the query uses fields whose types are guessed, as no text was seen."""
+        return self.pending and self.expected is not None
 
     @property
     def grows(self) -> bool:

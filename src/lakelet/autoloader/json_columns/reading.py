@@ -17,7 +17,8 @@ from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import RecordInference
 from lakelet.autoloader.formats.json.format import rules_of
 from lakelet.autoloader.formats.json.inference import Type
-from lakelet.autoloader.formats.json.rows import RAISE, Row, RowRules
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, Row, RowRules
+from lakelet.autoloader.formats.json.text import BrokenText, Obj, parse
 from lakelet.autoloader.formats.options import FAILFAST
 from lakelet.autoloader.spec import ReaderSpec
 from lakelet.base.errors import LakeletError
@@ -28,43 +29,39 @@ VALUE = "value"
 _SPACE = b" \t\r\n"
 _LINE_ENDS = re.compile(rb"[\r\n]")
 _SHOWN = 500  # characters of a text in a message
-_MARK = "lakelet-json:"
+Texts = list[tuple[int, bytes]]
+"""(row, text) of some texts."""
 
 
 class UnknownJsonFields(Exception):
-    """A text has fields that the schema does not know, and the mode does not let them pass. Carries the vendor's phrase and our mark."""
+    """A text has fields that the schema does not know, and the mode is `failOnNewColumns`. Carries the vendor's phrase."""
 
-    def __init__(self, blob: str, key: str, *, retry: bool) -> None:
+    def __init__(self, blob: str, key: str) -> None:
         shown = blob if len(blob) <= _SHOWN else blob[:_SHOWN] + "…"
         super().__init__(
             f"[UNKNOWN_FIELD_EXCEPTION.NEW_FIELDS_IN_RECORD] Encountered unknown fields during parsing: {shown}, "
-            f"which can be fixed by an automatic retry: {str(retry).lower()}\n"
-            f"from_json, schemaLocationKey {key!r}. SQLSTATE: KD003\n{_MARK}{str(retry).lower()}"
+            f"which can be fixed by an automatic retry: false\nfrom_json, schemaLocationKey {key!r}. SQLSTATE: KD003"
         )
-
-
-def is_to_grow(text: str) -> bool:
-    """Whether the text of a failure says that a text had new fields, and that the schema is to take them in."""
-    return _MARK + "true" in text
 
 
 @dataclass
 class JsonTexts:
-    """Reads texts as structs.
+    """Reads texts as structs, and finds the types of fields that the schema does not know and is to take in.
 
     Args:
         spec: the options of the call.
         key: its `schemaLocationKey`.
         schema: the struct's type, the rescued column in it.
         unlimited: no schema is stored yet, so every field is new, whatever the mode.
+        guessed: the types of the fields are guesses, so each struct is NULL, and the texts are read for their types only.
     """
 
     spec: ReaderSpec
     key: str
     schema: Any
     unlimited: bool = False
+    guessed: bool = False
     _rules: RowRules = field(init=False)
-    _blocks: BlockReader = field(init=False)
 
     def __post_init__(self) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -74,23 +71,37 @@ class JsonTexts:
         arrow = to_arrow_schema(self.schema, timezone="UTC")
         self._arrow = list(arrow)
         kinds = [(f.name, f.dataType, a.type) for f, a in zip(self.schema.fields, arrow, strict=True) if f.name != self.spec.rescued_column]
+        keeping = replace(self._rules, unknown=RESCUE if rules.rescue else IGNORE)
         self._blocks = BlockReader(kinds, self._rules, self.spec.corrupt_column)
+        self._keeping = BlockReader(kinds, keeping, self.spec.corrupt_column)
 
-    def structs(self, texts: Any) -> Any:
-        """One struct per text, an Arrow array; NULL and blank texts are NULL. Raises UnknownJsonFields, and FAILED_READ_FILE by `mode`."""
-        lines, others = _lines(texts)
+    def read(self, texts: Any) -> tuple[Any, Type | None]:
+        """One struct per text, an Arrow array, NULL for NULL and blank texts; and the types of new fields, None where there are none.
+
+        Raises UnknownJsonFields, and FAILED_READ_FILE by `mode`.
+        """
+        if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
+            what = f"from_json, schemaLocationKey {self.key!r}: its column is {texts.type}, not a text"
+            raise LakeletError("JSON_COLUMN_INVALID", what, todo="Cast it: from_json(CAST(column AS STRING), …).")
+        split = _lines(texts)
+        if self.guessed:
+            return self._structs(len(texts), [], [], self._blocks), self._unknown(*split)
         try:
-            found = self._blocks.read(b"\n".join(line for _, line in lines)) if lines else None
-            single = self._blocks.convert(others)
+            return self._structs(len(texts), *split, self._blocks), None
         except UnknownInLine as error:
-            raise UnknownJsonFields(error.blob, self.key, retry=self.unlimited or self.spec.grows) from None
+            if not (self.unlimited or self.spec.grows):
+                raise UnknownJsonFields(error.blob, self.key) from None
+        return self._structs(len(texts), *split, self._keeping), self._unknown(*split)
+
+    def _structs(self, count: int, lines: Texts, others: Texts, blocks: BlockReader) -> Any:
+        found = blocks.read(b"\n".join(line for _, line in lines)) if lines else None
         rows = [(lines[number][0], row) for number, row in found.rows] if found else []
         read_singly = {at for at, _ in rows}
         clean = [at for at, _ in lines if at not in read_singly] if found and found.columns is not None else []
-        rows += single
+        rows += blocks.convert(others)
         self._refuse_broken([row for _, row in rows])
         columns = found.columns if found is not None and clean else None
-        return self._array(len(texts), clean, columns, rows)
+        return self._array(count, clean, columns, rows)
 
     def _array(self, count: int, clean: Sequence[int], columns: Sequence[Any] | None, rows: Sequence[tuple[int, Row]]) -> Any:
         """The structs: `columns` hold the rows `clean`; the rows that were read singly come with their number."""
@@ -120,27 +131,34 @@ class JsonTexts:
                 todo="Correct the text, or use mode PERMISSIVE, which keeps it in the rescued column.",
             )
 
-    def unknown(self, texts: Any) -> Type:
+    def _unknown(self, lines: Texts, others: Texts) -> Type:
         """The types of all fields that the schema does not know; of all fields where none is stored."""
         inference = RecordInference(self._rules, known=None if self.unlimited else self.schema)
-        lines, others = _lines(texts)
         inference.add_block(b"\n".join(line for _, line in lines))
         for _, text in others:
             inference.add_line(text)
         return inference.found
 
 
-def _lines(texts: Any) -> tuple[list[tuple[int, bytes]], list[tuple[int, bytes]]]:
+def _lines(texts: Any) -> tuple[Texts, Texts]:
     """(row, text) of the texts without line ends, and of those with; NULL and blank ones are in neither."""
-    lines: list[tuple[int, bytes]] = []
-    others: list[tuple[int, bytes]] = []
+    lines: Texts = []
+    others: Texts = []
     for at, given in enumerate(texts.cast(pa.binary()).to_pylist()):
         text = given.strip(_SPACE) if given is not None else b""
-        if text[:1] == b"[":
+        if text[:1] == b"[" and _is_array(text):
             text = b'{"' + VALUE.encode() + b'":' + text + b"}"
         if text:
             (others if _LINE_ENDS.search(text) else lines).append((at, text))
     return lines, others
 
 
-__all__ = ["VALUE", "JsonTexts", "UnknownJsonFields", "is_to_grow"]
+def _is_array(text: bytes) -> bool:
+    try:
+        node = parse(text.decode("utf-8"))
+    except (UnicodeDecodeError, BrokenText):
+        return False
+    return isinstance(node, list) and not isinstance(node, Obj)
+
+
+__all__ = ["VALUE", "JsonTexts", "UnknownJsonFields"]

@@ -69,7 +69,7 @@ class Query:
             if location is not None:
                 vars(error).setdefault("lakelet_where", location)  # that of an inner query stays
             raise
-        wanted = None if getattr(active_reader(), "in_one_batch", False) else self.wanted
+        wanted = None if getattr(active_reader(), "reads_batches", False) else self.wanted
         if wanted is not None and bool(frame.isStreaming) is not wanted.streaming:
             raise LakeletError("QUERY_KIND", wanted.what, where=self.text.where, todo=wanted.todo)
         return frame

@@ -1,33 +1,31 @@
-"""`from_json` with an inferred schema (JC-1 to JC-9): the column that a call becomes, and how a batch that does not fit is looked through.
+"""`from_json` with an inferred schema (JC-1 to JC-9): the column that a call becomes, and what its tasks find.
 
-The call becomes an Arrow UDF with the schema that is stored now. Where a text has a field that the schema does not know, the UDF raises;
-the batch is then read once more for nothing but the types of its texts (`types_found`), and the flow begins again with them.
+The call becomes an Arrow UDF with the schema that is stored now. Fields that the schema does not know and is to take in are rescued for the
+moment, and their types added to an accumulator: who writes the rows asks `Growth` before the commit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import pyarrow as pa
 from pyspark import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.taskcontext import TaskContext
 
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.formats.json.inference import Struct, Type, merge
 from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
-from lakelet.autoloader.json_columns.reading import JsonTexts, is_to_grow
-from lakelet.autoloader.types.growth import texts_of
+from lakelet.autoloader.json_columns.reading import JsonTexts
+from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.locations import caller_location
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, plain_tokens
 from lakelet.spark.names.file_functions import evaluated
-
-_COLLECTING = "lakelet.json_columns.collect"
-"""Local property of the jobs that look for types only."""
 
 _ZONE = "spark.sql.session.timeZone"
 
@@ -48,9 +46,9 @@ class _Merged(AccumulatorParam[dict[str, Type]]):
 class _Parser:
     """What a worker does with the texts of one call."""
 
-    def __init__(self, column: JsonColumn, found: Any) -> None:
-        self._spec, self._key, self._place = column.reader_spec(), column.call.key, column.location
-        self._schema, self._pending, self._found = column.public, column.pending, found
+    def __init__(self, column: JsonColumn, types: Any, start: str) -> None:
+        self._spec, self._key, self._place = column.reader_spec(), column.call.key, start + column.location
+        self._schema, self._pending, self._guessed, self._types = column.public, column.pending, column.guessed, types
         self._texts: JsonTexts | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -58,22 +56,63 @@ class _Parser:
 
     def __call__(self, texts: pa.Array) -> pa.Array:
         if self._texts is None:
-            self._texts = JsonTexts(self._spec, self._key, self._schema, self._pending)
-        task = TaskContext.get()
-        if task is None or not task.getLocalProperty(_COLLECTING):
-            return self._texts.structs(texts)
-        self._found.add({self._place: self._texts.unknown(texts)})
-        return self._texts.structs(pa.nulls(len(texts), pa.string()))
+            self._texts = JsonTexts(self._spec, self._key, self._schema, self._pending, self._guessed)
+        structs, types = self._texts.read(texts)
+        if types is not None:
+            self._types.add({self._place: types})
+        return structs
 
 
-def accumulated(spark: SparkSession) -> Any:
-    """A place for what the tasks of one query find."""
-    return spark.sparkContext.accumulator({}, _Merged())
+_types: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""By Spark context: the accumulator of all its queries, as pyspark keeps each one for ever."""
 
 
-def function_of(column: JsonColumn, found: Any) -> Any:
-    """The UDF that a call becomes; `found`: see `accumulated`."""
-    parser = _Parser(column, found)
+@dataclass
+class Growth:
+    """What the tasks of one query find about the texts of its calls.
+
+    Attributes:
+        changes: versions of schemas that were stored because of it; the query does not have them.
+    """
+
+    spark: SparkSession
+    changes: list[SchemaChange] = field(default_factory=list)
+    _start: str = field(default_factory=lambda: f"{uuid.uuid4().hex}:")
+
+    def function_of(self, column: JsonColumn) -> Any:
+        """The UDF that a call becomes."""
+        return _function(column, self._accumulator(), self._start)
+
+    def found(self) -> Found:
+        """What has been found since this was asked the last time."""
+        value = self._accumulator().value
+        return {place.removeprefix(self._start): value.pop(place) for place in list(value) if place.startswith(self._start)}
+
+    def store(self, columns: Iterable[JsonColumn]) -> bool:
+        """Store the next version of each schema that has to grow; whether there is one.
+
+        Raises CF_STATE_DAMAGED or FORMAT_NEWER for a schema log that cannot be read.
+        """
+        found = self.found()
+        growing = [column for column in columns if column.grows and column.location in found]
+        changes = [change for column in growing if (change := column.store(found[column.location])) is not None]
+        self.changes += changes
+        return bool(changes)
+
+    def _accumulator(self) -> Any:
+        context = self.spark.sparkContext
+        if context not in _types:
+            _types[context] = context.accumulator({}, _Merged())
+        return _types[context]
+
+
+def without_growth(column: JsonColumn) -> Any:
+    """The UDF that a call becomes where no task runs."""
+    return _function(column, None, "")
+
+
+def _function(column: JsonColumn, types: Any, start: str) -> Any:
+    parser = _Parser(column, types, start)
 
     def parsed(texts: pa.Array) -> pa.Array:
         return parser(texts)
@@ -88,28 +127,28 @@ def is_inferring(schema: Any, options: Mapping[str, Any] | None) -> bool:
     return schema is None and any(str(name).lower() == KEY.lower() for name in options or {})
 
 
-def call_of(spark: SparkSession, options: Mapping[str, Any]) -> JsonCall:
-    """The call that user code is making, with its options checked. Raises as `JsonCall.of`."""
+def call_of(spark: SparkSession, options: Mapping[str, Any], argument: str) -> JsonCall:
+    """The call that user code is making, with its options checked; `argument`: the text of its column. Raises as `JsonCall.of`."""
     confs = {name: value for name in (*SOURCE_CONFS, _ZONE) if (value := spark.conf.get(name, None)) is not None}
-    return JsonCall.of(options, confs, caller_location())
+    return JsonCall.of(options, confs, caller_location(), argument)
 
 
 # ----------------------------------------------------------------------------------------------------------------- SQL
 
 
-def in_text(text: str, spark: SparkSession, run: Callable[[str], DataFrame], made: Callable[[Mapping[str, Any]], Any]) -> str:
+def in_text(text: str, spark: SparkSession, run: Callable[[str], DataFrame], made: Callable[[Mapping[str, Any], str], Any]) -> str:
     """SQL text with a function of the session instead of each call with an inferred schema.
 
     Args:
         run: runs a query; the options of a call may be any constant expression.
-        made: options of a call → the UDF that it becomes.
+        made: options of a call and the text of its column → the UDF that it becomes.
     """
     if not may_have(text, [KEY]) or not may_have(text, ["from_json"]):
         return text
     while calls := list(_calls(text)):
         start, stop, argument, options = calls[-1]  # no other call is inside
         (given,) = evaluated(run)([options])
-        function = made({} if given is None else given)
+        function = made({} if given is None else given, argument)
         name = f"__lakelet_from_json_{crc32(repr(given).encode()):08x}"
         spark.udf.register(name, function)
         text = edited(text, [(start, stop, f"{name}({argument})")])
@@ -142,30 +181,4 @@ def _arguments(words: Sequence[Token], at: int, end: int) -> Iterator[Sequence[T
         yield words[begin:end]
 
 
-# -------------------------------------------------------------------------------------------------------------- growth
-
-
-def has_new_fields(failure: BaseException) -> bool:
-    """Whether a batch failed because texts have fields that a schema does not know and is to take in."""
-    return any(map(is_to_grow, texts_of(failure)))
-
-
-def types_found(batch: DataFrame, found: Any) -> Found:
-    """Read a batch for the types of its texts, of all its calls; `found`: what their functions were made with."""
-    found.value = {}
-    with _collecting(batch.sparkSession):
-        batch.write.format("noop").mode("overwrite").save()
-    return dict(found.value)
-
-
-@contextmanager
-def _collecting(spark: SparkSession) -> Iterator[None]:
-    context = spark.sparkContext
-    context.setLocalProperty(_COLLECTING, "true")
-    try:
-        yield
-    finally:
-        context.setLocalProperty(_COLLECTING, None)  # type: ignore[arg-type]  # Java takes null for unset
-
-
-__all__ = ["Found", "accumulated", "call_of", "function_of", "has_new_fields", "in_text", "is_inferring", "types_found"]
+__all__ = ["Found", "Growth", "call_of", "in_text", "is_inferring", "without_growth"]

@@ -13,34 +13,38 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import AnalysisException
-from pyspark.sql.types import ArrayType, DataType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DataType, StringType, StructField, StructType
 
 from lakelet.language.model import Flow
 from lakelet.storage.root import Storage
 
 _NO_FIELD, _NO_EXTRACT, _NO_INDEX = "FIELD_NOT_FOUND", "INVALID_EXTRACT_BASE_FIELD_TYPE", "INVALID_EXTRACT_FIELD_TYPE"
 _NO_COLUMN = "UNRESOLVED_COLUMN"  # of `doc.*`
+_NOT_BOOLEAN = "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
 _WRONG_INPUT = "DATATYPE_MISMATCH.UNEXPECTED_INPUT_TYPE"
+_PART = re.compile(r"`((?:[^`]|``)*)`")
+_NAME = re.compile(r"`(?:[^`]|``)*`(?:\.`(?:[^`]|``)*`)*")
 _LAST_NAME = re.compile(r"`?([^`.\[\]]+)`?((?:\[[^\]]*\])*)$")
 
 
 @dataclass
 class _Field:
-    """A value in a text: text, unless `fields` (an object) or `element` (an array) is there."""
+    """A value in a text: text, unless `fields` (an object) or `element` (an array) is there, or it is `boolean`."""
 
     fields: dict[str, _Field] | None = None
     element: _Field | None = None
+    boolean: bool = False
 
     @property
     def is_text(self) -> bool:
-        return self.fields is None and self.element is None
+        return self.fields is None and self.element is None and not self.boolean
 
     def type(self) -> DataType:
         if self.element is not None:
             return ArrayType(self.element.type())
         if self.fields is not None:
             return StructType([StructField(name, inner.type()) for name, inner in self.fields.items()])
-        return StringType()
+        return BooleanType() if self.boolean else StringType()
 
     def below(self, name: str = "") -> Iterator[tuple[str, _Field]]:
         """(name, value) of this value and of all inside it; an element has the name of its array with `[]`."""
@@ -69,13 +73,16 @@ class ExpectedFields:
         said: dict[str, Any] = dict(problem.getMessageParameters() or {})
         condition = problem.getCondition()
         if (condition or "").startswith(_NO_COLUMN):
-            return self.add(_names(said.get("objectName", ""))[-1:])
+            return self.add([parts[-1] for parts in _names(said.get("objectName", ""))])
         if condition == _NO_FIELD:
-            return self._add(_names(said.get("fieldName", "")), _names(said.get("fields", "")), public)
+            name, beside = (list(map(".".join, _names(said.get(key, "")))) for key in ("fieldName", "fields"))
+            return self._add("".join(name), beside, public)
         if condition == _NO_EXTRACT:
-            return self._make(said.get("base", ""), array=False)
+            return self._make(said.get("base", ""))
         if condition == _WRONG_INPUT and "ARRAY" in said.get("requiredType", ""):
             return self._make(said.get("inputSql", ""), array=True)
+        if condition == _NOT_BOOLEAN:
+            return self._make(said.get("filter", ""), boolean=True)
         if condition == _NO_INDEX and said.get("extraction", "").strip('"').isdigit():
             return self._make_empty_struct_array()
         return False
@@ -87,29 +94,25 @@ class ExpectedFields:
         self._root.fields.update((name, _Field()) for name in new)
         return bool(new)
 
-    def _add(self, name: list[str], beside: list[str], public: StructType) -> bool:
-        if not name:
-            return False
+    def _add(self, name: str, beside: list[str], public: StructType) -> bool:
         root = beside == public.fieldNames()
-        targets = (
-            [self._root]
-            if root
-            else [value for _, value in self._root.below() if list(value.fields or ()) == beside and value.fields is not None]
-        )
-        for value in targets:
-            assert value.fields is not None
-            value.fields.setdefault(name[0], _Field())
-        return bool(targets)
+        objects = [value.fields for _, value in self._root.below() if value.fields is not None]
+        targets = [self._root.fields] if root else [fields for fields in objects if list(fields) == beside]
+        new = [fields for fields in targets if name and fields is not None and name not in fields]
+        for fields in new:
+            fields[name] = _Field()
+        return bool(new)
 
-    def _make(self, expression: str, *, array: bool) -> bool:
-        """Make an object or array of the value that an expression such as `doc.items[0]` names, which is text so far."""
+    def _make(self, expression: str, *, array: bool = False, boolean: bool = False) -> bool:
+        """Make an object, an array or a truth value of the value that an expression such as `doc.items[0]` names, which is text so far."""
         match = _LAST_NAME.search(expression.strip('"'))
         wanted = "" if match is None else match[1] + "[]" * match[2].count("[")
         values = [value for name, value in self._root.below() if name.lower() == wanted.lower() and value.is_text]
         elements = [value for name, value in self._root.below() if name.endswith("[]") and value.is_text]
         found = values or (elements if len(elements) == 1 else [])  # an element has another name where the array was exploded
         for value in found:
-            value.fields, value.element = (None, _Field()) if array else ({}, None)
+            value.boolean = boolean
+            value.fields, value.element = (None, _Field()) if array else (None if boolean else {}, None)
         return bool(found)
 
     def _make_empty_struct_array(self) -> bool:
@@ -132,8 +135,9 @@ class JsonSchemas:
         return str(self.storage.json_schema(flow.target, flow.name, key))
 
 
-def _names(text: str) -> list[str]:
-    return [name.replace("``", "`") for name in re.findall(r"`((?:[^`]|``)*)`", text)]
+def _names(text: str) -> list[list[str]]:
+    """The names in a list such as "`id`, `a`.`b`", each by its parts. A dot inside a name makes parts, too, in Spark's words."""
+    return [[part.replace("``", "`") for part in _PART.findall(name)] for name in _NAME.findall(text)]
 
 
 __all__ = ["ExpectedFields", "JsonSchemas"]

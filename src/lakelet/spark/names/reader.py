@@ -33,7 +33,7 @@ from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
 from lakelet.spark.names.input_file_name import with_file_names
-from lakelet.spark.names.json_columns import call_of, function_of
+from lakelet.spark.names.json_columns import Growth, call_of, without_growth
 from lakelet.spark.names.json_expected import ExpectedFields, JsonSchemas
 from lakelet.spark.names.paths import located_source, unusable_schema_location
 from lakelet.spark.names.second_calls import asked
@@ -110,8 +110,8 @@ class TableReader(ABC):
         """Called with the schema of each such `from_json`."""
 
     @property
-    def json_found(self) -> Any:
-        """What tasks add the types of new fields to; None where no task runs."""
+    def growth(self) -> Growth | None:
+        """What takes note of new fields in the texts of these calls; None where no task runs."""
         return None
 
     @abstractmethod
@@ -296,21 +296,24 @@ class TableReader(ABC):
 
     # ------------------------------------------------------------------------------------------- from_json, cloudFiles
 
-    def inferred_json(self, options: Mapping[str, Any]) -> Any:
-        """The UDF that a call of `from_json` without a schema becomes (JC-1). Raises as `JsonCall.of`, and for a key that is used twice."""
-        call = call_of(self.spark, options)
-        known = self.json_columns.get(call.key)
-        if known is not None and (known.call.where, known.call.options) != (call.where, call.options):
+    def inferred_json(self, options: Mapping[str, Any], argument: str) -> Any:
+        """The UDF that a call of `from_json` without a schema becomes (JC-1); `argument`: the text of its column.
+
+        Raises as `JsonCall.of`, and for a key that is used twice.
+        """
+        call = call_of(self.spark, options, argument)
+        place = self.json_schemas.place(self.json_flow, call.key)
+        known = self.json_columns.get(place)
+        if known is not None and known.call != call:
             what = f"the query uses the {KEY} {call.key!r} in two calls of from_json"
             raise LakeletError("JSON_COLUMN_INVALID", what, where=call.where, todo="Give each call a key of its own: each has a schema.")
         self.notices += [Notice(text, call.where) for text in call.notices]
-        column = self.json_columns[call.key] = self.json_column(call)
+        column = self.json_columns[place] = self.json_column(call, place)
         self.json_opened(column)
-        return function_of(column, self.json_found)
+        return without_growth(column) if self.growth is None else self.growth.function_of(column)
 
-    def json_column(self, call: JsonCall) -> JsonColumn:
-        """The schema of a call."""
-        place = self.json_schemas.place(self.json_flow, call.key)
+    def json_column(self, call: JsonCall, place: str) -> JsonColumn:
+        """The schema of a call, whose log lies in the folder `place`."""
         expected = self.json_schemas.expected.get(place)
         return JsonColumn(call, place, expected=None if expected is None else expected.schema)
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakelet.base.errors import LakeletError
+from lakelet.base.locations import caller_location
 from lakelet.base.patching import Patch, without_context
 from lakelet.language.registry import active_reader
 from lakelet.spark.names.json_columns import in_text, is_inferring
@@ -16,9 +18,13 @@ from lakelet.spark.patches import owners
 def _from_json(original: Any) -> Any:
     def from_json(col: Any, schema: Any, options: Any = None) -> Any:
         reader = active_reader()
-        if not isinstance(reader, TableReader) or not is_inferring(schema, options):
+        if not is_inferring(schema, options):
             return original(col, schema, options)
-        return reader.inferred_json(options)(col)
+        if not isinstance(reader, TableReader):
+            what = "from_json without a schema was called outside of a dataset's function"
+            todo = "Call it inside: its schema belongs to the flow."
+            raise LakeletError("JSON_COLUMN_INVALID", what, where=caller_location(), todo=todo)
+        return reader.inferred_json(options, str(col))(col)
 
     return from_json
 
