@@ -31,7 +31,8 @@ def begin(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpoin
     calls, checkpoint = reader.json_columns.values(), run.checkpoint()
     if calls and state.completed < 0:
         remove_tree(checkpoint / "state")
-    if any(call.guessed for call in calls) and state.unfinished and not has_batch(run, spark, state.planned):
+    numbered = run.dataset.sink is not None and run.dataset.sink.is_files  # what it was sent is known by the number of the batch
+    if any(call.guessed for call in calls) and state.unfinished and not numbered and not has_batch(run, spark, state.planned):
         (checkpoint / "offsets" / str(state.planned)).unlink()
 
 
@@ -52,29 +53,25 @@ def growing(run: FlowRun, reader: RunReader, batch: DataFrame, *, kept: bool = F
     if not calls:
         yield batch
         return
-    if any(call.guessed for call in calls):
-        _computed(batch)
-        check_grown(reader)
-        if problem := fields_unknown(run, reader):
-            raise problem
-    rows = batch.persist() if kept else batch
+    unknown = fields_unknown(run, reader)
+    persists = kept and unknown is None
     try:
-        if kept:
-            _computed(rows)
+        if persists:
+            batch.persist()
+        if persists or unknown is not None:
+            batch.write.format("noop").mode("overwrite").save()
             check_grown(reader)
-        yield rows
+        if unknown is not None:
+            raise unknown
+        yield batch
     except SchemaGrew:
         raise
     except Exception:
         check_grown(reader)
         raise
     finally:
-        if kept:
-            rows.unpersist()
-
-
-def _computed(rows: DataFrame) -> None:
-    rows.write.format("noop").mode("overwrite").save()
+        if persists:
+            batch.unpersist()
 
 
 def fields_unknown(run: FlowRun, reader: RunReader) -> LakeletError | None:
