@@ -73,7 +73,7 @@ def _head(tally: Tally, state: UpdateState, elapsed: float | None, needs_spark: 
         dropped = f", {tally.dropped:,} dropped" if tally.dropped else ""
         dropped += f", {tally.quarantined:,} of them quarantined" if tally.quarantined else ""
         yield Line(f"  {counted(len(tally.datasets), 'dataset')}: {', '.join(facts)}; {counted(tally.rows, 'row')} written{dropped}")
-    if facts and set(counts) <= {FlowState.IDLE, FlowState.EXCLUDED}:
+    if facts and not tally.rows and not tally.dropped and set(counts) <= {FlowState.IDLE, FlowState.EXCLUDED}:
         yield Line("  Nothing new: no table was touched.")
         if needs_spark:
             yield Line(f"  Spark was started to find that out: {needs_spark.replace(f'{Path.cwd()}/', '')}.", "quiet")

@@ -188,6 +188,13 @@ def test_summary_when_nothing_was_new(golden):
     golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))
 
 
+def test_a_continuous_update_whose_flows_are_idle_at_its_end_does_not_say_that_nothing_was_new():
+    story = Story().state("RUNNING").flow("a", "RUNNING").batch("a", 3).flow("a", "COMPLETED", "IDLE").state("CANCELED")
+    text = text_of(summary(story.tally(), UpdateState.CANCELED))
+    assert "1 idle; 3 rows written" in text
+    assert "Nothing new" not in text
+
+
 def layered_story(*, daily: str = "COMPLETED") -> Story:
     """raw → orders → daily, and names, which has nothing new; daily is gold by its place, names by its folder."""
     story = Story().state("RUNNING")
