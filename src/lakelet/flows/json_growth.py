@@ -23,16 +23,16 @@ class SchemaGrew(Exception):
 
 
 def begin(run: FlowRun, reader: RunReader, spark: SparkSession, state: Checkpoint) -> None:
-    """Take away what an earlier start with other types has left in the checkpoint, before the query starts.
+    """Remove from the checkpoint what an earlier start of the flow has left there with other types, before the query starts.
 
-    Where no batch was completed, the states of operators are of no use. A batch that was planned while the fields of the query were not
-    known is planned anew, with what has come since.
+    That is the state of operators, where no batch was completed, and the plan of a batch whose fields were not known: the batch is planned
+    again, with the rows that have arrived since.
     """
     calls, checkpoint = reader.json_columns.values(), run.checkpoint()
     if calls and state.completed < 0:
         remove_tree(checkpoint / "state")
-    numbered = run.dataset.sink is not None and run.dataset.sink.is_files  # what it was sent is known by the number of the batch
-    if any(call.guessed for call in calls) and state.unfinished and not numbered and not has_batch(run, spark, state.planned):
+    by_number = run.dataset.sink is not None and run.dataset.sink.is_files  # such a sink knows by its number whether it has a batch
+    if any(call.guessed for call in calls) and state.unfinished and not by_number and not has_batch(run, spark, state.planned):
         (checkpoint / "offsets" / str(state.planned)).unlink()
 
 

@@ -73,6 +73,8 @@ def test_a_qualified_name_that_only_a_temporary_view_has_is_unknown_and_the_erro
 
     assert codes(errors) == ["UNKNOWN_DATASET"] * 3
     assert all(e.todo.startswith('The temporary view v has no catalog and schema: read it as "v".') for e in errors)
+    (full,) = [e for e in errors if '"main.default.v"' in e.what]
+    assert "main.default.v" not in full.nearest
 
 
 def test_a_published_view_is_read_by_its_full_name(project):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lakelet.spark.errors.diagnosis import essence, first_line
+from lakelet.base.errors import Location
+from lakelet.spark.errors.diagnosis import essence, first_line, run_failure
 
 FRAMES = """\
   File "/home/user/pipeline.py", line 9, in clean
@@ -35,6 +36,13 @@ def message(*raised: str) -> str:
 )
 def test_the_class_and_text_of_what_was_raised_are_named(raised: str, told: str) -> None:
     assert essence(message(raised)) == told
+
+
+def test_an_error_of_ours_is_told_once_without_its_class() -> None:
+    text = message("lakelet.base.errors.DefinitionError: [JSON_COLUMN_INVALID] from_json: its column is int32")
+    assert essence(text) == "[JSON_COLUMN_INVALID] from_json: its column is int32"
+    problem = run_failure(RuntimeError(text), dataset="t", where=Location("p.py", 1), what="the flow failed")
+    assert (problem.code, problem.what, problem.why) == ("JSON_COLUMN_INVALID", "from_json: its column is int32", None)
 
 
 def test_of_several_errors_the_last_one_counts() -> None:

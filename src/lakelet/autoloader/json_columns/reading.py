@@ -81,8 +81,8 @@ class JsonTexts:
         Raises UnknownJsonFields, and FAILED_READ_FILE by `mode`.
         """
         if not pa.types.is_string(texts.type) and not pa.types.is_large_string(texts.type):
-            what = f"from_json, schemaLocationKey {self.key!r}: its column is {texts.type}, not a text"
-            raise LakeletError("JSON_COLUMN_INVALID", what, todo="Cast it: from_json(CAST(column AS STRING), …).")
+            what = f"from_json, schemaLocationKey {self.key!r}: its column is {texts.type}, not a text; cast it to STRING"
+            raise LakeletError("JSON_COLUMN_INVALID", what)
         split = _lines(texts)
         if self.guessed:
             return self._structs(len(texts), [], [], self._blocks), self._unknown(*split)

@@ -29,6 +29,7 @@ _ANSI = (
     "ARITHMETIC_OVERFLOW",
     "REMAINDER_BY_ZERO",
 )
+_OURS = {"LakeletError", *(kind.__name__ for kind in LakeletError.__subclasses__())}
 _LIBRARIES = ("AVRO", "PROTOBUF")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
 _WRAPPERS = ("[TASK_WRITE_FAILED]", "[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
@@ -59,10 +60,11 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _sentence_after(text, known) or what
+    said = None if why in (what, f"[{code}] {what}") else why
     worker = _worker_location(text)
     if todo is None and worker:
         todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
-    error = LakeletError(code, what, dataset=dataset, where=worker or where, why=why if why != what else None, todo=todo)
+    error = LakeletError(code, what, dataset=dataset, where=worker or where, why=said, todo=todo)
     error.__cause__ = problem
     return error
 
@@ -77,7 +79,7 @@ def essence(text: str) -> str:
         raised = sentences.PYTHON_ERROR.pattern.findall(text)
     if raised:
         name, message = raised[-1]
-        return message if name == "LakeletError" else f"{name}: {message}" if message else name
+        return message if name in _OURS else f"{name}: {message}" if message else name
     if sentences.WORKER_GONE.is_in(text):
         fatal = sentences.WORKER_CRASH.find(text)
         return f"the Python process of a UDF ended: {fatal[1] if fatal else 'os._exit in its code, a crash of a library, or no memory'}"
