@@ -276,7 +276,7 @@ class Pipeline:
         context = UpdateContext(
             base,
             settings={**_settings_of_update(config, owner.id), **config.parameters},
-            outside=Outside(config.paths, Named(config.tables, config.namespace), Held.of(stored, registry, owner.id, config.namespace)),
+            outside=Outside(config.paths, Named(config.tables, config.namespace), Held.of(storage, stored, owner.id, config.namespace)),
         )
         with (
             _watching(recording) as end_watching,

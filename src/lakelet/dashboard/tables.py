@@ -10,7 +10,8 @@ from typing import Any
 from lakelet.base.redaction import redacted
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.json_values import json_rows, spark_type_text
+from lakelet.inspection.json_values import json_rows
+from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.root import Registry, Storage, StoredDataset
 
 VERSIONS = 30

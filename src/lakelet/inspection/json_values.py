@@ -92,22 +92,6 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else "true" if value is True else "false" if value is False else str(value)
 
 
-_SPARK_NAMES = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
-
-
-def spark_type_text(kind: Any) -> str:
-    """A type of a Delta or Spark schema in its JSON form, as Spark writes it in short: `array<struct<a:int>>`."""
-    if isinstance(kind, str):
-        return _SPARK_NAMES.get(kind, kind)
-    if kind["type"] == "struct":
-        return "struct<" + ",".join(f"{f['name']}:{spark_type_text(f['type'])}" for f in kind["fields"]) + ">"
-    if kind["type"] == "array":
-        return f"array<{spark_type_text(kind['elementType'])}>"
-    if kind["type"] == "map":
-        return f"map<{spark_type_text(kind['keyType'])},{spark_type_text(kind['valueType'])}>"
-    return str(kind.get("type"))
-
-
 def arrow_type_text(kind: Any) -> str:
     """An arrow type as Spark writes its own in short: `decimal(12,2)`, `array<struct<a:int>>`."""
     import pyarrow.types as t

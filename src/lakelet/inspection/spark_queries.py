@@ -17,6 +17,7 @@ from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG
+from lakelet.storage.information_schema import SCHEMA, Asked, asked_for, described
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Storage, new_table_path
 
@@ -178,6 +179,9 @@ class _Views:
         of_events = event_views.relation_of(tuple(parts))
         if of_events is not None:
             return self._of_events(of_events, ref.options)
+        asked = asked_for(full)
+        if asked is not None:
+            return self._described(asked)
         raise unknown_table(names_of([ref])[0], self._registry)
 
     def _published(self, key: str, view: PublishedView) -> str:
@@ -198,6 +202,14 @@ class _Views:
             self._made[name] = _plain(f"{EVENT_LOG}.{name}")
             self._spark.sql(text).createOrReplaceTempView(self._made[name])
         return self._made[name]
+
+    def _described(self, asked: Asked) -> str:
+        """A relation of the information schema."""
+        from lakelet.spark.names.information import frame_of
+
+        name = _plain(f"{SCHEMA}.{asked.relation}.{asked.catalog}")
+        frame_of(self._spark, asked, described(self._storage)).createOrReplaceTempView(name)
+        return name
 
     def _view(self, key: str, path: AnyPath, shown: str, options: Mapping[str, str] | None = None) -> str:
         if open_or_none(path) is None:

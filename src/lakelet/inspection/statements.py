@@ -9,8 +9,8 @@ from typing import Any
 
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, Rows, list_tables, run_sql
-from lakelet.inspection.json_values import spark_type_text
 from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
+from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage

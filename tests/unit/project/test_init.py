@@ -237,6 +237,12 @@ def test_a_dataset_may_be_called_like_the_table_that_it_reads(repository):
     assert load_config([str(folder)], environ={}).namespace.catalog == "main"
 
 
+def test_the_information_schema_is_no_table_from_outside(repository):
+    text = "SELECT * FROM system.information_schema.tables JOIN information_schema.columns JOIN crm.Information_Schema.own"
+    folder = repository(**{"a.sql": f"CREATE MATERIALIZED VIEW listed AS {text}"})
+    assert [one.name for one in only(start(folder)).tables] == ["crm.Information_Schema.own"]
+
+
 def test_own_tables_read_by_full_name_tell_catalog_and_schema(repository):
     folder = repository(
         **{

@@ -11,10 +11,12 @@ from lakelet.inspection.duck.delta_sources import DeltaSource, delta_source
 from lakelet.inspection.duck.event_views import event_view_query
 from lakelet.inspection.duck.queries import Queries, Query, Stored
 from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.duck.rows_in_text import values_query
 from lakelet.inspection.duck.syntax import parsed
 from lakelet.inspection.opened import find_stored, open_or_none, path_of, unknown_table, unwritten
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
+from lakelet.storage.information_schema import asked_for, described, rows_of
 from lakelet.storage.published_views import PublishedView, load_views
 from lakelet.storage.root import Storage, new_table_path
 
@@ -57,10 +59,12 @@ class Tables:
         path = self._storage.at(new_table_path(full))
         if open_or_none(path) is not None:  # written by a sink
             return self._source(path, str(full))
-        of_events = event_views.relation_of(parts)
-        if of_events is None:
-            raise unknown_table(shown, self._registry)
-        return self._of_events(of_events)
+        of_events, asked = event_views.relation_of(parts), asked_for(full)
+        if of_events is not None:
+            return self._of_events(of_events)
+        if asked is not None:
+            return values_query(rows_of(asked, described(self._storage)))
+        raise unknown_table(shown, self._registry)
 
     def _of_events(self, name: str) -> Stored | Query:
         """The event log, or a view of it, in whose query names mean the event log's own views whatever the storage holds."""

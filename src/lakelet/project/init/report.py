@@ -31,6 +31,7 @@ from lakelet.project.init.findings import (
 from lakelet.project.init.grouping import OUTSIDE, Group, grouped
 from lakelet.project.init.paths import is_here, prefix
 from lakelet.project.init.repository import Found
+from lakelet.storage.information_schema import names_relation
 
 _PROVIDED = frozenset(
     {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
@@ -267,7 +268,7 @@ def _outside(
 ) -> Iterable[Outside]:
     others: dict[str, list[TableRead]] = {}
     for read in reads:
-        if not _is_own(read, datasets, home):
+        if not _is_own(read, datasets, home) and not names_relation(read.parts):
             others.setdefault(".".join(read.parts), []).append(read)
     for _, same in sorted(others.items()):
         made = [

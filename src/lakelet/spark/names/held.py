@@ -15,7 +15,7 @@ from lakelet.base.names import Namespace, TableName, split_name
 from lakelet.files.paths import any_path
 from lakelet.spark import settings
 from lakelet.storage.delta.tables import TableLog
-from lakelet.storage.root import HeldTables, Registry
+from lakelet.storage.root import HeldTables, Storage
 
 
 @dataclass(frozen=True)
@@ -27,29 +27,39 @@ class Held:
         paths: of the tables, by key; some that are looked up are not listed, and some have not been written yet.
         registered: full names of the listed tables.
         own: keys of the tables of the pipeline that is loaded.
+        storage: where they lie; None outside of updates.
     """
 
     namespace: Namespace = field(default_factory=Namespace)
     paths: Mapping[str, str] = field(default_factory=dict)
     registered: Collection[TableName] = ()
     own: Collection[str] = ()
+    storage: Storage | None = None
 
     @classmethod
-    def of(cls, stored: HeldTables, registry: Registry, owner: str, namespace: Namespace) -> Held:
+    def of(cls, storage: Storage, stored: HeldTables, owner: str, namespace: Namespace) -> Held:
         """The tables that a storage holds when the pipeline with the id `owner` is loaded; quarantines are not read by code."""
+        registry = storage.registry()
         found = stored.apart_from(stored.quarantines)
         kept = {key: registry.datasets[key] for key in found}
         names = tuple(TableName(*dataset.name.split(".", 2)) for dataset in kept.values())
-        return cls(namespace, found, names, frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None)))
+        own = frozenset(key for key, dataset in kept.items() if dataset.owner in (owner, None))
+        return cls(namespace, found, names, own, storage)
 
     def find(self, spark: SparkSession, text: str) -> TableName | None:
         """The full name of the stored table that a name of one to three parts means; None if there is none, or a view of the session."""
-        try:
-            name = self.namespace.resolve(text)
-        except ValueError:
+        name = self.full_name(text)
+        if name is None:
             return None
         is_view = len(split_name(text)) == 1 and _is_view(spark, name.name)
         return None if is_view or self.path(name) is None else name
+
+    def full_name(self, text: str) -> TableName | None:
+        """The name of one to three parts, completed; None for what is not a name."""
+        try:
+            return self.namespace.resolve(text)
+        except ValueError:
+            return None
 
     def names(self) -> list[TableName]:
         """The full names of the tables that exist, but for those that sinks have written."""

@@ -32,6 +32,7 @@ from lakelet.spark.expectations.measure import judged
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import Catalog, is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
+from lakelet.spark.names.information import information
 from lakelet.spark.names.input_file_name import with_file_names
 from lakelet.spark.names.json_columns import Growth, call_of, without_growth
 from lakelet.spark.names.json_expected import ExpectedFields, JsonSchemas
@@ -195,6 +196,9 @@ class TableReader(ABC):
             self.external[str(found)] = None
             return self.stored(self.catalog.other_tables[found.key], streaming, jreader)
         self.external[text] = None
+        described = information(self.spark, found, streaming=streaming)
+        if described is not None:
+            return described
         try:
             return otherwise()
         except AnalysisException as problem:

@@ -35,6 +35,7 @@ from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.kafka_functions import READ_KAFKA, kafka_options, open_kafka
 from lakelet.spark.names.paths import located, located_relation
 from lakelet.spark.names.reader import TableReader
+from lakelet.storage.information_schema import asked_for
 
 _DESCRIBING = ("DESC", "DESCRIBE")
 _HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
@@ -117,7 +118,8 @@ class SqlText:
         found = catalog.find(ref.parts)
         key = found.key if found else ""
         folder = None
-        if catalog.dataset(ref.parts) is None and key not in catalog.other_tables and key not in named_tables.named():
+        is_known = key in catalog.other_tables or key in named_tables.named() or (found is not None and asked_for(found) is not None)
+        if catalog.dataset(ref.parts) is None and not is_known:
             if ref.parts[0].lower() == "live":
                 raise self._reader.unknown(".".join(ref.parts))
             folder = _streamed_folder(ref)

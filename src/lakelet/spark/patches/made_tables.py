@@ -25,12 +25,14 @@ from lakelet.language.registry import active_reader
 from lakelet.language.sql_text import commands, table_names
 from lakelet.language.sql_text.commands import Command
 from lakelet.language.sql_text.tokens import edited
+from lakelet.spark.names.information import information
 from lakelet.spark.names.named_tables import named, open_outside, with_options
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import FILE_FORMATS, located, located_relation, with_local_locations
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.own_tables import OwnTable
 from lakelet.spark.settings import note
+from lakelet.storage.information_schema import SCHEMA
 
 _numbers = itertools.count()
 Args = Mapping[str, Any] | None
@@ -57,7 +59,7 @@ def sql_outside(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
         _check_use(*use)
         return run("SELECT 1 AS none WHERE false")
     command = commands.command(text)
-    if command is None and not named() and not held().paths and "`" not in text:
+    if command is None and not named() and not held().paths and "`" not in text and SCHEMA not in text.lower():
         return run(text)
     try:
         if command is None:
@@ -132,13 +134,16 @@ def _with_views(spark: SparkSession, text: str, run: Callable[[str], DataFrame],
         name = all_quoted(ref.parts)
         outside = named().key_of(name) in named()
         stored = None if outside or ref.streaming else held().find(spark, name)
-        if not outside and stored is None:
+        described = information(spark, held().full_name(name), streaming=ref.streaming) if not outside and stored is None else None
+        if not outside and stored is None and described is None:
             return located_relation(ref.parts)
         key = (name.lower(), ref.streaming, *sorted(ref.options.items()))
         if key not in views:
             session: Any = spark._jsparkSession
             reader = with_options(session.readStream() if ref.streaming else session.read(), ref.options)
-            if stored is None:
+            if described is not None:
+                frame = described
+            elif stored is None:
                 frame = open_outside(spark, named().key_of(name), streaming=ref.streaming, jreader=reader)
             else:
                 frame = held().opened(spark, stored, reader)

@@ -25,6 +25,7 @@ from lakelet.spark import settings
 from lakelet.spark.names import named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.file_metadata import with_metadata_if_asked
+from lakelet.spark.names.information import information
 from lakelet.spark.names.json_paths import on_text_too
 from lakelet.spark.names.outside import held
 from lakelet.spark.names.paths import open_relation
@@ -49,7 +50,10 @@ def _table(
         if key in named_tables.named():
             return named_tables.open_outside(session, key, streaming=streaming, jreader=jreader)
         stored = None if streaming else held().find(session, name)
-        return elsewhere() if stored is None else held().opened(session, stored, jreader)
+        if stored is not None:
+            return held().opened(session, stored, jreader)
+        described = information(session, held().full_name(name), streaming=streaming)
+        return elsewhere() if described is None else described
     return reader.relation(name, streaming=streaming, jreader=jreader, otherwise=elsewhere, options=options)
 
 
