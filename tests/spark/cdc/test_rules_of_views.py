@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 PERIODIC = """
     import dlt
 
@@ -20,6 +22,7 @@ PERIODIC = """
 """
 
 
+@pytest.mark.long
 def test_rules_of_a_view_are_counted_where_a_snapshot_flow_reads_it(project):
     p = project(PERIODIC)
     p.arrive("1.json", {"id": 1, "v": "a"}, {"id": 2, "v": None}, {"id": 3, "v": "x"})
@@ -48,6 +51,7 @@ def test_a_fail_rule_of_a_view_fails_the_snapshot_flow_that_reads_it(project):
     assert p.rows("target") == [(1, "a")]
 
 
+@pytest.mark.long
 def test_each_snapshot_of_a_function_has_the_counts_of_the_views_that_it_reads(project):
     p = project("""
         import dlt

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 from pyspark.sql.utils import ForeachBatchFunction
@@ -31,6 +32,7 @@ def test_an_update_leaves_no_function_behind_that_java_could_call(project: Any) 
     assert kept(made.spark) <= before
 
 
+@pytest.mark.long
 def test_an_update_leaves_no_session_behind_that_gets_the_events_of_spark(project: Any) -> None:
     made = project(PIPELINE)
     before = listening(made.spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from deltalake import write_deltalake
 
 PIPELINE = """
@@ -30,6 +31,7 @@ PIPELINE = """
 """
 
 
+@pytest.mark.long
 def test_streams_of_delta_tables_and_datasets_of_the_pipeline_have_the_column(project):
     p = project(PIPELINE)
     orders = p.folder / "orders"

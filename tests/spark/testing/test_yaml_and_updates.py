@@ -328,6 +328,7 @@ def test_rules_change_tables_arriving_files_and_watermarks_are_those_of_real_upd
     assert "shop_silver.products: 1 missing and 1 unexpected" in found["test_updates"][1]
 
 
+@pytest.mark.long
 def test_lakelet_test_ends_with_the_codes_of_the_other_commands(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test"]) == 2
     assert "no test was found" in capsys.readouterr().err

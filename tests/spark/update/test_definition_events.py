@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from lakelet.base.names import TableName
 from lakelet.dashboard.page import Page
 from lakelet.inspection import inspector
@@ -82,6 +84,7 @@ def written_bytes(path):
     return sum(action["add"]["size"] for version in range(log.version() + 1) for action in log.actions(version) if "add" in action)
 
 
+@pytest.mark.long
 def test_an_update_tells_of_backlog_progress_technique_and_what_was_selected(project):
     p = project(PYTHON)
     p.write(SQL, "sql/totals.sql")

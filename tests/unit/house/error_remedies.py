@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 
 from tests.paths import ROOT
 
@@ -12,6 +13,7 @@ MOST = 3
 """Of a code that is raised in many places, only the reader of an error can be told what to do."""
 
 
+@cache
 def remedies() -> dict[str, tuple[str, ...]]:
     """By code the different texts of `todo`, what an error fills in as `…`; of at most `MOST` texts each."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
