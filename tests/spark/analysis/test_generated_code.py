@@ -106,6 +106,41 @@ def test_functions_that_spark_has_under_another_name_are_called_in_text(project)
     assert p.rows("in_sql") == ["more", "none"]
 
 
+def test_the_schema_of_all_texts_of_a_column(project):
+    p = project(r"""
+        import dlt
+
+        @dlt.table
+        def texts():
+            return spark.createDataFrame(
+                [
+                    (1, '{"a": 1, "b c": [1.5]}'), (1, '{"a": null, "d": {"e": "x"}}'), (1, "{broken"),
+                    (2, None), (3, '[{"a": 9000000000}, {}]'),
+                ],
+                "id INT, text STRING",
+            )
+
+        @dlt.table
+        def all_of_them():
+            return dlt.read("texts").where("id = 1").selectExpr("schema_of_json_agg(text) AS schema")
+
+        @dlt.table
+        def read_by_it():
+            schema = dlt.read("all_of_them").first()["schema"]
+            return dlt.read("texts").where("id = 1").selectExpr(f"from_json(text, '{schema}') AS found").select("found.a", "found.d.e")
+    """)
+    p.write("CREATE MATERIALIZED VIEW by_id AS SELECT id, schema_of_json_agg(text) AS schema FROM texts GROUP BY id", "by_id.sql")
+    p.run()
+    found = "STRUCT<a: BIGINT, `b c`: ARRAY<DOUBLE>, d: STRUCT<e: STRING>>"
+    assert p.rows("all_of_them") == [found]
+    assert p.rows("by_id") == [(1, found), (2, "STRING"), (3, "ARRAY<STRUCT<a: BIGINT>>")]
+    assert p.rows("read_by_it") == [(1, None), (None, "x"), (None, None)]
+
+    p.write("CREATE MATERIALIZED VIEW by_id AS SELECT schema_of_json_agg(text, map('mode', 'x')) AS schema FROM texts", "by_id.sql")
+    p.run(expect="FAILED")
+    assert "schema_of_json_agg with options is not supported" in str(p.result.errors[0])
+
+
 def test_who_is_in_a_group_says_a_parameter(project):
     p = project()
     p.write("CREATE MATERIALIZED VIEW secured AS SELECT is_member('admins') AS a, is_account_group_member('hr') AS h", "secured.sql")

@@ -22,6 +22,7 @@ from lakelet.spark.patches.grouped import GROUPED
 from lakelet.spark.patches.groups import GROUPS
 from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
 from lakelet.spark.patches.json_columns import JSON_COLUMNS
+from lakelet.spark.patches.json_schemas import JSON_SCHEMAS
 from lakelet.spark.patches.listing import LISTING
 from lakelet.spark.patches.local_rows import LOCAL_ROWS
 from lakelet.spark.patches.made_tables import TABLES
@@ -37,7 +38,7 @@ from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
     *(*SESSION, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
-    *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *GROUPS, *SECRETS, *SUBQUERIES, *DISPLAY, *GROUPED, *FUNCTION_NAMES),
+    *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *JSON_SCHEMAS, *GROUPS, *SECRETS, *SUBQUERIES, *DISPLAY, *GROUPED, *FUNCTION_NAMES),
     *JSON_COLUMNS,
     *(*UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost
 )

@@ -1,0 +1,65 @@
+"""`schema_of_json_agg(text)`: one schema that takes the JSON texts of all rows, in words that `from_json` reads (LG-31)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as T
+
+from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge, to_spark, type_of
+from lakelet.autoloader.formats.json.text import BrokenText, parse
+from lakelet.base.errors import LakeletError
+from lakelet.base.names import is_plain, quoted
+from lakelet.base.patching import Patch
+from lakelet.spark.patches.text_functions import of_text
+
+NAME = "schema_of_json_agg"
+
+
+def schema_of_texts(texts: Iterable[str | None], *options: object) -> str:
+    """The schema of these texts, as Spark's `schema_of_json` writes that of one: `STRUCT<a: BIGINT, b: ARRAY<STRING>>`.
+
+    Texts that are NULL or blank, or no JSON, count for nothing; without any other it is STRING. Raises LakeletError for options.
+    """
+    if options:
+        raise LakeletError("NOT_SUPPORTED_YET", f"{NAME} with options is not supported: it takes one argument, the text")
+    found: Type = NULL
+    for text in texts:
+        if text is not None and text.strip():
+            try:
+                found = merge(found, type_of(parse(text)))
+            except BrokenText:
+                continue
+    finished = finish(found)
+    return "STRUCT<>" if finished is None else _sql(to_spark(finished))
+
+
+def _sql(kind: Any) -> str:
+    if isinstance(kind, T.StructType):
+        return "STRUCT<" + ", ".join(f"{f.name if is_plain(f.name) else quoted(f.name)}: {_sql(f.dataType)}" for f in kind.fields) + ">"
+    return f"ARRAY<{_sql(kind.elementType)}>" if isinstance(kind, T.ArrayType) else str(kind.simpleString()).upper()
+
+
+def _register(session: SparkSession) -> None:
+    """Give the JVM session of this thread the function, unless it has one of this name."""
+    import pandas as pd
+    from pyspark.sql.pandas.functions import pandas_udf
+
+    make: Any = pandas_udf
+
+    def of_group(texts: Any, *options: Any) -> Any:
+        return schema_of_texts(texts, *options)
+
+    of_group.__annotations__ = {"texts": pd.Series, "options": pd.Series, "return": str}  # pyspark takes it for an aggregate by them
+    jsession, jvm = session._jsparkSession, session._jvm
+    assert jvm is not None
+    if not jsession.sessionState().catalog().isTemporaryFunction(jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(NAME)):
+        session.udf.register(NAME, make(of_group, "string"))
+
+
+JSON_SCHEMAS: tuple[Patch, ...] = of_text((NAME,), _register, "Spark has the function for one literal only")
+"""Patches that register the function where a text may call it."""
+
+__all__ = ["JSON_SCHEMAS", "NAME", "schema_of_texts"]
