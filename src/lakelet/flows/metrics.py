@@ -39,14 +39,18 @@ def event_id(*parts: object) -> str:
 
 
 def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
-    """The RUNNING event of one commit. Change flows report upserted and deleted rows, never num_output_rows (EL-7)."""
+    """The event of one commit: COMPLETED of a materialized view, which has one, and RUNNING of any other flow (EL-7).
+
+    Change flows report upserted and deleted rows, never num_output_rows.
+    """
+    completes = found.view is not None
     metrics: dict[str, Any] = {"num_output_rows": found.rows}
     if found.changed is not None:
         changed = found.changed.upserted + found.changed.deleted
         metrics = {"num_upserted_rows": found.changed.upserted, "num_deleted_rows": found.changed.deleted}
         metrics["rewritten_rows_per_changed_row"] = round(found.changed.rewritten / changed, 3) if changed else 0.0
     metrics |= {} if found.bytes is None else {"num_output_bytes": found.bytes}
-    body: dict[str, Any] = {"status": FlowState.RUNNING, "metrics": metrics}
+    body: dict[str, Any] = {"status": FlowState.COMPLETED if completes else FlowState.RUNNING, "metrics": metrics}
     if found.expectations:
         quality: dict[str, Any] = {"dropped_records": found.dropped}
         quality |= {} if found.quarantined is None else {"quarantined_records": found.quarantined}
@@ -56,7 +60,7 @@ def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
         body["metrics"]["num_rows_dropped_by_watermark"] = found.late
     reporter.emit(
         EventType.FLOW_PROGRESS,
-        f"Flow '{found.flow}' is RUNNING: {found.rows} row(s) written.",
+        f"Flow '{found.flow}' has COMPLETED." if completes else f"Flow '{found.flow}' is RUNNING: {found.rows} row(s) written.",
         body,
         dataset=found.dataset,
         flow=found.flow,

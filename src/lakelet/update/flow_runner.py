@@ -130,9 +130,11 @@ class FlowRunner:
         descriptions.refresh(run)
         bring_up_to_date(run, task)
         descriptions.refresh(run)
-        self._progress.flow_is(
-            task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED.", more=backlog(decision.sources, processed=True)
-        )
+        if task.kind is Kind.MATERIALIZED_VIEW:
+            self._progress.view_completed(task)
+        else:
+            done = backlog(decision.sources, processed=True)
+            self._progress.flow_is(task, FlowState.COMPLETED, f"Flow '{task.key}' has COMPLETED.", more=done)
 
     def _still_idle(self, task: FlowTask, run: FlowRun) -> bool:
         """Whether a flow that was reported idle is idle in this round too; then nothing is reported."""

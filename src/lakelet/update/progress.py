@@ -55,6 +55,10 @@ class UpdateProgress:
         """Report that a flow has nothing to do."""
         self.flow_is(task, FlowState.IDLE, f"Flow '{task.key}' is IDLE: {decision.reason}.", more=backlog(decision.sources))
 
+    def view_completed(self, task: FlowTask) -> None:
+        """A materialized view is computed; the event of its commit has said so, with its numbers (EL-7)."""
+        self._flows[task.key] = FlowState.COMPLETED
+
     def flow_stopped(self, task: FlowTask) -> None:
         self.flow_is(task, FlowState.STOPPED, f"Flow '{task.key}' was STOPPED.")
 

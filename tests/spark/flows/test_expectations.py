@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.inspection.inspector import run_sql
+
 AGES = [(1, 30), (2, None), (3, -5), (None, 40), (None, -1)]
 READ = """(spark.readStream.format("cloudFiles").option("cloudFiles.format", "json")
                 .option("cloudFiles.schemaHints", "id BIGINT, age BIGINT")
@@ -181,6 +183,30 @@ def test_rules_of_a_materialized_view_cover_its_whole_result(project):
 
 
 @pytest.mark.long
+def test_EL7_the_numbers_of_a_materialized_view_are_in_its_completed_event(project):
+    p = project("""
+        import dlt
+
+        @dlt.table
+        @dlt.expect_or_drop("low", "id < 2")
+        def numbers():
+            return spark.range(3)
+    """)
+    p.run()
+    told = [e.body for e in p.events if e.event_type == "flow_progress"]
+    assert [body["status"] for body in told] == ["QUEUED", "STARTING", "RUNNING", "COMPLETED"]
+    assert [body["status"] for body in told if "metrics" in body or "data_quality" in body] == ["COMPLETED"]
+    assert told[-1]["metrics"]["num_output_rows"] == 2
+    assert told[-1]["data_quality"]["expectations"] == [
+        {"name": "low", "dataset": "main.default.numbers", "passed_records": 2, "failed_records": 1}
+    ]
+    query = (
+        "SELECT sum(details:flow_progress.metrics.num_output_rows::BIGINT) AS n, count(*) AS events FROM event_log_raw "
+        "WHERE event_type = 'flow_progress' AND details:flow_progress.status = 'COMPLETED'"
+    )
+    assert list(run_sql(p.storage.root, query).rows) == [{"n": 2, "events": 1}]
+
+
 def test_rows_behind_the_watermark_are_counted_and_shown(project):
     p = project("""
     import dlt

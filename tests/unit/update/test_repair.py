@@ -50,7 +50,7 @@ def test_a_commit_that_was_not_told_becomes_events_of_the_update_that_died_and_a
     assert (batch["id"], batch["origin"]["dataset_name"], batch["origin"]["flow_name"]) == ("e1", "main.shop.daily", "daily")
     quality = {"dropped_records": 1, "expectations": [vars(rule) for rule in RULES]}
     assert json.loads(batch["details"]) == {
-        "flow_progress": {"status": "RUNNING", "metrics": {"num_output_rows": 5}, "data_quality": quality}
+        "flow_progress": {"status": "COMPLETED", "metrics": {"num_output_rows": 5}, "data_quality": quality}
     }
     assert (end["level"], json.loads(end["details"])) == ("ERROR", {"update_progress": {"state": "FAILED"}})
     again = repair(environment, storage.registry(), [])
