@@ -9,15 +9,18 @@ import datetime
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats import NAMES, Format, format_of
 from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
-from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUED_COLUMN, ReaderSpec, SourceSpec
+from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
 from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source
 from lakelet.autoloader.state.cleanup_options import notices as clean_notices
 from lakelet.base.errors import LakeletError, nearest_names
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 PREFIX = "cloudfiles."
 _LISTS = "listing is always complete"
@@ -120,16 +123,17 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
     clean = clean_source(cloud, spec)
     if spec.schema is not None:
         values.format.check_schema(spec.schema, spec.where)
+    reader = _reader_spec(values, clean, spec, confs)
     return Options(
         format=values.format,
-        reader=_reader_spec(values, clean, spec, confs),
+        reader=reader,
         schema_location=cloud["schemalocation"],
         hints=cloud["schemahints"] or None,
         include_existing=cloud["includeexistingfiles"],
         sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
         sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
         clean=clean,
-        notices=(*_notices(values, spec.options), *clean_notices(values.given_cloud, clean)),
+        notices=(*_notices(values, spec.options), *_lost_notices(reader), *clean_notices(values.given_cloud, clean)),
     )
 
 
@@ -170,9 +174,9 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         explicit=explicit,
         rescued_column=_rescued_column(
             plain["rescueddatacolumn"] or cloud["rescueddatacolumn"],
-            format,
             mode=mode,
             explicit=explicit or bool(format_options.get("singlevariantcolumn")),
+            declared=spec.schema,
         ),
         corrupt_column=plain["columnnameofcorruptrecord"],
         record_mode=plain["mode"],
@@ -296,10 +300,13 @@ def _mode(wanted: str | None, format: Format, explicit: bool, spec: SourceSpec) 
     return mode
 
 
-def _rescued_column(named: str | None, format: Format, *, mode: str, explicit: bool) -> str | None:
-    """Inferred schemas have one unless the mode is none; explicit schemas, and records kept as one VARIANT, only when it was named
-    (FS-3, FS-25)."""
-    return named or (None if explicit or mode == NONE else RESCUED_COLUMN)
+def _rescued_column(named: str | None, *, mode: str, explicit: bool, declared: StructType | None) -> str | None:
+    """Inferred schemas have one unless the mode is none; explicit schemas, and records kept as one VARIANT, only when it was named, or
+    when mode rescue is asked for and the declared schema has it (FS-3, FS-25)."""
+    has_it = declared is not None and any(f.name == RESCUED_COLUMN and f.dataType.typeName() == "string" for f in declared.fields)
+    if named or (mode == RESCUE and has_it):
+        return named or RESCUED_COLUMN
+    return None if explicit or mode == NONE else RESCUED_COLUMN
 
 
 def _names(listed: str | None) -> tuple[str, ...] | None:
@@ -323,6 +330,14 @@ def _notices(values: _Values, written: Collection[str]) -> list[str]:
     known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
     found += [f"option {spelled.get(key, key)} has no effect: format {format.name} does not have it" for key in plain if key not in known]
     return found
+
+
+def _lost_notices(reader: ReaderSpec) -> list[str]:
+    """One sentence where mode rescue has nothing to rescue into."""
+    if not reader.explicit or reader.mode != RESCUE or reader.rescued_column is not None:
+        return []
+    into = f"the schema has no column {RESCUED_COLUMN} STRING and option rescuedDataColumn names none"
+    return [f"option cloudFiles.schemaEvolutionMode {RESCUE} has no effect: {into}, so values of new columns are left out"]
 
 
 def _bytes_of(value: str) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from autoloading import schema_of
 from lakelet.autoloader import AutoLoaderSource, SourceSpec
 from lakelet.autoloader.discovery.files import LocalFiles, files_for
 from lakelet.autoloader.discovery.listing import Filters, list_files
@@ -65,6 +66,22 @@ def test_d08_unknown_keys_pass_without_validation_and_without_the_prefix() -> No
 def test_an_option_without_effect_is_named_as_it_was_written() -> None:
     parsed = parse_options(SourceSpec("/in", {"cloudFiles.format": "json", "skipChangeCommits": "true"}), {})
     assert parsed.notices == ("option skipChangeCommits has no effect: format json does not have it",)
+
+
+@pytest.mark.parametrize(
+    ("schema", "more", "lost"),
+    [
+        ("id INT", {}, True),
+        ("id INT, _rescued_data INT", {}, True),
+        ("id INT, _rescued_data STRING", {}, False),
+        ("id INT", {"rescuedDataColumn": "more"}, False),
+        ("id INT", {"cloudFiles.schemaEvolutionMode": "none"}, False),
+    ],
+)
+def test_FS3_mode_rescue_without_a_rescued_column_says_that_values_are_left_out(schema: str, more: dict[str, str], lost: bool) -> None:
+    given = {"cloudFiles.format": "json", "cloudFiles.schemaEvolutionMode": "rescue", **more}
+    notices = parse_options(SourceSpec("/in", given, schema=schema_of(schema)), {}).notices
+    assert ["are left out" in notice for notice in notices] == [True] * lost
 
 
 def test_an_option_that_no_value_makes_work_is_to_be_left_out() -> None:

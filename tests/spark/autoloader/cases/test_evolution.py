@@ -71,6 +71,17 @@ def test_E06_an_explicit_schema_with_a_rescued_column(make: Make) -> None:
     assert (one.last()["id"], rescued(one.last()["_resc"], "b.json")) == (2, {"c": {"v": "1"}})
 
 
+@pytest.mark.parametrize("format", ["json", "csv"])
+def test_FS3_a_declared_rescued_column_is_filled_in_mode_rescue(make: Make, format: str) -> None:
+    given = {"a.json": A, "b.json": '{"id":2,"c":"x"}\n'} if format == "json" else {"a.csv": "id\n1\n", "b.csv": "c,id\nx,2\n"}
+    one = make({MODE: "rescue", "cloudFiles.format": format, "header": "true"}, "id INT, _rescued_data STRING")
+    for name, text in given.items():
+        one.put(name, text).run()
+    assert set(one.types()) == {"id", "_rescued_data"}
+    found = {row["id"]: row["_rescued_data"] for row in one.rows()}
+    assert (found[1], rescued(found[2], list(given)[1])) == (None, {"c": "x"})
+
+
 def test_E07_an_explicit_schema_does_not_grow(make: Make) -> None:
     for mode in ("addNewColumns", "addNewColumnsWithTypeWidening"):
         make({MODE: mode}, "id INT").put("a.json", A).fails("CF_ADD_NEW_NOT_SUPPORTED", "schemaHints")
