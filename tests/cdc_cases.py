@@ -196,6 +196,7 @@ HISTORY_SEQ = Feed("history_with_sequence", _PLAIN, {**_COMMON, **_TWO, "except_
 _SCORES = {"id": "INT", "name": "STRING", "score": "INT", "seq": "INT", "op": "STRING"}
 TRACKED = Feed("tracked", _SCORES, {**_COMMON, **_TWO, "track_history_column_list": ["name"]}, _seq)
 HISTORY_NULLS = Feed("history_nulls", _PLAIN, {**_COMMON, **_TWO, "ignore_null_updates": True}, _seq)
+HISTORY_PAIRS = Feed("history_pairs", _PAIR, {**_COMMON, **_TWO, "ignore_null_updates": True}, _seq)
 HISTORY_SETS = Feed("history_sets", SETS.columns, {**SETS.arguments, **_TWO}, _seq, sets="cols")
 USERS = Feed("users", _USERS, _USER_ARGUMENTS, _number, op="operation")
 USERS_TRUNCATED = Feed(
@@ -410,6 +411,28 @@ CASES: tuple[Case, ...] = (
     Case(
         "E18_null_to_value_and_back", HISTORY,
         ((u(1, None, 1), u(1, None, 2), u(1, "a", 3), u(1, None, 4)),), _h((None, 1, 3), ("a", 3, 4), (None, 4, None)),
+    ),
+    Case("E19_upserts_of_one_sequence_say_what_both_say", NULLS, ((xy("a", None, 1), xy(None, "b", 1)),), ((1, "a", "b"),)),
+    Case(
+        "E20_the_later_one_of_a_sequence_wins_where_both_say_something", NULLS,
+        ((xy("a", None, 1),), (xy("b", None, 1), xy(None, "y", 0)), (xy(None, "z", 1),)), ((1, "b", "z"),), ordered=True,
+    ),
+    Case(
+        "E21_only_nulls_that_are_ignored_keep_values", NULLS_ON,
+        ((xy("a", "b", 1),), (xy(None, None, 1),)), ((1, "a", None),), ordered=True,
+    ),
+    Case("E22_fields_of_one_sequence", PLACES, ((place("SF", None, 1), place(None, "1", 1)),), ((1, {"city": "SF", "zip": "1"}),)),
+    Case(
+        "E23_named_columns_of_one_sequence", SETS,
+        ((xy("a", "n", 1, cols=["x"]), xy("n", None, 1, cols=["y"]), xy("o", "b", 0)),), ((1, "a", None),),
+    ),
+    Case(
+        "E24_upserts_of_one_sequence_are_one_version", HISTORY_PAIRS,
+        ((xy("a", None, 1), xy(None, "b", 1), xy("c", None, 2)),), ((1, "a", "b", 1, 2), (1, "c", "b", 2, None)),
+    ),
+    Case(
+        "E25_a_delete_of_their_sequence_wins", HISTORY_PAIRS,
+        ((xy("a", None, 1), xy(None, "b", 1), d(1, 1), xy("c", None, 2)),), _h(("c", None, 2, None)),
     ),
 )  # fmt: skip
 

@@ -131,7 +131,7 @@ def rows(spec: ChangeSpec, state: State) -> list[Row]:
         if spec.bitemporal:
             found += _beliefs(spec, events)
         else:
-            found += _history(spec, _filled(_one_per_sequence(events))) if spec.scd_type == 2 else _current(events, state.truncated)
+            found += _history(spec, _one_per_sequence(events)) if spec.scd_type == 2 else _current(events, state.truncated)
     return found
 
 
@@ -195,13 +195,10 @@ def _history(spec: ChangeSpec, events: Sequence[Event]) -> list[Row]:
 
 
 def _one_per_sequence(events: Sequence[Event]) -> list[Event]:
-    """The events in order of their sequence, one for each: a delete beats an upsert, of two upserts the later arrival wins ("Ties")."""
-    best: dict[Any, Event] = {}
-    for event in events:
-        found = best.get(event.seq)
-        if found is None or found.op is Op.UPSERT:
-            best[event.seq] = event
-    return sorted(best.values(), key=lambda e: order(e.seq))
+    """The events, filled, in order of their sequence, one for each: a delete beats an upsert, of two upserts the later arrival wins, and
+    keeps what it does not say from the earlier one ("Ties")."""
+    walked = _filled(sorted(events, key=lambda e: (order(e.seq), e.op is Op.DELETE)))
+    return list({event.seq: event for event in walked}.values())
 
 
 def _same_version(spec: ChangeSpec, before: Values, after: Values) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
@@ -13,6 +13,8 @@ from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, SYSTEM
 from lakelet.cdc.state import State
 
 Leaf = tuple[str, ...]
+Pick = Callable[[Column], Column]
+"""What events say of a leaf, NULL where they say nothing → what counts."""
 
 
 def visible_rows(state: State, events: DataFrame, shape: Layout) -> DataFrame:
@@ -83,17 +85,51 @@ def carry_forward(state: State, events: DataFrame, shape: Layout, more: Sequence
     order = Window.partitionBy(*keys).orderBy(*in_order)
     segments = events.withColumn("__segment", F.sum(F.col(DELETED).cast("long")).over(order))
     since = Window.partitionBy(*keys, "__segment").orderBy(*in_order).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    replaced = {}
-    for field in shape.columns.fields:
-        if field.name not in shape.keys:
-            replaced[field.name] = _inherited(state, (field.name,), field.dataType, since)
-    return segments.withColumns({name: value for name, value in replaced.items() if value is not None}).drop("__segment")
+    return segments.withColumns(_leafwise(state, shape, lambda said: F.last(said, ignorenulls=True).over(since))).drop("__segment")
 
 
-def _inherited(state: State, leaf: Leaf, kind: T.DataType, since: Any) -> Column | None:
-    """A column with inherited leaves; None where every leaf is taken as it comes."""
+def one_per_sequence(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+    """One event per key and sequence, of two upserts the later one (`__fresh`); of a delete and an upsert, type 2 keeps the delete.
+
+    Type 1 keeps both: the upsert makes the row, but no leaf from before the delete comes through. Where events leave something unsaid, two
+    upserts become one that says what they both say: of each leaf the value of the last one that authored it, and what no
+    one authored is unsaid by the rule of theirs that ignores least.
+    """
+    same = Window.partitionBy(*map(col, shape.keys), SEQ, *([] if shape.history else [DELETED]))
+    order = same.orderBy(F.col(DELETED).desc(), F.col("__fresh").desc())
+    numbered = events.withColumn("__n", F.row_number().over(order))
+    if state.ruled or state.named:
+        whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+        said = _leafwise(state, shape, lambda said: F.first(said, ignorenulls=True).over(whole)) | _options(state, whole)
+        numbered = numbered.withColumns({name: F.when(F.col(DELETED), col(name)).otherwise(value) for name, value in said.items()})
+    return numbered.where(F.col("__n") == 1).drop("__n")
+
+
+def _options(state: State, whole: Any) -> dict[str, Column]:
+    """What the upserts of one key and sequence leave unsaid together, in the columns that say so of an event."""
+    found = {}
+    if state.ruled:
+        number = F.coalesce(F.col(RULE), F.lit(state.before))
+        rank = F.element_at(F.array(*(F.lit(rule.rank) for rule in state.rules)), number + 1)
+        least = F.min(F.when(~F.col(DELETED), F.struct(rank, ~F.col("__fresh"), number.alias("number")))).over(whole)
+        found[RULE] = least["number"]
+    if state.named:
+        all_leaves = F.max(~F.col(DELETED) & F.col(AUTHORED).isNull()).over(whole)
+        listed = F.collect_set(F.when(~F.col(DELETED), F.col(AUTHORED))).over(whole)
+        found[AUTHORED] = F.when(~all_leaves, F.array_distinct(F.flatten(listed)))
+    return found
+
+
+def _leafwise(state: State, shape: Layout, pick: Pick) -> dict[str, Column]:
+    """The columns of the target in which events leave something unsaid, by name, each put together from its leaves."""
+    found = {f.name: _picked(state, (f.name,), f.dataType, pick) for f in shape.columns.fields if f.name not in shape.keys}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _picked(state: State, leaf: Leaf, kind: T.DataType, pick: Pick) -> Column | None:
+    """A column with picked leaves; None where every leaf is taken as it comes."""
     if isinstance(kind, T.StructType):
-        inner = [(f, _inherited(state, (*leaf, f.name), f.dataType, since)) for f in kind.fields]
+        inner = [(f, _picked(state, (*leaf, f.name), f.dataType, pick)) for f in kind.fields]
         if all(value is None for _, value in inner):
             return None
         fields = [(f.name, _value((*leaf, f.name)) if value is None else value) for f, value in inner]
@@ -104,7 +140,7 @@ def _inherited(state: State, leaf: Leaf, kind: T.DataType, since: Any) -> Column
     if authored is None:
         return None
     said = F.when(authored & ~F.col(DELETED), F.struct(_value(leaf).alias("v")))
-    return F.last(said, ignorenulls=True).over(since)["v"]
+    return pick(said)["v"]
 
 
 def _authored(state: State, leaf: Leaf) -> Column | None:
@@ -128,4 +164,4 @@ def _all(conditions: Sequence[Column]) -> Column:
     return result
 
 
-__all__ = ["carry_forward", "type2_versions", "visible_rows"]
+__all__ = ["carry_forward", "one_per_sequence", "type2_versions", "visible_rows"]

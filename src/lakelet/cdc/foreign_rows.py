@@ -102,7 +102,7 @@ def state(now: State, changes: DataFrame, before: Before, shape: Layout) -> Data
     if now.ruled:  # events by hand say something about every column
         after = after.withColumn(RULE, F.when(F.col(_BY_HAND), F.lit(now.rules.index(AUTHORS_ALL))).otherwise(F.col(RULE)))
     after = after.drop(_BY_HAND)
-    held = history.distinct(history.truncated(after, keys_of(changes, shape), before.truncate, shape), shape)
+    held = history.distinct(now, history.truncated(after, keys_of(changes, shape), before.truncate, shape), shape)
     visible = event_windows.visible_rows(now, held, shape).withColumn(PART, F.lit(ROWS))
     return visible.unionByName(after.drop("__fresh").withColumn(PART, F.lit(STATE)), allowMissingColumns=True)
 

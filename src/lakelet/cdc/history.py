@@ -13,28 +13,22 @@ from pyspark.sql import functions as F
 from lakelet.cdc import bitemporal
 from lakelet.cdc.changes import DELETED, RULE, SEQ, SYSTEM, TIMES, TRUNCATES, Layout, col, same_values
 from lakelet.cdc.counts import BURY
-from lakelet.cdc.event_windows import visible_rows
+from lakelet.cdc.event_windows import one_per_sequence, visible_rows
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT, truncate_row
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE
 from lakelet.cdc.state import State
 
 
-def distinct(events: DataFrame, shape: Layout) -> DataFrame:
-    """One event per key and sequence, of two upserts either; of a delete and an upsert, type 2 keeps the delete.
-
-    Type 1 keeps both: the upsert makes the row, but no leaf from before the delete comes through. For bitemporal tables one event per
-    key and both sequences, whichever came first (BT-7).
-    """
+def distinct(state: State, events: DataFrame, shape: Layout) -> DataFrame:
+    """One event per key and sequence (`one_per_sequence`); for bitemporal tables per key and both, whichever came first (BT-7)."""
     if shape.bitemporal:
         values = [n for n in shape.columns.fieldNames() if n not in shape.keys]
         text = F.when(~F.col(DELETED), same_values(F.struct(*map(col, values)))) if values else F.lit("")
         ruled = [RULE] if RULE in events.columns else []
         order = Window.partitionBy(*map(col, shape.keys), SEQ, SYSTEM).orderBy(F.col(DELETED).desc(), text.desc(), *ruled, "__fresh")
         return events.withColumn("__n", F.row_number().over(order)).where(F.col("__n") == 1).drop("__n")
-    same = Window.partitionBy(*map(col, shape.keys), SEQ, *([] if shape.history else [DELETED]))
-    order = same.orderBy(F.col(DELETED).desc(), F.col("__fresh").desc())
-    return events.withColumn("__n", F.row_number().over(order)).where(F.col("__n") == 1).drop("__n")
+    return one_per_sequence(state, events, shape)
 
 
 def actions(
@@ -52,14 +46,14 @@ def actions(
     keys = list(shape.keys)
     touched = new.select(*map(col, keys)).distinct()
     if inner is None:
-        events = distinct(truncated(new, touched, truncate, shape), shape)
+        events = distinct(state, truncated(new, touched, truncate, shape), shape)
         found = bitemporal.first_rows(state, events, shape) if shape.bitemporal else visible_rows(state, events, shape)
         changed = _tagged(found, ROWS, UPSERT)
     else:
         known = inner.where(col(keys[0]).isNotNull()) if everything else inner.join(touched, keys, "left_semi")
         touched = known.select(*map(col, keys)).unionByName(touched).distinct() if everything else touched
         old_events = known.where(F.col(PART) == STATE).drop(PART, *TIMES).withColumn("__fresh", F.lit(False))
-        events = distinct(truncated(old_events.unionByName(new, allowMissingColumns=True), touched, truncate, shape), shape)
+        events = distinct(state, truncated(old_events.unionByName(new, allowMissingColumns=True), touched, truncate, shape), shape)
         before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
         before, now, _ = _computed(state, events, before, shape, everything=everything)
         changed = _changed(before, now, shape)
@@ -89,10 +83,10 @@ def rewritten(
     keyed = inner.where(col(keys[0]).isNotNull())
     known = keyed if everything else keyed.join(touched, keys, "left_semi")
     old_events = known.where(F.col(PART) == STATE).drop(PART, *TIMES).withColumn("__fresh", F.lit(False))
-    held = distinct(old_events.unionByName(new, allowMissingColumns=True), shape)
+    held = distinct(state, old_events.unionByName(new, allowMissingColumns=True), shape)
     events = held
     if truncate is not None:
-        events = distinct(truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
+        events = distinct(state, truncated(held, held.select(*map(col, keys)).distinct(), truncate, shape), shape)
     before = known.where(F.col(PART) == ROWS).select(*map(col, shape.visible.fieldNames()))
     before, now, unchanged = _computed(state, events, before, shape, everything=everything)
     joined = _compared(before, now, shape)

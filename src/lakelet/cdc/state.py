@@ -36,6 +36,11 @@ class NullRule:
         listed = any(_lower(leaf)[: len(path)] == path for path in self.columns)
         return listed is (self.nulls is NullUpdates.ON)
 
+    @property
+    def rank(self) -> int:
+        """0 where no null says nothing, 1 where those of some leaves do, 2 where all of them do."""
+        return {NullUpdates.NONE: 0, NullUpdates.ALL: 2}.get(self.nulls, 1)
+
 
 AUTHORS_ALL = NullRule()
 

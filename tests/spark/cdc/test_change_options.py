@@ -185,3 +185,38 @@ def _forget_state(internal: Path) -> None:
             schema["fields"] = [field for field in schema["fields"] if field["name"] != "__lakelet_rule"]
             body["schemaString"] = json.dumps(schema)
         file.write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.mark.parametrize("properties", ["{}", '{"delta.enableChangeDataFeed": "true"}'], ids=["written again", "merged"])
+@pytest.mark.parametrize("kind", [1, 2])
+def test_events_of_one_sequence_that_two_flows_bring_say_together_what_each_says(project, kind, properties):
+    p = project(f"""
+        import dlt
+
+        for feed in ("sparing", "whole"):
+            @dlt.view(name=feed)
+            def rows(feed=feed):
+                return spark.readStream.schema("id INT, at INT, x STRING, y STRING").json(spark.conf.get("landing") + "/" + feed)
+
+        dlt.create_streaming_table("t", table_properties={properties})
+        for feed in ("sparing", "whole"):
+            dlt.create_auto_cdc_flow(
+                target="t", source=feed, name=feed + "_flow", keys=["id"], sequence_by="at", ignore_null_updates=feed == "sparing",
+                except_column_list=["at"], stored_as_scd_type={kind},
+            )
+    """)
+    p.arrive("1.json", {"id": 1, "at": 1, "x": "a", "y": "b"}, {"id": 2, "at": 1, "x": "a", "y": "b"}, folder="whole")
+    p.arrive("1.json", {"id": 3, "at": 1, "x": "a"}, folder="sparing")
+    p.run()
+    p.arrive("2.json", {"id": 1, "at": 1, "y": "c"}, {"id": 3, "at": 1, "y": "b"}, {"id": 3, "at": 2, "x": "d"}, folder="sparing")
+    p.arrive("2.json", {"id": 2, "at": 1, "y": "c"}, folder="whole")
+    p.run()
+    p.arrive("3.json", {"id": 1, "at": 2, "x": "d"}, {"id": 2, "at": 2}, folder="sparing")
+    p.run()
+    newest = {1: ("d", "c"), 2: (None, "c"), 3: ("d", "b")}
+    if kind == 1:
+        assert p.rows("t", "id", "x", "y") == [(key, *values) for key, values in newest.items()]
+    else:
+        assert p.rows("t", "id", "x", "y", "__START_AT", "__END_AT") == [
+            (1, "a", "c", 1, 2), (1, "d", "c", 2, None), (2, None, "c", 1, None), (3, "a", "b", 1, 2), (3, "d", "b", 2, None)
+        ]  # fmt: skip
