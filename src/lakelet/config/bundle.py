@@ -136,6 +136,9 @@ def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
     seen: dict[str, int] = {}
     for key, _ in node.value:
         line = key.start_mark.line + 1
+        if key.id != "scalar":
+            todo = "Put text that begins with { or [ into quotes, such as '{{ name }}' of a template."
+            raise LakeletError("CONFIG_INVALID", "a key is a mapping or a list here", where=Location(shown, line), todo=todo)
         if key.tag != _MERGE_TAG and key.value in seen:
             what = f"the key {key.value!r} is written twice, first in line {seen[key.value]}"
             raise LakeletError("CONFIG_INVALID", what, where=Location(shown, line))

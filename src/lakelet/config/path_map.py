@@ -30,14 +30,25 @@ Readable = Callable[[str], bool]
 
 
 def pairs_of(texts: Iterable[str] | None, option: str, *, form: str, example: str) -> list[tuple[str, str]]:
-    """`FROM=TO` texts as pairs. Raises USAGE with the right form for a text without `=`, or with nothing on one side of it."""
+    """`FROM=TO` texts as pairs. Raises USAGE with the right form for a text without `=`, or with nothing on one side of it.
+
+    Of several `=` the first one counts, unless what is behind a later one is there and what is behind the first is not: `FROM` may have
+    folders like `day=1`.
+    """
     found = []
     for text in texts or ():
         left, sign, right = text.partition("=")
+        later = [(text[:at], text[at + 1 :]) for at in range(len(left) + 1, len(text)) if text[at] == "="]
+        if later and not _exists(right):
+            left, right = next((pair for pair in later if _exists(pair[1])), (left, right))
         if not sign or not left.strip() or not right.strip():
             raise LakeletError("USAGE", f"{option} {text}: expected {form}", todo=f"For example: {option} {example}")
         found.append((left.strip(), right.strip()))
     return found
+
+
+def _exists(path: str) -> bool:
+    return bool(path.strip()) and os.path.exists(resolved_target(path.strip(), Path.cwd()))
 
 
 def resolved_target(text: str, base: Path) -> str:

@@ -24,6 +24,7 @@ BAD_PIPELINES = {
     "circle": ("catalog: ${var.round}", 3, "${var.round} refers to itself", ()),
     "wrong configuration key": ("configuration: {a b: c}", 5, "the configuration key 'a b' may hold letters", ()),
     "wrong configuration value": ("configuration: {a: [c]}", 5, "the configuration value of 'a' must be text", ()),
+    "template without quotes": ("catalog: {{ catalog }}", 5, "a key is a mapping or a list here", ()),
     "repeated key": ("name: a\n      name: b", 6, "the key 'name' is written twice, first in line 5", ()),
 }
 

@@ -107,6 +107,16 @@ def test_a_pair_needs_both_sides(text):
     assert (caught.value.code, caught.value.todo) == ("USAGE", "For example: --map /a=b")
 
 
+def test_a_path_with_a_folder_like_day_1_is_mapped_where_that_is_what_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "iot").mkdir()
+    texts = ["/a/format=delta=iot", "/a/day=1=none", "/a=iot", "/a=x=y"]
+    found = pairs_of(texts, "--map", form="FROM=TO", example="/a=b")
+    assert found == [("/a/format=delta", "iot"), ("/a/day", "1=none"), ("/a", "iot"), ("/a", "x=y")]
+    (tmp_path / "format=delta=iot").mkdir()
+    assert pairs_of(["/a/=format=delta=iot"], "--map", form="FROM=TO", example="/a=b") == [("/a/", "format=delta=iot")]
+
+
 # --- what nothing maps ----------------------------------------------------------------------------------------------------------------
 
 
