@@ -32,6 +32,7 @@ from lakelet.cli.failures import end_without_threads, guarded
 from lakelet.update.stopping import end_at_next
 
 DEBUG = "--debug"
+_COMMENTS = ("-- ", "--\n")
 
 
 class _PassedOn(BaseException):
@@ -103,11 +104,12 @@ for _module in (
 def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: None) -> int:
     """Run one command line (without the program's name) and return the exit code. Prints to stdout and stderr.
 
-    `interrupted` is called first when Ctrl-C ended it.
+    An argument that begins with a comment of SQL (`-- what it shows`) is a text and no option. `interrupted` is called first when
+    Ctrl-C ended it.
     """
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     debug = DEBUG in arguments[:end]
-    kept = [a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
+    kept = [f" {a}" if a.startswith(_COMMENTS) else a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
 
     def call() -> int:
         try:

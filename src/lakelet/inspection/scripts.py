@@ -1,43 +1,63 @@
-"""Texts of several statements: a query, and before it views that count for it. No Spark."""
+"""Texts of several statements: a query, and before it views and `USE`, which count for it. No Spark."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakelet.language.sql_text.tokens import Token, plain_tokens
+from lakelet.base.names import Namespace, split_name
+from lakelet.language.sql_text import commands
+from lakelet.language.sql_text.tokens import Token, name_end, plain_tokens
 
 _BEFORE_VIEW = frozenset((("CREATE",), ("CREATE", "TEMP"), ("CREATE", "TEMPORARY"), ("CREATE", "GLOBAL", "TEMPORARY")))
 
 
 @dataclass(frozen=True)
 class Script:
-    """`views`: (name, query) of each `CREATE [OR REPLACE] [TEMP] VIEW name AS query`, in order; `query`: what comes after them."""
+    """A query and what stands before it.
 
-    views: tuple[tuple[str, str], ...]
+    Attributes:
+        views: (parts of the name, query) of each `CREATE [OR REPLACE] [TEMP] VIEW name AS query`, in order.
+        query: what comes after them.
+        uses: (CATALOG, SCHEMA, DATABASE or nothing, name) of each USE.
+    """
+
+    views: tuple[tuple[tuple[str, ...], str], ...]
     query: str
+    uses: tuple[tuple[str, str], ...] = ()
+
+    def namespace(self, own: Namespace) -> Namespace:
+        """What completes names: `own`, and what USE said. Raises ValueError for a name of too many parts."""
+        for kind, name in self.uses:
+            parts = split_name(name)
+            if len(parts) > (1 if kind == "CATALOG" else 2):
+                raise ValueError(f"USE {kind} {name}: a name of {len(parts)} parts")
+            own = Namespace(parts[0], own.schema) if kind == "CATALOG" else Namespace(*(own.catalog, *parts)[-2:])
+        return own
 
 
 def script(text: str) -> Script:
-    """Take apart `CREATE VIEW …; … SELECT …`. What is no such view ends the views: the rest is the query, right or wrong."""
-    views: list[tuple[str, str]] = []
+    """Take apart `USE …; CREATE VIEW …; … SELECT …`. What is neither ends them: the rest is the query, right or wrong."""
+    views: list[tuple[tuple[str, ...], str]] = []
+    uses: list[tuple[str, str]] = []
     begin, statement = 0, list[Token]()
     found = plain_tokens(text)
     for at, token in enumerate(found):
         if token.upper != ";":
             statement.append(token)
             continue
-        view = _view(text, statement)
-        if view is None or at + 1 == len(found):
+        view, used = _view(text, statement), _use(text, statement)
+        if (view is None and used is None) or at + 1 == len(found):
             break
-        views.append(view)
+        views += [view] if view is not None else []
+        uses += [used] if used is not None else []
         begin, statement = token.stop, []
-    return Script(tuple(views), text[begin:].strip().rstrip(";").rstrip())
+    return Script(tuple(views), text[begin:].strip().rstrip(";").rstrip(), tuple(uses))
 
 
 def split(text: str) -> tuple[list[str], str]:
     """Return the texts of `script`, each up to its semicolon, and what comes after the last one; empty if that is nothing but comments.
 
-    A view belongs to the query after it, and is a text of its own if nothing comes after it.
+    A view or USE belongs to the query after it, and is a text of its own if nothing comes after it.
     """
     found: list[str] = []
     begin, views_end, statement = 0, 0, list[Token]()
@@ -45,7 +65,7 @@ def split(text: str) -> tuple[list[str], str]:
         if token.upper != ";":
             statement.append(token)
             continue
-        if _view(text, statement) is not None:
+        if _view(text, statement) is not None or _use(text, statement) is not None:
             views_end = token.stop
         elif statement:
             found.append(text[begin : token.stop].strip())
@@ -58,10 +78,15 @@ def split(text: str) -> tuple[list[str], str]:
     return found, text[begin:].lstrip() if statement else ""
 
 
-def _view(text: str, statement: list[Token]) -> tuple[str, str] | None:
+def _use(text: str, statement: list[Token]) -> tuple[str, str] | None:
+    return commands.use(text[statement[0].start : statement[-1].stop]) if statement else None
+
+
+def _view(text: str, statement: list[Token]) -> tuple[tuple[str, ...], str] | None:
     words = [token.upper for token in statement]
     at = words.index("VIEW") if "VIEW" in words[:5] else 0
     head = tuple(word for word in words[:at] if word not in ("OR", "REPLACE"))
-    if head not in _BEFORE_VIEW or words[at + 2 : at + 3] != ["AS"] or not statement[at + 1].is_name:
+    end = name_end(statement, at + 1) if at else 0
+    if head not in _BEFORE_VIEW or words[end : end + 1] != ["AS"]:
         return None
-    return statement[at + 1].value, text[statement[at + 2].stop : statement[-1].stop].strip()
+    return tuple(token.value for token in statement[at + 1 : end : 2]), text[statement[end].stop : statement[-1].stop].strip()

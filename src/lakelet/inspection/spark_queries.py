@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
-from lakelet.base.names import Namespace, TableName, split_name
+from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import distinct_names
 from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
@@ -56,7 +56,11 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     try:
         if not all(sqltext.is_query(spark, in_words_of_spark(query)) for query in (*(query for _, query in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
-        views = _Views(spark, storage)
+        try:
+            space = asked.namespace(Storage(storage).registry().namespace)
+        except ValueError as problem:
+            raise LakeletError("SQL_FAILED", str(problem)) from None
+        views = _Views(spark, storage, space)
         for name, query in asked.views:
             views.define(name, views.frame_of(query))
         frame = views.frame_of(asked.query)
@@ -77,13 +81,14 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
+    def __init__(self, spark: SparkSession, storage: AnyPath, space: Namespace, within: tuple[PublishedView, ...] = ()) -> None:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files: set[str] = set()
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
+        self._space = space
         self._within = within  # the published views whose query this is, the outermost first
 
     def frame_of(self, query: str) -> DataFrame:
@@ -111,11 +116,12 @@ class _Views:
 
         return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
 
-    def define(self, name: str, frame: DataFrame) -> None:
-        """Let a name of one part mean the rows of a data frame."""
-        view = _plain(f"view.{len(self._defined)}.{name.lower()}")
+    def define(self, name: tuple[str, ...], frame: DataFrame) -> None:
+        """Let a name mean the rows of a data frame; one of several parts is completed like that of a table."""
+        key = name[0].lower() if len(name) == 1 else self._space.resolve(all_quoted(name)).key
+        view = _plain(f"view.{len(self._defined)}.{key}")
         frame.createOrReplaceTempView(view)
-        self._defined[name.lower()] = view
+        self._defined[key] = view
 
     def of_files(self, call: CallRef) -> str:
         """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
@@ -162,8 +168,9 @@ class _Views:
         parts = ref.parts[1:] if len(ref.parts) > 1 and ref.parts[0].lower() == "live" else ref.parts
         if not 1 <= len(parts) <= 3:
             raise unknown_table(names_of([ref])[0], self._registry)
-        space = Namespace(self._within[-1].catalog, self._within[-1].schema) if self._within else self._registry.namespace
-        full = TableName(*(space.catalog, space.schema)[: 3 - len(parts)], *parts)
+        full = TableName(*(self._space.catalog, self._space.schema)[: 3 - len(parts)], *parts)
+        if full.key in self._defined:
+            return self._defined[full.key]
         stored = find_stored(self._registry, full)
         if stored is not None:
             return self._view(full.key, path_of(self._storage.root, stored), stored.name, ref.options)
@@ -186,7 +193,8 @@ class _Views:
 
     def _published(self, key: str, view: PublishedView) -> str:
         """The query of a published view, in whose place names mean what they mean where it was declared."""
-        _Views(self._spark, self._storage.root, (*self._within, view)).frame_of(view.query).createOrReplaceTempView(_plain(key))
+        within = _Views(self._spark, self._storage.root, Namespace(view.catalog, view.schema), (*self._within, view))
+        within.frame_of(view.query).createOrReplaceTempView(_plain(key))
         return _plain(key)
 
     def _of_events(self, name: str, options: Mapping[str, str] | None = None) -> str:

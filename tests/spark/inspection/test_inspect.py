@@ -140,6 +140,12 @@ def rows_of(spark, storage, sql):
         ("SELECT v, INTERVAL 1 DAY AS i, NULL AS z FROM variants", [{"v": '{"a":[1,null]}', "i": "INTERVAL '1' DAY", "z": None}]),
         ("SELECT 1.10 AS d, id AS `a b` FROM orders WHERE note IS NULL", [{"d": "1.10", "a b": 3}]),
         ("VALUES (1)", [{"col1": 1}]),
+        ("USE CATALOG main; USE SCHEMA gold; SELECT n FROM daily", [{"n": 3}]),
+        ("CREATE OR REPLACE VIEW gold.q AS SELECT max(id) AS n FROM orders; SELECT n FROM main.gold.q", [{"n": 3}]),
+        (
+            "USE gold; CREATE VIEW q AS SELECT n FROM daily; CREATE VIEW shop.r AS SELECT n+1 AS n FROM q; SELECT n FROM shop.r",
+            [{"n": 4}],
+        ),
     ],
 )
 def test_queries_use_the_names_of_the_pipeline(spark, storage, sql, rows):
@@ -154,6 +160,8 @@ def test_queries_use_the_names_of_the_pipeline(spark, storage, sql, rows):
         ("SELECT * FROM nothing", "UNKNOWN_TABLE", "was not written yet"),
         ("SELECT nope FROM orders", "SQL_FAILED", "nope"),
         ("SELEC 1", "SQL_FAILED", "SELEC"),
+        ("USE CATALOG a.b; SELECT 1", "SQL_FAILED", "USE CATALOG a.b"),
+        ("USE gold; SELECT note FROM orders", "UNKNOWN_TABLE", 'Did you mean "main.shop.orders"?'),
         ("DROP TABLE orders", "SQL_FAILED", "only queries are allowed here"),
         ("INSERT INTO orders VALUES (1, 'x')", "SQL_FAILED", "only queries are allowed here"),
         ("SELECT raise_error('too bad') FROM orders", "QUERY_FAILED", "too bad"),

@@ -57,6 +57,8 @@ def kinds(table: pa.Table) -> list[tuple[str, str]]:
         (("show", "orders", "--order-by", "id", "--limit", "2"), ORDERS.slice(0, 2)),
         (("sql", "SELECT id, tags FROM orders ORDER BY id"), ORDERS.select(["id", "tags"])),
         (("sql", "SELECT * FROM orders WHERE id > 9"), ORDERS.slice(0, 0)),
+        (("sql", "-- the orders\nSELECT * FROM orders ORDER BY id"), ORDERS),
+        (("sql", "--\nSELECT * FROM orders ORDER BY id"), ORDERS),
     ],
 )
 def test_show_and_sql_write_parquet_with_types_and_nulls(folder, capfdbinary, command, expected):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.base.names import Namespace
 from lakelet.inspection.scripts import Script, script, split
 
 
@@ -12,22 +13,43 @@ from lakelet.inspection.scripts import Script, script, split
     [
         ("SELECT 1;", (), "SELECT 1"),
         ("  -- ; nothing\nSELECT ';' AS x ; ", (), "-- ; nothing\nSELECT ';' AS x"),
-        ("CREATE VIEW a AS SELECT 1; SELECT * FROM a", (("a", "SELECT 1"),), "SELECT * FROM a"),
+        ("CREATE VIEW a AS SELECT 1; SELECT * FROM a", ((("a",), "SELECT 1"),), "SELECT * FROM a"),
         (
             "create or replace temp view `A b` as\nselect ';' as x;\nCREATE TEMPORARY VIEW c AS SELECT 2; SELECT 3;",
-            (("A b", "select ';' as x"), ("c", "SELECT 2")),
+            ((("A b",), "select ';' as x"), (("c",), "SELECT 2")),
             "SELECT 3",
         ),
         ("CREATE VIEW a AS SELECT 1", (), "CREATE VIEW a AS SELECT 1"),
         ("CREATE VIEW a AS SELECT 1;", (), "CREATE VIEW a AS SELECT 1"),
         ("CREATE TABLE a AS SELECT 1; SELECT 2", (), "CREATE TABLE a AS SELECT 1; SELECT 2"),
-        ("CREATE VIEW s.a AS SELECT 1; SELECT 2", (), "CREATE VIEW s.a AS SELECT 1; SELECT 2"),
+        ("CREATE VIEW s.`a b` AS SELECT 1; SELECT 2", ((("s", "a b"), "SELECT 1"),), "SELECT 2"),
+        ("CREATE VIEW s. AS SELECT 1; SELECT 2", (), "CREATE VIEW s. AS SELECT 1; SELECT 2"),
         ("SELECT 1; SELECT 2", (), "SELECT 1; SELECT 2"),
         ("", (), ""),
     ],
 )
 def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple[str, str], ...], query: str) -> None:
     assert script(text) == Script(views, query)
+
+
+@pytest.mark.parametrize(
+    ("text", "namespace"),
+    [
+        ("SELECT 1", ("main", "default")),
+        ("USE CATALOG other; SELECT 1", ("other", "default")),
+        ("use `a b`; SELECT 1", ("main", "a b")),
+        ("USE SCHEMA s; USE CATALOG c; CREATE VIEW v AS SELECT 2; USE x.y; SELECT 1;", ("x", "y")),
+    ],
+)
+def test_use_in_front_of_the_query_completes_its_names(text: str, namespace: tuple[str, str]) -> None:
+    found = script(text)
+    assert (found.query, found.namespace(Namespace("main", "default"))) == ("SELECT 1", Namespace(*namespace))
+
+
+def test_use_alone_and_with_too_many_parts_is_no_namespace() -> None:
+    assert script("USE a;") == Script((), "USE a")
+    with pytest.raises(ValueError, match=r"USE CATALOG a\.b"):
+        script("USE CATALOG a.b; SELECT 1").namespace(Namespace())
 
 
 @pytest.mark.parametrize(
@@ -47,6 +69,7 @@ def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple
             ["SELECT 0;", "CREATE VIEW a AS SELECT 1; SELECT 2;", "SELECT 3;"],
             "",
         ),
+        ("USE a; SELECT 1; SELECT 2;", ["USE a; SELECT 1;", "SELECT 2;"], ""),
         ("CREATE VIEW a AS SELECT 1; -- no query", ["CREATE VIEW a AS SELECT 1;"], ""),
     ],
 )

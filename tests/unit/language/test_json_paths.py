@@ -37,6 +37,10 @@ def test_what_cannot_follow_a_value_is_a_parameter(query):
     assert json_paths(asked) == asked
 
 
+def test_a_colon_may_stand_before_brackets():
+    assert json_paths("SELECT a:b:[0]:c, a:[ * ] FROM t") == json_paths("SELECT a:b[0].c, a:[*] FROM t")
+
+
 def test_a_path_over_several_lines_keeps_them():
     found = json_paths("SELECT raw:\n['a']\n.`1` FROM t")
     assert found.split("\n") == ["SELECT get_json_object(CAST(raw", "", " AS STRING), '$.a.1') AS `1` FROM t"]

@@ -202,6 +202,8 @@ def _path(words: Sequence[Token], at: int) -> _Path | None:
             name = inside.value if inside.kind == "string" else name
             steps.append(_Step(_step(inside.value) if inside.kind == "string" else f"[{inside.value}]"))
             position += 3
+        elif word.upper == ":" and steps and position + 1 < len(words) and words[position + 1].upper == "[":
+            position += 1  # `a:b:[0]` is `a:b[0]`
         else:
             break
     if not steps:
