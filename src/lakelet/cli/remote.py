@@ -63,7 +63,9 @@ def refuse_without_remote(**given: object) -> None:
     for name, value in given.items():
         if value:
             option = "--" + name.replace("_", "-")
-            raise LakeletError("USAGE", f"{option} has a meaning with --remote only", todo=f"Add --remote, or leave {option} out.")
+            todo = f"Add --remote, or leave {option} out."
+            todo += f" Here a pipeline of the bundle is named by itself: lakelet run {value}" if name == "pipeline" else ""
+            raise LakeletError("USAGE", f"{option} has a meaning with --remote only", todo=todo)
 
 
 def refuse_here_only(**given: object) -> None:

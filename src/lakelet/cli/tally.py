@@ -224,7 +224,9 @@ class Tally:
             self.actions[name, rule["name"]] = str(rule["action"]).lower()
 
     def _on_flow_definition(self, event: Event) -> None:
-        """Databricks gives inputs as objects with a name."""
+        """Databricks gives inputs as objects with a name. Rules of the views that a flow reads are declared by its definition."""
+        for rule in event.body.get("view_expectations") or ():
+            self.actions[str(rule["dataset"]), rule["name"]] = str(rule["action"]).lower()
         given = [one.get("name") if isinstance(one, dict) else one for one in event.body.get("input_datasets") or ()]
         self.sources_of.setdefault(str(event.body.get("output_dataset")), set()).update(str(name) for name in given if name)
 

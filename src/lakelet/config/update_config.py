@@ -298,7 +298,7 @@ def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path]
         why = "Resources that are defined in Python are not read yet." if in_python else None
         todo = "Add resources.pipelines, or name source files: lakelet run FILE…"
         raise bundle.tree.bad("the bundle declares no pipeline", why=why, todo=todo)
-    todo = f"Name one: lakelet run {next(iter(pipelines))}"
+    todo = f"Name one behind the command, as in: lakelet run {next(iter(pipelines))}"
     raise bundle.tree.bad(f"the bundle declares {len(pipelines)} pipelines: {', '.join(pipelines)}", todo=todo)
 
 

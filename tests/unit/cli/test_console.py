@@ -218,6 +218,17 @@ def test_summary_is_in_layer_order_shows_gold_always_and_tells_dropped_rows_apar
     golden("run_layers_summary.txt", text_of(summary(layered_story().tally(), UpdateState.COMPLETED)))
 
 
+def test_rows_that_a_rule_of_a_view_drops_are_dropped_rows():
+    rule = {"dataset": "main.shop.seen", "name": "has_id", "constraint": "id IS NOT NULL", "action": "DROP"}
+    counted = [{"name": "has_id", "dataset": "main.shop.seen", "passed_records": 5, "failed_records": 2}]
+    story = Story().add("flow_definition", {"output_dataset": "main.shop.a", "view_expectations": [rule]}, dataset="a")
+    body = {"status": "COMPLETED", "metrics": {"num_output_rows": 5}, "data_quality": {"dropped_records": 2, "expectations": counted}}
+    story.flow("a", "STARTING").add("flow_progress", body, dataset="a").state("COMPLETED")
+    text = text_of(summary(story.tally(), UpdateState.COMPLETED))
+    assert "Dropped rows\n  seen  has_id  2  of 7 rows" in text
+    assert "Violations" not in text
+
+
 def test_a_summary_fits_the_terminal():
     story = Story().state("RUNNING").flow("a_very_long_name_of_a_dataset_that_goes_on_and_on_beyond_the_screen_of_a_terminal", "STARTING")
     lines = summary(story.tally(), UpdateState.COMPLETED, width=80)

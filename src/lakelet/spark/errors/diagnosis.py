@@ -109,7 +109,7 @@ def remedy(error: BaseException) -> str | None:
     found = conditions(error)
     columns = proposed(error)
     if columns:
-        return f"Columns that are there: {', '.join(columns)}."
+        return f"Columns with similar names: {', '.join(columns)}."
     if routine := parameter(error, "routineName", condition="UNRESOLVED_ROUTINE"):
         name = split_name(routine)[-1].lower()
         return (
