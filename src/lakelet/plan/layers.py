@@ -8,10 +8,19 @@ LAYERS = ("bronze", "silver", "gold")
 
 
 def declared_layer(name: str, file: str | None) -> str:
-    """Return the layer that the folder of a dataset's file says, else its schema; "" where neither does."""
+    """Return the layer that a dataset's name begins or ends with (`silver_orders`), else its schema's, else that of the folder of its file.
+
+    "" where none of them says one.
+    """
+    *schema, own = name.lower().split(".")[-2:]
     folders = file.replace("\\", "/").lower().split("/")[:-1] if file else []
-    schema = name.lower().split(".")[-2:-1]
-    return next((layer for part in (*reversed(folders), *schema) for layer in LAYERS if layer in part.replace("-", "_").split("_")), "")
+    ends = [[words[0], words[-1]] for words in [_words(own)] if len(words) > 1]
+    said = [*ends, *map(_words, (*schema, *reversed(folders)))]
+    return next((layer for words in said for layer in LAYERS if layer in words), "")
+
+
+def _words(text: str) -> list[str]:
+    return text.replace("-", "_").split("_")
 
 
 def layers(files: Mapping[str, str | None], inputs: Mapping[str, Sequence[str]]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import Namespace
 from lakelet.language.model import Kind
 from lakelet.plan.graph import Graph, Node
-from lakelet.plan.layers import depths, layers
+from lakelet.plan.layers import declared_layer, depths, layers
 from lakelet.plan.selection import Request, select
 from lakelet.plan.selectors import Selector, parsed
 
@@ -105,6 +105,21 @@ def test_the_layer_is_the_folder_or_schema_else_the_place_in_the_graph() -> None
     inputs = {"c.s.mid": ["c.s.raw"], "c.s.end": ["c.s.mid"], "c.gold.b": ["c.s.raw"], "c.s.over": ["c.gold.b"]}
     found = layers(files, inputs)
     assert found == {"c.s.a": "silver", "c.gold.b": "gold", "c.s.raw": "bronze", "c.s.mid": "silver", "c.s.end": "gold", "c.s.over": "gold"}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "layer"),
+    [
+        ("c.s.silver_orders", "gold/p.py", "silver"),
+        ("c.s.orders_gold", None, "gold"),
+        ("c.02_silver.orders", "pipelines/01-bronze/p.py", "silver"),
+        ("c.s.orders", "pipelines/01-bronze/p.py", "bronze"),
+        ("c.s.price_of_gold_today", "p.py", ""),
+        ("gold", None, ""),
+    ],
+)
+def test_a_layer_is_said_by_the_name_then_the_schema_then_the_folder(name: str, file: str | None, layer: str) -> None:
+    assert declared_layer(name, file) == layer
 
 
 def test_a_circle_has_depths_too() -> None:

@@ -24,6 +24,7 @@ from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.base.locations import caller_location
 from lakelet.base.names import TableName
 from lakelet.base.raised import pointed
+from lakelet.base.text import listed
 from lakelet.config.named_tables import table_flag
 from lakelet.language.model import Dataset, Expectation, Flow, Kind
 from lakelet.language.registry import Notice, active_reader, names_in
@@ -42,6 +43,7 @@ from lakelet.storage.delta.table_spec import CHANGE_FEED
 
 _CHANGE_FEED = {"readchangefeed", "readchangedata"}
 _VERSIONS = {"versionasof", "timestampasof"}
+_SHOWN_NAMES = 8
 
 
 Options = Mapping[str, str] | None
@@ -273,7 +275,7 @@ class TableReader(ABC):
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=pointed(caller_location(), parts_of(text)[-1]),
             nearest=nearest_names(text, [name for name in self.catalog.known_names() if name.lower() != text.lower()]),
-            todo=self._view_meant(text) or _where_it_could_be(text),
+            todo=self._view_meant(text) or _where_it_could_be(text, self.catalog.known_names()),
         )
 
     def _view_meant(self, text: str) -> str | None:
@@ -362,11 +364,11 @@ def _feed_asked(options: Mapping[str, str]) -> bool:
     return any(key.lower() in _CHANGE_FEED and value.lower() == "true" for key, value in options.items())
 
 
-def _where_it_could_be(name: str) -> str:
-    listed = "List all names: lakelet graph"
+def _where_it_could_be(name: str, known: Sequence[str]) -> str:
+    names = f"Known names: {listed(sorted(known), _SHOWN_NAMES)}." if known else "The pipeline and the storage have no other table."
     if name.lower().startswith("live."):
-        return listed
-    return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {listed}"
+        return names
+    return f"If it is a table from outside, say where its folder or file lies: {table_flag(name)}. {names}"
 
 
 def _kind_error(what: str, todo: str) -> LakeletError:
