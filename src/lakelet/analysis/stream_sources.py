@@ -20,15 +20,20 @@ def check_streamed(
 ) -> str | None:
     """Return the notice for a stream over the rows of `dataset`, or None. `complete`: the table is replaced by each of its micro-batches.
 
-    Raises STREAM_SOURCE_UPDATED, at `where`, for a replaced table unless an option takes its changes, and for a change table if one does.
+    Raises STREAM_SOURCE_UPDATED, at `where`, for a change table whose changes an option takes.
     """
     given = {key.lower() for key, value in options.items() if value.lower() == "true"}
     changes = next((f for f in flows if f.changes is not None), None)
     if changes is not None:
         why = f"it is the target of {changes.name}, whose change events update and delete rows; a stream reads added rows only"
         if given & _TAKES_CHANGES:
-            why += "\nthe options skipChangeCommits and ignoreChanges do not go with such a table"
-            raise _updated(dataset, where, why, "", batch=_IN_A_VIEW)
+            raise LakeletError(
+                "STREAM_SOURCE_UPDATED",
+                f"it streams from {dataset.name}, whose rows are updated",
+                where=where,
+                why=f"{why}\nthe options skipChangeCommits and ignoreChanges do not go with such a table",
+                todo=f"{remedies(str(dataset.name), batch=_IN_A_VIEW)}.",
+            )
         return (
             f"{dataset.name} is the target of {changes.name}: the stream fails at the first commit that updates or deletes rows. "
             + remedies(str(dataset.name), batch=_IN_A_VIEW)
@@ -41,8 +46,8 @@ def check_streamed(
         text = f"every commit of {dataset.name} replaces its rows; with skipChangeCommits a stream gets those it had first"
         return text if complete and _SKIP in given else None
     if complete:
-        why = "its query aggregates without a watermark, so every update replaces its rows; a stream reads added rows only"
-        raise _updated(dataset, where, why, ", or give its query a watermark, so that finished groups are added", batch="as a batch")
+        text = f"{dataset.name} aggregates without a watermark: the stream gets its first rows, and fails once they are replaced"
+        return f"{text}. {remedies(str(dataset.name), batch='as a batch')}, or give its query a watermark: finished groups are added"
     if kind is Kind.MATERIALIZED_VIEW:
         text = f"{dataset.name} is a materialized view: the stream gets the rows that are added to it, and fails once one changes or goes"
         return f"{text}; with skipChangeCommits it goes on, without what that update brings"
@@ -53,13 +58,3 @@ def remedies(name: str, *, batch: str = _IN_A_VIEW) -> str:
     """Remedy for a stream over a table whose rows are updated."""
     feed = f'spark.readStream.option("readChangeFeed", "true").table("{name}")'
     return f"Read its changes with {feed}, or its rows {batch} (spark.read.table, dlt.read)"
-
-
-def _updated(dataset: Dataset, where: Location, why: str, or_else: str, *, batch: str) -> LakeletError:
-    return LakeletError(
-        "STREAM_SOURCE_UPDATED",
-        f"it streams from {dataset.name}, whose rows are updated",
-        where=where,
-        why=why,
-        todo=f"{remedies(str(dataset.name), batch=batch)}{or_else}.",
-    )

@@ -265,7 +265,7 @@ CODES: dict[str, CodeInfo] = {
     "QUERY_RETURNED_NO_DATAFRAME": CodeInfo(_I, "a dataset's function returned something else than a DataFrame"),
     "QUERY_KIND": CodeInfo(_I, "a batch query where a stream is needed, or the other way round"),
     "STREAM_QUERY_REFUSED": CodeInfo(_I, "a streaming query that can run neither by appending rows nor by replacing the table's content"),
-    "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream reads a table whose rows are replaced, or skips the changes of a change table"),
+    "STREAM_SOURCE_UPDATED": CodeInfo(_I, "a stream skips the changes of a change table"),
     "ACTION_IN_FUNCTION": CodeInfo(_I, "a dataset's function writes, or runs a query where strict mode forbids it"),
     "EXPECTATION_INVALID": CodeInfo(_I, "an expectation does not analyse or is not boolean"),
     "RULE_FILE_INVALID": CodeInfo(_I, "a rule file, a suite of Great Expectations or the checks in them cannot be used as they stand"),

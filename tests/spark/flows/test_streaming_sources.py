@@ -27,21 +27,13 @@ CUSTOMERS = (
 )
 
 
-def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_the_read(project):
+def test_a_stream_that_skips_the_changes_of_a_change_table_is_refused_at_the_line_of_the_read(project):
     p = project(
         CUSTOMERS
         + """
     @dlt.table
-    def totals():
-        return dlt.read_stream("feed").groupBy("id").count()
-
-    @dlt.table
     def of_changes_skipping():
         return spark.readStream.option("skipChangeCommits", "true").table("current")
-
-    @dlt.table
-    def of_totals():
-        return spark.sql("SELECT * FROM STREAM(totals)")
 
     @dlt.table
     def allowed():
@@ -49,15 +41,40 @@ def test_streams_from_tables_whose_rows_are_updated_are_refused_at_the_line_of_t
 """
     )
     p.arrive("a.json", {"id": 1, "seq": 1}, folder="customers")
-    found = {str(e.dataset).rsplit(".", 1)[-1]: e for e in p.refused()}
-    assert {name: e.code for name, e in found.items()} == dict.fromkeys(("of_changes_skipping", "of_totals"), "STREAM_SOURCE_UPDATED")
-    lines = p.files[0].read_text().splitlines()
-    for name, error in found.items():
-        assert ("totals" if name == "of_totals" else "current") in lines[error.where.line - 1]
-        assert "readChangeFeed" in str(error.todo)
-        assert "as a batch" in str(error.todo)
-    assert "main.default.current" in found["of_changes_skipping"].what
-    assert "skipChangeCommits" in str(found["of_changes_skipping"].why)
+    (error,) = p.refused()
+    assert (error.code, str(error.dataset)) == ("STREAM_SOURCE_UPDATED", "main.default.of_changes_skipping")
+    assert "current" in p.files[0].read_text().splitlines()[error.where.line - 1]
+    assert "readChangeFeed" in str(error.todo)
+    assert "as a batch" in str(error.todo)
+    assert "main.default.current" in error.what
+    assert "skipChangeCommits" in str(error.why)
+
+
+def test_a_stream_over_a_table_that_is_replaced_gets_its_first_rows_and_fails_once_they_are(project):
+    p = project(
+        FILES
+        + """
+    @dlt.table
+    def totals():
+        return landed("orders").groupBy("id").count()
+
+    @dlt.table
+    def of_totals():
+        return spark.sql("SELECT * FROM STREAM(totals)")
+"""
+    )
+    p.arrive("a.json", {"id": 1}, {"id": 1}, {"id": 2}, folder="orders")
+    (notice,) = [notice.text for notice in p.pipeline.check().notices]
+    assert "fails once they are replaced" in notice
+    assert "watermark" in notice
+    p.run()
+    assert p.rows("of_totals") == [(1, 2), (2, 1)]
+    p.run()
+    assert p.statuses() == {"totals": "IDLE", "of_totals": "IDLE"}
+    p.arrive("b.json", {"id": 2}, folder="orders")
+    p.run(expect="FAILED")
+    assert (p.errors(), p.rows("totals")) == ({"of_totals": "STREAM_SOURCE_CHANGED"}, [(1, 2), (2, 2)])
+    assert p.rows("of_totals") == [(1, 2), (2, 1)]
 
 
 @pytest.mark.long
