@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from lakelet.cdc.changes import AUTHORED, DELETED, END, RULE, SEQ, START, SYSTEM, Layout, col, same_values
-from lakelet.cdc.state import State
+from lakelet.cdc.state import ALL_LEAVES, State
 
 Leaf = tuple[str, ...]
 Pick = Callable[[Column], Column]
@@ -92,32 +92,44 @@ def one_per_sequence(state: State, events: DataFrame, shape: Layout) -> DataFram
     """One event per key and sequence, of two upserts the later one (`__fresh`); of a delete and an upsert, type 2 keeps the delete.
 
     Type 1 keeps both: the upsert makes the row, but no leaf from before the delete comes through. Where events leave something unsaid, two
-    upserts become one that says what they both say: of each leaf the value of the last one that authored it, and what no
-    one authored is unsaid by the rule of theirs that ignores least.
+    upserts become one that says what they both say: of each leaf the value of the last one that authored it.
     """
     same = Window.partitionBy(*map(col, shape.keys), SEQ, *([] if shape.history else [DELETED]))
     order = same.orderBy(F.col(DELETED).desc(), F.col("__fresh").desc())
     numbered = events.withColumn("__n", F.row_number().over(order))
     if state.ruled or state.named:
         whole = order.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
-        said = _leafwise(state, shape, lambda said: F.first(said, ignorenulls=True).over(whole)) | _options(state, whole)
-        numbered = numbered.withColumns({name: F.when(F.col(DELETED), col(name)).otherwise(value) for name, value in said.items()})
+        several = ~F.col(DELETED) & (F.sum((~F.col(DELETED)).cast("long")).over(whole) > 1)
+        said = _leafwise(state, shape, lambda said: F.first(said, ignorenulls=True).over(whole)) | _options(state, shape, whole)
+        numbered = numbered.withColumns({name: F.when(several, value).otherwise(col(name)) for name, value in said.items()})
     return numbered.where(F.col("__n") == 1).drop("__n")
 
 
-def _options(state: State, whole: Any) -> dict[str, Column]:
-    """What the upserts of one key and sequence leave unsaid together, in the columns that say so of an event."""
-    found = {}
-    if state.ruled:
-        number = F.coalesce(F.col(RULE), F.lit(state.before))
-        rank = F.element_at(F.array(*(F.lit(rule.rank) for rule in state.rules)), number + 1)
-        least = F.min(F.when(~F.col(DELETED), F.struct(rank, ~F.col("__fresh"), number.alias("number")))).over(whole)
-        found[RULE] = least["number"]
-    if state.named:
-        all_leaves = F.max(~F.col(DELETED) & F.col(AUTHORED).isNull()).over(whole)
-        listed = F.collect_set(F.when(~F.col(DELETED), F.col(AUTHORED))).over(whole)
-        found[AUTHORED] = F.when(~all_leaves, F.array_distinct(F.flatten(listed)))
-    return found
+def _options(state: State, shape: Layout, whole: Any) -> dict[str, Column]:
+    """What the upserts of one key and sequence leave unsaid together, in the columns that say so of an event.
+
+    Upserts of one rule leave unsaid what the rule does; beside one that authors every leaf, nothing is unsaid. What those of several
+    rules, or with names, author is named leaf by leaf (`State.named`).
+    """
+    upsert, number = ~F.col(DELETED), F.coalesce(F.col(RULE), F.lit(state.before)) if state.ruled else F.lit(ALL_LEAVES)
+    least, most = (pick(F.when(upsert, number)).over(whole) for pick in (F.min, F.max))
+    if not state.named:
+        return {RULE: least}
+    unnamed = F.col(AUTHORED).isNull()
+    uniform = (least == most) & F.min(F.when(upsert, unnamed)).over(whole)
+    everything = F.max(upsert & unnamed & (number == ALL_LEAVES)).over(whole)
+    leaves = [leaf for f in shape.columns.fields if f.name not in shape.keys for leaf in _leaves((f.name,), f.dataType)]
+    listed = [(".".join(leaf).lower(), _authored(state, leaf)) for leaf in leaves]
+    said = [F.when(F.max(upsert if says is None else upsert & says).over(whole), F.lit(path)) for path, says in listed]
+    names = F.when(~uniform & ~everything, F.array_compact(F.array(*said)))
+    return {AUTHORED: names, **({RULE: F.when(uniform, least).otherwise(F.lit(ALL_LEAVES))} if state.ruled else {})}
+
+
+def _leaves(leaf: Leaf, kind: T.DataType) -> list[Leaf]:
+    """The leaves of a column: its fields, at every depth, or itself."""
+    if isinstance(kind, T.StructType):
+        return [inner for f in kind.fields for inner in _leaves((*leaf, f.name), f.dataType)]
+    return [leaf]
 
 
 def _leafwise(state: State, shape: Layout, pick: Pick) -> dict[str, Column]:

@@ -15,6 +15,8 @@ from lakelet.language.model import ChangeSpec, ColumnPath, NullUpdates
 
 PROPERTY = "lakelet.changes.state"
 _FORMAT = 1
+_ONE_RULE_BESIDE = 2
+"""So many rules a table has where its events come with one of their own, or author every leaf."""
 
 
 @dataclass(frozen=True)
@@ -36,20 +38,18 @@ class NullRule:
         listed = any(_lower(leaf)[: len(path)] == path for path in self.columns)
         return listed is (self.nulls is NullUpdates.ON)
 
-    @property
-    def rank(self) -> int:
-        """0 where no null says nothing, 1 where those of some leaves do, 2 where all of them do."""
-        return {NullUpdates.NONE: 0, NullUpdates.ALL: 2}.get(self.nulls, 1)
-
 
 AUTHORS_ALL = NullRule()
+ALL_LEAVES = 0
+"""The number of that rule in every state."""
 
 
 @dataclass(frozen=True)
 class State:
     """What is stored beside the visible rows.
 
-    events: every event is stored, rather than the latest of each key. named: some events name the leaves that they set.
+    events: every event is stored, rather than the latest of each key. named: some events name the leaves that they set;
+        those do that were made of events of several rules.
     deletes, truncates: there may be tombstones, and the mark of a truncate.
     tracked: for type 2, whose changes open a version; None for all columns.
     rules: those that stored events came with; an event has the number of its rule. before: the number for events that have none.
@@ -70,7 +70,7 @@ class State:
         rules = dict.fromkeys([AUTHORS_ALL, *map(NullRule.of, given)])
         return cls(
             events=any(keeps_events(spec) for spec in given),
-            named=any(spec.columns_to_update is not None for spec in given),
+            named=any(spec.columns_to_update is not None for spec in given) or len(rules) > _ONE_RULE_BESIDE,
             deletes=any(spec.apply_as_deletes is not None or spec.snapshots is not None for spec in given),
             truncates=any(spec.apply_as_truncates is not None for spec in given),
             tracked=_tracked(given[0]),
@@ -90,14 +90,15 @@ class State:
 
     def joined(self, wanted: State) -> State:
         """This state as it goes on with flows that need `wanted`: what it has stays, only the tracked columns are replaced."""
+        rules = tuple(dict.fromkeys([*self.rules, *wanted.rules]))
         return replace(
             self,
             events=self.events or wanted.events,
-            named=self.named or wanted.named,
+            named=self.named or wanted.named or len(rules) > _ONE_RULE_BESIDE,
             deletes=self.deletes or wanted.deletes,
             truncates=self.truncates or wanted.truncates,
             tracked=wanted.tracked,
-            rules=tuple(dict.fromkeys([*self.rules, *wanted.rules])),
+            rules=rules,
         )
 
     @property

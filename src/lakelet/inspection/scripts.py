@@ -12,21 +12,14 @@ _BEFORE_VIEW = frozenset((("CREATE",), ("CREATE", "TEMP"), ("CREATE", "TEMPORARY
 
 
 @dataclass(frozen=True)
-class Script:
-    """A query and what stands before it.
+class Named:
+    """A query, and (CATALOG, SCHEMA, DATABASE or nothing, name) of each USE before it."""
 
-    Attributes:
-        views: (parts of the name, query) of each `CREATE [OR REPLACE] [TEMP] VIEW name AS query`, in order.
-        query: what comes after them.
-        uses: (CATALOG, SCHEMA, DATABASE or nothing, name) of each USE.
-    """
-
-    views: tuple[tuple[tuple[str, ...], str], ...]
     query: str
     uses: tuple[tuple[str, str], ...] = ()
 
     def namespace(self, own: Namespace) -> Namespace:
-        """What completes names: `own`, and what USE said. Raises ValueError for a name of too many parts."""
+        """What completes the names of the query: `own`, and what USE said. Raises ValueError for a name of too many parts."""
         for kind, name in self.uses:
             parts = split_name(name)
             if len(parts) > (1 if kind == "CATALOG" else 2):
@@ -35,10 +28,21 @@ class Script:
         return own
 
 
+@dataclass(frozen=True)
+class Script:
+    """A query and what stands before it.
+
+    `views`: parts of the name and the query of each `CREATE [OR REPLACE] [TEMP] VIEW name AS query`, in order; `query`: the one after them.
+    """
+
+    views: tuple[tuple[tuple[str, ...], Named], ...]
+    query: Named
+
+
 def script(text: str) -> Script:
     """Take apart `USE …; CREATE VIEW …; … SELECT …`. What is neither ends them: the rest is the query, right or wrong."""
-    views: list[tuple[tuple[str, ...], str]] = []
-    uses: list[tuple[str, str]] = []
+    views: list[tuple[tuple[str, ...], Named]] = []
+    uses: tuple[tuple[str, str], ...] = ()
     begin, statement = 0, list[Token]()
     found = plain_tokens(text)
     for at, token in enumerate(found):
@@ -48,10 +52,10 @@ def script(text: str) -> Script:
         view, used = _view(text, statement), _use(text, statement)
         if (view is None and used is None) or at + 1 == len(found):
             break
-        views += [view] if view is not None else []
-        uses += [used] if used is not None else []
+        views += [(view[0], Named(view[1], uses))] if view is not None else []
+        uses += (used,) if used is not None else ()
         begin, statement = token.stop, []
-    return Script(tuple(views), text[begin:].strip().rstrip(";").rstrip(), tuple(uses))
+    return Script(tuple(views), Named(text[begin:].strip().rstrip(";").rstrip(), uses))
 
 
 def split(text: str) -> tuple[list[str], str]:

@@ -12,7 +12,7 @@ from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import distinct_names
 from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
-from lakelet.inspection.scripts import script
+from lakelet.inspection.scripts import Named, script
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
@@ -51,19 +51,21 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from pyspark.errors import PySparkException
 
     from lakelet.language.sql_text import table_names as sqltext
+    from lakelet.language.sql_text.tokens import may_have
+    from lakelet.spark.patches import json_schemas
 
     asked = script(sql)
+    if may_have(sql, (json_schemas.NAME,)):
+        json_schemas.register(spark)
     try:
-        if not all(sqltext.is_query(spark, in_words_of_spark(query)) for query in (*(query for _, query in asked.views), asked.query)):
+        if not all(sqltext.is_query(spark, in_words_of_spark(one.query)) for one in (*(view for _, view in asked.views), asked.query)):
             raise LakeletError("SQL_FAILED", "only queries are allowed here", todo='For example: lakelet sql "SELECT * FROM …"')
-        try:
-            space = asked.namespace(Storage(storage).registry().namespace)
-        except ValueError as problem:
-            raise LakeletError("SQL_FAILED", str(problem)) from None
-        views = _Views(spark, storage, space)
-        for name, query in asked.views:
-            views.define(name, views.frame_of(query))
-        frame = views.frame_of(asked.query)
+        views = _Views(spark, storage)
+        for name, view in asked.views:
+            views.use(view)
+            views.define(name, views.frame_of(view.query))
+        views.use(asked.query)
+        frame = views.frame_of(asked.query.query)
     except (PySparkException, Py4JError) as problem:  # Spark raises internal errors of Java for some queries that it cannot analyse
         raise _sql_error("SQL_FAILED", "the query does not analyse", problem) from problem
     try:
@@ -81,14 +83,14 @@ def _sql_error(code: str, what: str, problem: Exception) -> LakeletError:
 class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
-    def __init__(self, spark: SparkSession, storage: AnyPath, space: Namespace, within: tuple[PublishedView, ...] = ()) -> None:
+    def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files: set[str] = set()
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
-        self._space = space
+        self._space = Namespace(within[-1].catalog, within[-1].schema) if within else self._registry.namespace
         self._within = within  # the published views whose query this is, the outermost first
 
     def frame_of(self, query: str) -> DataFrame:
@@ -115,6 +117,13 @@ class _Views:
         from lakelet.spark.names import file_functions as filecalls
 
         return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
+
+    def use(self, query: Named) -> None:
+        """Complete names as the query wants them. Raises SQL_FAILED for a USE of too many parts."""
+        try:
+            self._space = query.namespace(self._registry.namespace)
+        except ValueError as problem:
+            raise LakeletError("SQL_FAILED", str(problem)) from None
 
     def define(self, name: tuple[str, ...], frame: DataFrame) -> None:
         """Let a name mean the rows of a data frame; one of several parts is completed like that of a table."""
@@ -193,7 +202,7 @@ class _Views:
 
     def _published(self, key: str, view: PublishedView) -> str:
         """The query of a published view, in whose place names mean what they mean where it was declared."""
-        within = _Views(self._spark, self._storage.root, Namespace(view.catalog, view.schema), (*self._within, view))
+        within = _Views(self._spark, self._storage.root, (*self._within, view))
         within.frame_of(view.query).createOrReplaceTempView(_plain(key))
         return _plain(key)
 

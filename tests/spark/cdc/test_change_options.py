@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakelet.cdc import algebra
+from lakelet.language.model import ChangeSpec, NullUpdates
 from tests.spark.conftest import Project
 
 pytestmark = pytest.mark.long
@@ -220,3 +223,45 @@ def test_events_of_one_sequence_that_two_flows_bring_say_together_what_each_says
         assert p.rows("t", "id", "x", "y", "__START_AT", "__END_AT") == [
             (1, "a", "c", 1, 2), (1, "d", "c", 2, None), (2, None, "c", 1, None), (3, "a", "b", 1, 2), (3, "d", "b", 2, None)
         ]  # fmt: skip
+
+
+MIXED: Mapping[str, Mapping[str, Any]] = {
+    "named": {"columns_to_update": "cols"},
+    "all": {"ignore_null_updates": True},
+    "x": {"ignore_null_updates_column_list": ["x"]},
+    "y": {"ignore_null_updates_column_list": ["y"]},
+}
+
+
+def spec_of(flow: str, kind: int) -> ChangeSpec:
+    """The options of a flow of MIXED as the algebra has them."""
+    nulls = {"named": NullUpdates.NONE, "all": NullUpdates.ALL}.get(flow, NullUpdates.ON)
+    listed, named = ((flow,),) if nulls is NullUpdates.ON else (), ("cols",) if flow == "named" else None
+    more: Any = {"ignore_null_updates": nulls, "ignore_null_columns": listed, "columns_to_update": named}
+    return ChangeSpec(source="s", keys=(("id",),), sequence_by="seq", scd_type=kind, apply_as_deletes="op = 'd'", **more)
+
+
+def event_of(record: Mapping[str, Any]) -> algebra.Event:
+    sets = None if record.get("cols") is None else frozenset((name,) for name in record["cols"])
+    values = {(name,): record.get(name) for name in ("x", "y")}
+    return algebra.Event((record["id"],), record["seq"], values, algebra.Op.DELETE if record["op"] == "d" else algebra.Op.UPSERT, sets)
+
+
+@pytest.mark.parametrize("kind", [1, 2])
+def test_events_of_one_sequence_from_flows_of_all_options_give_what_the_algebra_gives(project, kind):
+    p, rng, state = project(), random.Random(kind), algebra.State()
+    flows = {f"t-{name}": {**DELETES, **options, "stored_as_scd_type": kind} for name, options in MIXED.items()}
+    for number in range(3):
+        batch: dict[str, list[Any]] = {name: [] for name in MIXED}
+        for key in range(80):
+            flow, seq = rng.choice(list(MIXED)), rng.randint(1, 3)
+            names = {"cols": rng.choice([["x"], ["y"], ["x", "y"], None])} if flow == "named" else {}
+            upsert = u(key, rng.choice(["a", "b", None]), rng.choice(["c", "e", None]), seq, **names)
+            batch[flow].append(d(key, seq) if rng.random() < 0.12 else upsert)
+        update(p, flows, str(number), **{f"t_{name}": records for name, records in batch.items()})
+        for flow, records in batch.items():
+            state = algebra.folded(spec_of(flow, kind), state, map(event_of, records))
+    times = ("__START_AT", "__END_AT") if kind == 2 else ()
+    rows = algebra.rows(spec_of("all", kind), state)
+    expected = [(*row.key, row.values[("x",)], row.values[("y",)], *((row.start, row.end) if kind == 2 else ())) for row in rows]
+    assert held(p, "t", "id", "x", "y", *times) == sorted(expected, key=repr)

@@ -141,6 +141,8 @@ def rows_of(spark, storage, sql):
         ("SELECT 1.10 AS d, id AS `a b` FROM orders WHERE note IS NULL", [{"d": "1.10", "a b": 3}]),
         ("VALUES (1)", [{"col1": 1}]),
         ("USE CATALOG main; USE SCHEMA gold; SELECT n FROM daily", [{"n": 3}]),
+        ("CREATE VIEW q AS SELECT max(id) AS n FROM orders; USE gold; SELECT n FROM q", [{"n": 3}]),
+        ("SELECT schema_of_json_agg('{\"a\": 1}') AS s FROM orders", [{"s": "STRUCT<a: BIGINT>"}]),
         ("CREATE OR REPLACE VIEW gold.q AS SELECT max(id) AS n FROM orders; SELECT n FROM main.gold.q", [{"n": 3}]),
         (
             "USE gold; CREATE VIEW q AS SELECT n FROM daily; CREATE VIEW shop.r AS SELECT n+1 AS n FROM q; SELECT n FROM shop.r",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.names import Namespace
-from lakelet.inspection.scripts import Script, script, split
+from lakelet.inspection.scripts import Named, Script, script, split
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from lakelet.inspection.scripts import Script, script, split
     ],
 )
 def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple[str, str], ...], query: str) -> None:
-    assert script(text) == Script(views, query)
+    assert script(text) == Script(tuple((name, Named(inner)) for name, inner in views), Named(query))
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,19 @@ def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple
     ],
 )
 def test_use_in_front_of_the_query_completes_its_names(text: str, namespace: tuple[str, str]) -> None:
-    found = script(text)
+    found = script(text).query
     assert (found.query, found.namespace(Namespace("main", "default"))) == ("SELECT 1", Namespace(*namespace))
 
 
+def test_a_view_has_the_namespace_of_its_own_statement() -> None:
+    (_, before), (_, after) = script("CREATE VIEW a AS SELECT 1; USE s; CREATE VIEW b AS SELECT 2; SELECT 3").views
+    assert [one.namespace(Namespace("c", "d")) for one in (before, after)] == [Namespace("c", "d"), Namespace("c", "s")]
+
+
 def test_use_alone_and_with_too_many_parts_is_no_namespace() -> None:
-    assert script("USE a;") == Script((), "USE a")
+    assert script("USE a;") == Script((), Named("USE a"))
     with pytest.raises(ValueError, match=r"USE CATALOG a\.b"):
-        script("USE CATALOG a.b; SELECT 1").namespace(Namespace())
+        script("USE CATALOG a.b; SELECT 1").query.namespace(Namespace())
 
 
 @pytest.mark.parametrize(

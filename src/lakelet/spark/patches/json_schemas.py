@@ -42,7 +42,7 @@ def _sql(kind: Any) -> str:
     return f"ARRAY<{_sql(kind.elementType)}>" if isinstance(kind, T.ArrayType) else str(kind.simpleString()).upper()
 
 
-def _register(session: SparkSession) -> None:
+def register(session: SparkSession) -> None:
     """Give the JVM session of this thread the function, unless it has one of this name."""
     import pandas as pd
     from pyspark.sql.pandas.functions import pandas_udf
@@ -59,7 +59,7 @@ def _register(session: SparkSession) -> None:
         session.udf.register(NAME, make(of_group, "string"))
 
 
-JSON_SCHEMAS: tuple[Patch, ...] = of_text((NAME,), _register, "Spark has the function for one literal only")
+JSON_SCHEMAS: tuple[Patch, ...] = of_text((NAME,), register, "Spark has the function for one literal only")
 """Patches that register the function where a text may call it."""
 
-__all__ = ["JSON_SCHEMAS", "NAME", "schema_of_texts"]
+__all__ = ["JSON_SCHEMAS", "NAME", "register", "schema_of_texts"]
