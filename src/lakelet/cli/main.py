@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
@@ -32,7 +33,8 @@ from lakelet.cli.failures import end_without_threads, guarded
 from lakelet.update.stopping import end_at_next
 
 DEBUG = "--debug"
-_COMMENTS = ("-- ", "--\n")
+_COMMENT = re.compile(r"--[^\s=]*\s")
+"""A comment of SQL; options have no blanks before their values."""
 
 
 class _PassedOn(BaseException):
@@ -109,7 +111,7 @@ def main(arguments: Sequence[str], *, interrupted: Callable[[], None] = lambda: 
     """
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     debug = DEBUG in arguments[:end]
-    kept = [f" {a}" if a.startswith(_COMMENTS) else a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
+    kept = [f" {a}" if _COMMENT.match(a) else a for i, a in enumerate(arguments) if i >= end or a != DEBUG]
 
     def call() -> int:
         try:

@@ -48,7 +48,9 @@ def pairs_of(texts: Iterable[str] | None, option: str, *, form: str, example: st
 
 
 def _exists(path: str) -> bool:
-    return bool(path.strip()) and os.path.exists(resolved_target(path.strip(), Path.cwd()))
+    """Whether a target is there; of one in cloud storage that is taken for granted."""
+    target = resolved_target(path.strip(), Path.cwd()) if path.strip() else ""
+    return bool(target) and (scheme_of(target) is not None or os.path.exists(target))
 
 
 def resolved_target(text: str, base: Path) -> str:

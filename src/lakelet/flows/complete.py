@@ -90,6 +90,8 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
                 written = in_part or _written(run, frame, observation, spec, measure)
             if written.mapped:
                 emit_mapping(run, spec.schema)
+    totals.add(written.metrics)
+    emit_batch(environment.reporter, written.metrics)  # before anything else can fail: a failure is told after it
     environment.storage.remember(
         replace(
             run.stored(),
@@ -101,8 +103,6 @@ def run_complete(run: FlowRun, inputs: tuple[str, ...]) -> Totals:
         )
     )
     reached("view.recorded")
-    totals.add(written.metrics)
-    emit_batch(environment.reporter, written.metrics)
     return totals
 
 

@@ -19,12 +19,15 @@ class Named:
     uses: tuple[tuple[str, str], ...] = ()
 
     def namespace(self, own: Namespace) -> Namespace:
-        """What completes the names of the query: `own`, and what USE said. Raises ValueError for a name of too many parts."""
+        """What completes the names of the query: `own`, and what USE said; USE CATALOG means its schema `default`.
+
+        Raises ValueError for a name of too many parts.
+        """
         for kind, name in self.uses:
             parts = split_name(name)
             if len(parts) > (1 if kind == "CATALOG" else 2):
                 raise ValueError(f"USE {kind} {name}: a name of {len(parts)} parts")
-            own = Namespace(parts[0], own.schema) if kind == "CATALOG" else Namespace(*(own.catalog, *parts)[-2:])
+            own = Namespace(parts[0]) if kind == "CATALOG" else Namespace(*(own.catalog, *parts)[-2:])
         return own
 
 

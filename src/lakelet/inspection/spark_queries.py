@@ -51,10 +51,12 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
     from pyspark.errors import PySparkException
 
     from lakelet.language.sql_text import table_names as sqltext
-    from lakelet.language.sql_text.tokens import may_have
+    from lakelet.language.sql_text.tokens import may_have, plain_tokens
     from lakelet.spark.patches import json_schemas
 
     asked = script(sql)
+    if not plain_tokens(asked.query.query):
+        raise LakeletError("SQL_FAILED", "the text holds no query", todo='For example: lakelet sql "SELECT * FROM …"')
     if may_have(sql, (json_schemas.NAME,)):
         json_schemas.register(spark)
     try:
@@ -126,8 +128,14 @@ class _Views:
             raise LakeletError("SQL_FAILED", str(problem)) from None
 
     def define(self, name: tuple[str, ...], frame: DataFrame) -> None:
-        """Let a name mean the rows of a data frame; one of several parts is completed like that of a table."""
-        key = name[0].lower() if len(name) == 1 else self._space.resolve(all_quoted(name)).key
+        """Let a name mean the rows of a data frame; one of several parts is completed like that of a table.
+
+        Raises SQL_FAILED for a name of more than three.
+        """
+        try:
+            key = name[0].lower() if len(name) == 1 else self._space.resolve(all_quoted(name)).key
+        except ValueError as problem:
+            raise LakeletError("SQL_FAILED", f"CREATE VIEW: {problem}") from None
         view = _plain(f"view.{len(self._defined)}.{key}")
         frame.createOrReplaceTempView(view)
         self._defined[key] = view

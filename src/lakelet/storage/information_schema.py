@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from lakelet.base.names import TableName
 from lakelet.files.delta_rs_paths import open_table
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = "information_schema"
 ALL_CATALOGS = "system"
 """The catalog whose information schema describes all of them."""
+_PARTS = 3
 MANAGED, EXTERNAL, VIEW = "MANAGED", "EXTERNAL", "VIEW"
 
 
@@ -82,7 +84,8 @@ def names_relation(parts: Sequence[str]) -> bool:
 def described(storage: Storage) -> list[Described]:
     """The tables and published views of a storage, in the order of their names; private tables and quarantines are not among them."""
     stored = storage.reload().datasets.values()
-    found = [_described(storage, d) for d in stored if not d.private and d.quarantine_of is None and d.path]
+    tables = (_described(storage, d) for d in stored if not d.private and d.quarantine_of is None and d.path)
+    found = [table for table in tables if table is not None]
     found += [
         Described(TableName(*name.split(".", 2)), VIEW, query=view.query)
         for name, view in load_views(storage).items()
@@ -91,14 +94,16 @@ def described(storage: Storage) -> list[Described]:
     return sorted(found, key=lambda table: table.name.key)
 
 
-def _described(storage: Storage, dataset: StoredDataset) -> Described:
-    from deltalake.exceptions import TableNotFoundError
+def _described(storage: Storage, dataset: StoredDataset) -> Described | None:
+    from deltalake.exceptions import DeltaError
 
-    path = storage.at(dataset.path)
-    name, kind = TableName(*dataset.name.lower().split(".", 2)), _table_type(dataset.kind)
+    path, kind = storage.at(dataset.path), _table_type(dataset.kind)
+    name = _name_of_sink(dataset) if dataset.kind is Kind.SINK else TableName(*dataset.name.lower().split(".", 2))
+    if name is None:
+        return None
     try:
         table = open_table(path)
-    except TableNotFoundError:
+    except DeltaError:  # there is none, or a damaged one: whoever reads it is told
         return Described(name, kind, path=path.as_uri())
     metadata, newest = table.metadata(), table.history(1)
     return Described(
@@ -111,6 +116,12 @@ def _described(storage: Storage, dataset: StoredDataset) -> Described:
         altered=_moment(newest[0].get("timestamp")) if newest else None,
         path=path.as_uri(),
     )
+
+
+def _name_of_sink(dataset: StoredDataset) -> TableName | None:
+    """The name of the table that a Delta sink writes to, which is that of its folder; None for one that it writes to by a path."""
+    top, *parts = dataset.path.split("/")
+    return TableName(*map(unquote, parts)) if top == "tables" and len(parts) == _PARTS else None
 
 
 def _table_type(kind: Kind) -> str:

@@ -182,7 +182,6 @@ def test_rules_of_a_materialized_view_cover_its_whole_result(project):
     assert p.quality() == {"even": (3, 2), "small": (3, 2)}
 
 
-@pytest.mark.long
 def test_EL7_the_numbers_of_a_materialized_view_are_in_its_completed_event(project):
     p = project("""
         import dlt
@@ -207,6 +206,7 @@ def test_EL7_the_numbers_of_a_materialized_view_are_in_its_completed_event(proje
     assert list(run_sql(p.storage.root, query).rows) == [{"n": 2, "events": 1}]
 
 
+@pytest.mark.long
 def test_rows_behind_the_watermark_are_counted_and_shown(project):
     p = project("""
     import dlt

@@ -162,6 +162,8 @@ def test_queries_use_the_names_of_the_pipeline(spark, storage, sql, rows):
         ("SELECT * FROM nothing", "UNKNOWN_TABLE", "was not written yet"),
         ("SELECT nope FROM orders", "SQL_FAILED", "nope"),
         ("SELEC 1", "SQL_FAILED", "SELEC"),
+        ("-- nothing", "SQL_FAILED", "holds no query"),
+        ("CREATE VIEW a.b.c.d AS SELECT 1; SELECT 1", "SQL_FAILED", "has 4 parts"),
         ("USE CATALOG a.b; SELECT 1", "SQL_FAILED", "USE CATALOG a.b"),
         ("USE gold; SELECT note FROM orders", "UNKNOWN_TABLE", 'Did you mean "main.shop.orders"?'),
         ("DROP TABLE orders", "SQL_FAILED", "only queries are allowed here"),

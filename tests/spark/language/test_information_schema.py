@@ -150,3 +150,32 @@ def test_SQ15_a_table_of_the_pipeline_s_own_with_that_name_comes_first(project: 
     made.run()
     assert made.rows("reading") == [7]
     assert rows(made, "SELECT own FROM information_schema.tables") == [(7,)]
+
+
+def test_SQ15_sinks_are_listed_by_their_table_and_damaged_tables_without_columns(project: Callable[..., Project], tmp_path: Any) -> None:
+    made = project(
+        """
+        import dlt
+
+        assert spark.catalog.tableExists("system.information_schema.tables")
+        assert not spark.catalog.tableExists("system.information_schema.others")
+        dlt.create_sink("named", "delta", {"tableName": "main.other.sent"})
+        dlt.create_sink("by_path", "delta", {"path": spark.conf.get("landing") + "/../sent"})
+
+        @dlt.table
+        def numbers():
+            return spark.readStream.schema("id INT").json(spark.conf.get("landing"))
+
+        for sink in ("named", "by_path"):
+            @dlt.append_flow(name=f"to_{sink}", target=sink)
+            def send():
+                return spark.readStream.table("numbers")
+        """
+    )
+    made.arrive("1.json", {"id": 1})
+    made.run()
+    (made.path("numbers") / "_delta_log" / f"{0:020d}.json").write_text("{broken")
+    assert rows(made, "SELECT table_schema, table_name, table_type FROM information_schema.tables ORDER BY ALL") == [
+        ("default", "numbers", "STREAMING_TABLE"), ("other", "sent", "MANAGED"),
+    ]  # fmt: skip
+    assert rows(made, "SELECT table_name, column_name FROM information_schema.columns") == [("sent", "id")]

@@ -58,6 +58,7 @@ def kinds(table: pa.Table) -> list[tuple[str, str]]:
         (("sql", "SELECT id, tags FROM orders ORDER BY id"), ORDERS.select(["id", "tags"])),
         (("sql", "SELECT * FROM orders WHERE id > 9"), ORDERS.slice(0, 0)),
         (("sql", "-- the orders\nSELECT * FROM orders ORDER BY id"), ORDERS),
+        (("sql", "--all\nSELECT * FROM orders ORDER BY id"), ORDERS),
         (("sql", "--\nSELECT * FROM orders ORDER BY id"), ORDERS),
     ],
 )

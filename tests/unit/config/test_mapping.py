@@ -110,9 +110,10 @@ def test_a_pair_needs_both_sides(text):
 def test_a_path_with_a_folder_like_day_1_is_mapped_where_that_is_what_is_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "iot").mkdir()
-    texts = ["/a/format=delta=iot", "/a/day=1=none", "/a=iot", "/a=x=y"]
+    texts = ["/a/format=delta=iot", "/a/day=1=none", "/a=iot", "/a=x=y", "s3://b/day=1=s3://other/x", "/a=s3://b/day=1"]
     found = pairs_of(texts, "--map", form="FROM=TO", example="/a=b")
-    assert found == [("/a/format=delta", "iot"), ("/a/day", "1=none"), ("/a", "iot"), ("/a", "x=y")]
+    clouds = [("s3://b/day=1", "s3://other/x"), ("/a", "s3://b/day=1")]
+    assert found == [("/a/format=delta", "iot"), ("/a/day", "1=none"), ("/a", "iot"), ("/a", "x=y"), *clouds]
     (tmp_path / "format=delta=iot").mkdir()
     assert pairs_of(["/a/=format=delta=iot"], "--map", form="FROM=TO", example="/a=b") == [("/a/", "format=delta=iot")]
 

@@ -37,6 +37,7 @@ def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple
     [
         ("SELECT 1", ("main", "default")),
         ("USE CATALOG other; SELECT 1", ("other", "default")),
+        ("USE s; USE CATALOG other; SELECT 1", ("other", "default")),
         ("use `a b`; SELECT 1", ("main", "a b")),
         ("USE SCHEMA s; USE CATALOG c; CREATE VIEW v AS SELECT 2; USE x.y; SELECT 1;", ("x", "y")),
     ],

@@ -33,6 +33,7 @@ from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.spark.patches import owners
 from lakelet.spark.patches.made_tables import sql_outside
+from lakelet.storage.information_schema import asked_for
 
 
 def _table(
@@ -97,6 +98,9 @@ def _table_exists(original: Any) -> Any:
         if (found.key if found else named_tables.named().key_of(name)) in named_tables.named():
             return True
         if catalog is None and held().find(self._sparkSession, name) is not None:
+            return True
+        full = found or held().full_name(name)
+        if full is not None and held().storage is not None and asked_for(full) is not None:
             return True
         try:
             return bool(original(self, tableName, dbName))
