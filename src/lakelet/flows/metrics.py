@@ -38,12 +38,12 @@ def event_id(*parts: object) -> str:
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(str(p) for p in parts)))
 
 
-def emit_batch(reporter: Reporter, found: BatchMetrics) -> None:
+def emit_batch(reporter: Reporter, found: BatchMetrics, *, failed: bool = False) -> None:
     """The event of one commit: COMPLETED of a materialized view, which has one, and RUNNING of any other flow (EL-7).
 
-    Change flows report upserted and deleted rows, never num_output_rows.
+    Change flows report upserted and deleted rows, never num_output_rows. `failed`: the flow has been told as FAILED already.
     """
-    completes = found.view is not None
+    completes = found.view is not None and not failed
     metrics: dict[str, Any] = {"num_output_rows": found.rows}
     if found.changed is not None:
         changed = found.changed.upserted + found.changed.deleted

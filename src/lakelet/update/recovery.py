@@ -72,7 +72,7 @@ def repair(environment: Environment, registry: Registry, flows: Iterable[FlowRun
     for path in _table_folders(storage.root, registry):
         commits = _commits_of(_log_with_facts(storage.root / path), last.id)
         for _, metrics in commits:
-            emit_batch(reporter, metrics)
+            emit_batch(reporter, metrics, failed=metrics.flow in log.known.failed)
             totals[metrics.dataset, metrics.flow].add(metrics)
         if commits:
             stored = _entry(environment, datasets, path, *commits[-1])

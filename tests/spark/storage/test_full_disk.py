@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from lakelet.inspection.inspector import run_sql
 from tests.spark.conftest import Project
 
 PIPELINE = """
@@ -103,6 +104,11 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_step_is_named_and_made_good(
         patched.setenv("LAKELET_FAILPOINT", f"{step}:ENOSPC")
         made.run(expect="FAILED")
     assert set(made.errors().values()) == {"STORAGE_FAILED"}
+    failed = made.events[0].origin.update_id
     made.run()
     assert (made.rows("raw", "id"), made.rows("total")) == ([1, 2, 3], [3])
     check_counts(made, [1, 2, 3])
+    if step.startswith("view."):  # the numbers of the commit are told later at the latest, and never that the flow has completed
+        status = "RUNNING" if step == "view.committed" else "FAILED"
+        query = f"SELECT status, output_rows FROM flow_metrics WHERE update_id = '{failed}' AND dataset = 'main.default.total'"
+        assert list(run_sql(made.storage.root, query).rows) == [{"status": status, "output_rows": None if "files" in step else 1}]

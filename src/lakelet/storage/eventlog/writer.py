@@ -21,7 +21,7 @@ from lakelet.files.paths import AnyPath, RemotePath
 from lakelet.storage.eventlog import remote_table, table
 from lakelet.storage.eventlog.events import Event, error_struct
 from lakelet.storage.eventlog.failures import coded, log_failure
-from lakelet.storage.eventlog.states import EventType, UpdateState
+from lakelet.storage.eventlog.states import EventType, Level, UpdateState
 
 Listener = Callable[[Event], None]
 
@@ -186,11 +186,15 @@ def _compact(path: AnyPath) -> None:
 
 @dataclass(frozen=True)
 class Logged:
-    """What the log holds of one update: ids of its events, their highest number, and whether its end is among them."""
+    """What the log holds of one update: ids of its events, their highest number, and whether its end is among them.
+
+    `failed`: names of the flows that failed and were not tried again.
+    """
 
     ids: frozenset[str] = frozenset()
     sequence: int = 0
     ended: bool = False
+    failed: frozenset[str] = frozenset()
 
 
 def logged(path: AnyPath, update_id: str) -> Logged:
@@ -203,15 +207,17 @@ def logged(path: AnyPath, update_id: str) -> Logged:
             found = open_table(path)
     except TableNotFoundError:
         return Logged()
-    progress = EventType.UPDATE_PROGRESS
+    progress, failed = EventType.UPDATE_PROGRESS, f"event_type = '{EventType.FLOW_PROGRESS}' AND level = '{Level.ERROR}'"
     sql = f"""
-        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state
+        SELECT id, sequence['data_plane_id']['seq_no'] AS number, CASE WHEN event_type = '{progress}' THEN details END AS state,
+            CASE WHEN {failed} THEN origin['flow_name'] END AS failed
         FROM events WHERE origin['update_id'] = '{uuid.UUID(update_id)}'"""
     with coded(path):
         rows = pa.RecordBatchReader.from_stream(QueryBuilder().register("events", found).execute(sql)).read_all().to_pylist()
     states = {json.loads(row["state"])[progress]["state"] for row in rows if row["state"]}
     ended = any(state in UpdateState.ends() for state in states)
-    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended)
+    flows = frozenset(row["failed"] for row in rows if row["failed"])
+    return Logged(frozenset(row["id"] for row in rows), max((row["number"] for row in rows), default=0), ended, flows)
 
 
 def event_row(event: Event) -> Mapping[str, Any]:
