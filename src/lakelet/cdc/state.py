@@ -7,7 +7,7 @@ the rule that it came with, so that the same events give the same table whicheve
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,8 +15,6 @@ from lakelet.language.model import ChangeSpec, ColumnPath, NullUpdates
 
 PROPERTY = "lakelet.changes.state"
 _FORMAT = 1
-_ONE_RULE_BESIDE = 2
-"""So many rules a table has where its events come with one of their own, or author every leaf."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class State:
         rules = dict.fromkeys([AUTHORS_ALL, *map(NullRule.of, given)])
         return cls(
             events=any(keeps_events(spec) for spec in given),
-            named=any(spec.columns_to_update is not None for spec in given) or len(rules) > _ONE_RULE_BESIDE,
+            named=any(spec.columns_to_update is not None for spec in given) or _several(rules),
             deletes=any(spec.apply_as_deletes is not None or spec.snapshots is not None for spec in given),
             truncates=any(spec.apply_as_truncates is not None for spec in given),
             tracked=_tracked(given[0]),
@@ -94,7 +92,7 @@ class State:
         return replace(
             self,
             events=self.events or wanted.events,
-            named=self.named or wanted.named or len(rules) > _ONE_RULE_BESIDE,
+            named=self.named or wanted.named or _several(rules),
             deletes=self.deletes or wanted.deletes,
             truncates=self.truncates or wanted.truncates,
             tracked=wanted.tracked,
@@ -129,6 +127,11 @@ class State:
         tracked = found.pop("tracked")
         found.pop("format")
         return cls(**found, rules=rules, tracked=None if tracked is None else (tracked[0], tuple(tracked[1])))
+
+
+def _several(rules: Collection[NullRule]) -> bool:
+    """Whether events come with more than one rule beside the one that authors every leaf."""
+    return sum(rule != AUTHORS_ALL for rule in rules) > 1
 
 
 def keeps_events(spec: ChangeSpec) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace, split_name
 from lakelet.language.sql_text import commands
 from lakelet.language.sql_text.tokens import Token, name_end, plain_tokens
@@ -12,7 +13,7 @@ _BEFORE_VIEW = frozenset((("CREATE",), ("CREATE", "TEMP"), ("CREATE", "TEMPORARY
 
 
 @dataclass(frozen=True)
-class Named:
+class ScopedQuery:
     """A query, and (CATALOG, SCHEMA, DATABASE or nothing, name) of each USE before it."""
 
     query: str
@@ -38,13 +39,13 @@ class Script:
     `views`: parts of the name and the query of each `CREATE [OR REPLACE] [TEMP] VIEW name AS query`, in order; `query`: the one after them.
     """
 
-    views: tuple[tuple[tuple[str, ...], Named], ...]
-    query: Named
+    views: tuple[tuple[tuple[str, ...], ScopedQuery], ...]
+    query: ScopedQuery
 
 
 def script(text: str) -> Script:
     """Take apart `USE …; CREATE VIEW …; … SELECT …`. What is neither ends them: the rest is the query, right or wrong."""
-    views: list[tuple[tuple[str, ...], Named]] = []
+    views: list[tuple[tuple[str, ...], ScopedQuery]] = []
     uses: tuple[tuple[str, str], ...] = ()
     begin, statement = 0, list[Token]()
     found = plain_tokens(text)
@@ -55,10 +56,15 @@ def script(text: str) -> Script:
         view, used = _view(text, statement), _use(text, statement)
         if (view is None and used is None) or at + 1 == len(found):
             break
-        views += [(view[0], Named(view[1], uses))] if view is not None else []
+        views += [(view[0], ScopedQuery(view[1], uses))] if view is not None else []
         uses += (used,) if used is not None else ()
         begin, statement = token.stop, []
-    return Script(tuple(views), Named(text[begin:].strip().rstrip(";").rstrip(), uses))
+    return Script(tuple(views), ScopedQuery(text[begin:].strip().rstrip(";").rstrip(), uses))
+
+
+def no_query() -> LakeletError:
+    """The error for a text that holds comments at most."""
+    return LakeletError("SQL_FAILED", "the text holds no query", todo='For example: lakelet sql "SELECT * FROM …"')
 
 
 def split(text: str) -> tuple[list[str], str]:

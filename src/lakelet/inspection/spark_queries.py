@@ -12,7 +12,7 @@ from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import distinct_names
 from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
-from lakelet.inspection.scripts import Named, script
+from lakelet.inspection.scripts import ScopedQuery, no_query, script
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
 from lakelet.storage.eventlog.reading import open_log
@@ -56,7 +56,7 @@ def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | 
 
     asked = script(sql)
     if not plain_tokens(asked.query.query):
-        raise LakeletError("SQL_FAILED", "the text holds no query", todo='For example: lakelet sql "SELECT * FROM …"')
+        raise no_query()
     if may_have(sql, (json_schemas.NAME,)):
         json_schemas.register(spark)
     try:
@@ -120,7 +120,7 @@ class _Views:
 
         return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
 
-    def use(self, query: Named) -> None:
+    def use(self, query: ScopedQuery) -> None:
         """Complete names as the query wants them. Raises SQL_FAILED for a USE of too many parts."""
         try:
             self._space = query.namespace(self._registry.namespace)

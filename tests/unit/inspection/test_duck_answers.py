@@ -142,6 +142,13 @@ def test_other_queries_are_left_to_spark_with_the_reason(storage, query, reason)
         duck_table(storage, query)
 
 
+@pytest.mark.parametrize("text", ["", " -- nothing", "/* nothing */\n"])
+def test_a_text_without_a_query_is_an_error_at_once(storage, text):
+    with pytest.raises(LakeletError, match="the text holds no query") as caught:
+        run_sql(storage, text)
+    assert caught.value.code == "SQL_FAILED"
+
+
 def test_unknown_and_unwritten_tables_are_errors_at_once(storage):
     with pytest.raises(LakeletError, match=r"holds no table shop\.ordrs") as unknown:
         run_sql(storage, "SELECT * FROM shop.ordrs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.names import Namespace
-from lakelet.inspection.scripts import Named, Script, script, split
+from lakelet.inspection.scripts import ScopedQuery, Script, script, split
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from lakelet.inspection.scripts import Named, Script, script, split
     ],
 )
 def test_views_are_taken_off_in_front_of_the_query(text: str, views: tuple[tuple[str, str], ...], query: str) -> None:
-    assert script(text) == Script(tuple((name, Named(inner)) for name, inner in views), Named(query))
+    assert script(text) == Script(tuple((name, ScopedQuery(inner)) for name, inner in views), ScopedQuery(query))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_view_has_the_namespace_of_its_own_statement() -> None:
 
 
 def test_use_alone_and_with_too_many_parts_is_no_namespace() -> None:
-    assert script("USE a;") == Script((), Named("USE a"))
+    assert script("USE a;") == Script((), ScopedQuery("USE a"))
     with pytest.raises(ValueError, match=r"USE CATALOG a\.b"):
         script("USE CATALOG a.b; SELECT 1").query.namespace(Namespace())
 

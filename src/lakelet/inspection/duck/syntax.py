@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from lakelet.inspection.duck.refusal import NotSame
+from lakelet.inspection.scripts import no_query
 from lakelet.language.sql_text.tokens import plain_tokens
 
 _SURE_TEXT = re.compile(r"[^\\$\x00]*")
@@ -28,10 +29,15 @@ class _Calls(Spark):
 
 
 def parsed(text: str) -> exp.Expr:
-    """The one query of a text. Raises NotSame where the text is not clear, is none, or has signs whose meaning is Spark's alone."""
+    """The one query of a text. Raises NotSame where the text is not clear, is none, or has signs whose meaning is Spark's alone.
+
+    Raises SQL_FAILED for a text of comments.
+    """
     if not _SURE_TEXT.fullmatch(text) or _HINT in text:
         raise NotSame("the text has a backslash, a dollar sign or a hint")
     signs = [token.upper for token in plain_tokens(text)]
+    if not signs:
+        raise no_query()
     for sign, after in zip(signs, [*signs[1:], ")"], strict=True):
         if sign == "," and after in (")", "FROM", "WHERE", ";"):
             raise NotSame("a comma ends a list")
