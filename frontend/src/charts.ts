@@ -6,10 +6,23 @@ import { compact, when } from "./format";
 import { grade } from "./states";
 import type { Point } from "./types";
 
-export interface Line { label: string; values: (number | null)[]; colour: string; bars?: boolean; dash?: boolean }
+export interface Line {
+  label: string;
+  values: (number | null)[];
+  colour: string;
+  bars?: boolean;
+  dash?: boolean;
+}
 
 /** A chart over updates; `at` are their moments, `labels` what the reader hears of it. */
-export function chart(label: string, at: (number | null)[], lines: Line[], show: (value: number) => string, range?: [number | null, number | null], tick = show): HTMLElement {
+export function chart(
+  label: string,
+  at: (number | null)[],
+  lines: Line[],
+  show: (value: number) => string,
+  range?: [number | null, number | null],
+  tick = show,
+): HTMLElement {
   const place = h("div.plot", { role: "img", "aria-label": label });
   const legend = h("div.legend", { "aria-hidden": "true" });
   const holder = h("div.chart", {}, place, legend);
@@ -19,14 +32,27 @@ export function chart(label: string, at: (number | null)[], lines: Line[], show:
       h("span.at", {}, when(at[shown])),
       ...lines.map((line) => {
         const value = line.values[shown];
-        return h("span", { "--c": line.colour }, h("i"), `${line.label} `, h("b", {}, value === null || value === undefined ? "–" : show(value)));
+        return h(
+          "span",
+          { "--c": line.colour },
+          h("i"),
+          `${line.label} `,
+          h("b", {}, value === null || value === undefined ? "–" : show(value)),
+        );
       }),
     );
   };
-  const axis = { stroke: css("--muted"), grid: { stroke: css("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const axis = {
+    stroke: css("--muted"),
+    grid: { stroke: css("--line"), width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+  };
   const many = at.length > 60;
   const options: uPlot.Options = {
-    width: 600, height: 170, padding: [10, 8, 0, 0],
+    width: 600,
+    height: 170,
+    padding: [10, 8, 0, 0],
     legend: { show: false },
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     scales: {
@@ -34,15 +60,28 @@ export function chart(label: string, at: (number | null)[], lines: Line[], show:
       y: { range: (_, low, high) => bounds(low, high, range) },
     },
     axes: [
-      { ...axis, grid: { show: false }, values: (_, ticks) => ticks.map((t) => (Number.isInteger(t) && t >= 0 && t < at.length ? when(at[t]).split(",")[0] : "")), size: 28, space: 70, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500] },
+      {
+        ...axis,
+        grid: { show: false },
+        values: (_, ticks) =>
+          ticks.map((t) => (Number.isInteger(t) && t >= 0 && t < at.length ? when(at[t]).split(",")[0] : "")),
+        size: 28,
+        space: 70,
+        incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
+      },
       { ...axis, size: 56, values: (_, ticks) => ticks.map(tick) },
     ],
     series: [
       {},
       ...lines.map((line): uPlot.Series => ({
-        label: line.label, stroke: line.colour, width: line.bars ? 0 : 1.75, fill: line.bars ? line.colour : undefined,
+        label: line.label,
+        stroke: line.colour,
+        width: line.bars ? 0 : 1.75,
+        fill: line.bars ? line.colour : undefined,
         paths: line.bars ? uPlot.paths.bars?.({ size: [0.7, 26], radius: 0.15 }) : undefined,
-        dash: line.dash ? [4, 3] : undefined, points: { show: !line.bars && !many, size: 5, fill: css("--surface") }, spanGaps: true,
+        dash: line.dash ? [4, 3] : undefined,
+        points: { show: !line.bars && !many, size: 5, fill: css("--surface") },
+        spanGaps: true,
       })),
     ],
     hooks: { setCursor: [(u) => tell(u.cursor.idx ?? null)] },
@@ -50,7 +89,11 @@ export function chart(label: string, at: (number | null)[], lines: Line[], show:
   const x = at.map((_, i) => i);
   requestAnimationFrame(() => {
     if (!place.isConnected) return;
-    const plot = new uPlot({ ...options, width: place.clientWidth || 600 }, [x, ...lines.map((l) => l.values)] as uPlot.AlignedData, place);
+    const plot = new uPlot(
+      { ...options, width: place.clientWidth || 600 },
+      [x, ...lines.map((l) => l.values)] as uPlot.AlignedData,
+      place,
+    );
     new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 170 })).observe(place);
   });
   tell(null);
@@ -58,22 +101,44 @@ export function chart(label: string, at: (number | null)[], lines: Line[], show:
 }
 
 function bounds(low: number, high: number, range?: [number | null, number | null]): [number, number] {
-  const bottom = range?.[0] ?? low, top = range?.[1] ?? high;
+  const bottom = range?.[0] ?? low;
+  const top = range?.[1] ?? high;
   const room = (top - bottom) * 0.08 || (range?.[1] === 1 ? 0.005 : 1);
   return [range?.[0] ?? Math.max(0, bottom - room), range?.[1] ?? top + room];
 }
 
-function canvas(width: number, height: number, label: string, paint: (c: CanvasRenderingContext2D) => void): HTMLCanvasElement {
+function canvas(
+  width: number,
+  height: number,
+  label: string,
+  paint: (c: CanvasRenderingContext2D) => void,
+): HTMLCanvasElement {
   const ratio = window.devicePixelRatio || 1;
-  const element = h("canvas.spark", { width: width * ratio, height: height * ratio, role: "img", "aria-label": label, "--w": `${width}px`, "--h": `${height}px` }) as HTMLCanvasElement;
+  const element = h("canvas.spark", {
+    width: width * ratio,
+    height: height * ratio,
+    role: "img",
+    "aria-label": label,
+    "--w": `${width}px`,
+    "--h": `${height}px`,
+  }) as HTMLCanvasElement;
   const context = element.getContext("2d");
-  if (context) { context.scale(ratio, ratio); paint(context); }
+  if (context) {
+    context.scale(ratio, ratio);
+    paint(context);
+  }
   return element;
 }
 
+/** A chart with its title. */
+export const figure = (title: string, content: HTMLElement): HTMLElement =>
+  h("figure", {}, h("figcaption", {}, title), content);
+
 /** One cell per measurement, coloured by its pass rate; the newest is at the right. */
 export function strip(points: Point[], slots: number, label: string): HTMLCanvasElement {
-  const cell = 7, gap = 1.5, width = slots * (cell + gap);
+  const cell = 7;
+  const gap = 1.5;
+  const width = slots * (cell + gap);
   const made = canvas(width, 18, label, (c) => {
     const colours: Record<string, string> = {};
     points.slice(-slots).forEach(([, passed, failed], k, shown) => {
@@ -90,7 +155,8 @@ export function strip(points: Point[], slots: number, label: string): HTMLCanvas
 /** Small bars, the newest at the right. */
 export function bars(values: number[], label: string, width = 84, height = 20): HTMLCanvasElement {
   return canvas(width, height, label, (c) => {
-    const highest = Math.max(1, ...values), step = 3.5;
+    const highest = Math.max(1, ...values);
+    const step = 3.5;
     c.fillStyle = css("--accent");
     values.slice(-Math.floor(width / step)).forEach((value, k, shown) => {
       const tall = value ? Math.max(1.5, (value / highest) * height) : 0.75;
@@ -100,4 +166,5 @@ export function bars(values: number[], label: string, width = 84, height = 20): 
   });
 }
 
-export const rowsText = (values: number[]): string => `Rows written by the last ${values.length} runs, latest ${compact(values[values.length - 1] ?? 0)}`;
+export const rowsText = (values: number[]): string =>
+  `Rows written by the last ${values.length} runs, latest ${compact(values[values.length - 1] ?? 0)}`;

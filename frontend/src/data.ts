@@ -1,7 +1,10 @@
-// Documents are scripts that call `lakelet(name, value)`: a page that was opened from disk may load those, and may not fetch.
+// Documents are scripts that call `lakelet(name, value)`: a page that was opened from disk may load those,
+// and may not fetch.
 
 declare global {
-  interface Window { lakelet: (name: string, value: unknown) => void }
+  interface Window {
+    lakelet: (name: string, value: unknown) => void;
+  }
 }
 
 const arrived = new Map<string, unknown>();
@@ -17,8 +20,16 @@ export function load<T>(name: string): Promise<T> {
     found = new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = `data/${name}.js${version}`;
-      script.onload = () => { script.remove(); resolve(arrived.get(name)); arrived.delete(name); };
-      script.onerror = () => { script.remove(); asked.delete(name); reject(new Error(`data/${name}.js cannot be loaded`)); };
+      script.onload = () => {
+        script.remove();
+        resolve(arrived.get(name));
+        arrived.delete(name);
+      };
+      script.onerror = () => {
+        script.remove();
+        asked.delete(name);
+        reject(new Error(`data/${name}.js cannot be loaded`));
+      };
       document.head.append(script);
     });
     asked.set(name, found);

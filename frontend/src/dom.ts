@@ -1,4 +1,5 @@
-// Elements. Every text goes through textContent: nothing that data says becomes markup. No style attributes: the policy forbids them.
+// Elements. Every text goes through textContent: nothing that data says becomes markup.
+// No style attributes: the policy forbids them.
 
 export type Child = Node | string | number | null | undefined | false | Child[];
 type Props = Record<string, unknown>;
@@ -41,8 +42,13 @@ export function s(name: string, props: Props = {}, ...children: Child[]): SVGEle
   return element;
 }
 
-/** A list that grows as its reader comes near its end, so that thousands of rows cost nothing until they are looked at. */
-export function growing<T>(items: T[], draw: (item: T, position: number) => HTMLElement, into: HTMLElement, step = 80): void {
+/** A list that grows as its reader comes near its end: thousands of rows cost nothing until they are looked at. */
+export function growing<T>(
+  items: T[],
+  draw: (item: T, position: number) => HTMLElement,
+  into: HTMLElement,
+  step = 80,
+): void {
   let next = 0;
   const end = h(into.tagName === "TBODY" ? "tr.more" : "div.more", { "aria-hidden": "true" });
   const more = () => {
@@ -51,15 +57,54 @@ export function growing<T>(items: T[], draw: (item: T, position: number) => HTML
     if (next < items.length) into.append(end);
     else watcher.disconnect();
   };
-  const watcher = new IntersectionObserver((seen) => { if (seen.some((e) => e.isIntersecting)) more(); }, { rootMargin: "600px" });
+  const watcher = new IntersectionObserver(
+    (seen) => {
+      if (seen.some((e) => e.isIntersecting)) more();
+    },
+    { rootMargin: "600px" },
+  );
   more();
   watcher.observe(end);
+}
+
+/** The body of a table whose rows are drawn as they come into view. */
+export function growingRows<T>(items: T[], draw: (item: T, position: number) => HTMLElement, step = 80): HTMLElement {
+  const body = h("tbody");
+  growing(items, draw, body, step);
+  return body;
+}
+
+/** A part that is folded away, and filled when it is opened first. */
+export function folded(summary: string, content: () => Child[]): HTMLElement {
+  let filled = false;
+  const fill = () => {
+    if (!filled) append(element, content());
+    filled = true;
+  };
+  const element = h("details", { ontoggle: fill }, h("summary", {}, summary));
+  return element;
+}
+
+/** A figure of a list of tiles: what it is, its value, a remark. */
+export function tile(
+  label: string,
+  value: string,
+  remark: string,
+  { mood = "", title = null as string | null } = {},
+): HTMLElement {
+  const words = [h("dt", {}, label), h("dd", {}, h("b", {}, value), h("small", {}, remark))];
+  return h(`div.tile${mood && `.${mood}`}`, { title }, words);
 }
 
 /** A section with a heading; `count` stands beside it. */
 export function section(title: string, count: Child, ...children: Child[]): HTMLElement {
   const id = `s-${title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
-  return h("section.block", { "aria-labelledby": id }, h("h2", { id }, title, count !== null && h("span.count", {}, count)), ...children);
+  return h(
+    "section.block",
+    { "aria-labelledby": id },
+    h("h2", { id }, title, count !== null && h("span.count", {}, count)),
+    ...children,
+  );
 }
 
 export const empty = (...children: Child[]): HTMLElement => h("p.empty", {}, ...children);

@@ -5,10 +5,13 @@ const short = new Intl.NumberFormat("en", { notation: "compact", maximumFraction
 const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
 const full = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 
-export const number = (value: number | null | undefined): string => (value === null || value === undefined ? "–" : whole.format(value));
+export const number = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "–" : whole.format(value);
 export const compact = (value: number | null | undefined): string =>
   value === null || value === undefined ? "–" : value < 10000 ? whole.format(value) : short.format(value);
-export const counted = (value: number, one: string, many = `${one}s`): string => `${whole.format(value)} ${value === 1 ? one : many}`;
+/** A number with its noun, `1 row` or `2 rows`; `show` writes the number. */
+export const counted = (value: number, one: string, many = `${one}s`, show = number): string =>
+  `${show(value)} ${value === 1 ? one : many}`;
 
 /** Only what is complete is 100 %, only nothing is 0 %. */
 export function percent(rate: number | null | undefined): string {
@@ -27,13 +30,19 @@ export function duration(seconds: number | null | undefined): string {
 
 /** Short enough for an axis. */
 export const ticked = (seconds: number): string =>
-  seconds < 60 ? `${+seconds.toFixed(1)} s` : seconds < 3600 ? `${+(seconds / 60).toFixed(1)} min` : `${+(seconds / 3600).toFixed(1)} h`;
+  seconds < 60
+    ? `${+seconds.toFixed(1)} s`
+    : seconds < 3600
+      ? `${+(seconds / 60).toFixed(1)} min`
+      : `${+(seconds / 3600).toFixed(1)} h`;
 
 export const between = (start: number | null, end: number | null): number | null =>
   start === null || end === null ? null : Math.max(0, end - start) / 1000;
 
-export const when = (moment: number | null | undefined): string => (moment === null || moment === undefined ? "–" : day.format(moment));
-export const exactly = (moment: number | null | undefined): string => (moment === null || moment === undefined ? "" : full.format(moment));
+export const when = (moment: number | null | undefined): string =>
+  moment === null || moment === undefined ? "–" : day.format(moment);
+export const exactly = (moment: number | null | undefined): string =>
+  moment === null || moment === undefined ? "" : full.format(moment);
 
 export function ago(moment: number | null | undefined, now = Date.now()): string {
   if (moment === null || moment === undefined) return "never";
@@ -46,12 +55,17 @@ export function ago(moment: number | null | undefined, now = Date.now()): string
 
 export function bytes(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
-  let rest = value, unit = 0;
+  let rest = value;
+  let unit = 0;
   for (; rest >= 1000 && unit < 4; unit++) rest /= 1000;
   return `${unit && rest < 100 ? rest.toFixed(1) : Math.round(rest)} ${["B", "kB", "MB", "GB", "TB"][unit]}`;
 }
 
 const KINDS: Record<string, string> = {
-  STREAMING_TABLE: "streaming table", MATERIALIZED_VIEW: "materialized view", SINK: "sink", VIEW: "view", "": "view or outside table",
+  STREAMING_TABLE: "streaming table",
+  MATERIALIZED_VIEW: "materialized view",
+  SINK: "sink",
+  VIEW: "view",
+  "": "view or outside table",
 };
 export const kind = (text: string): string => KINDS[text] ?? text.toLowerCase().replaceAll("_", " ");

@@ -3,7 +3,8 @@
 import { type Child, h } from "./dom";
 import type { Overview, Ref } from "./types";
 
-export const toDataset = (name: string, part = ""): string => `#/dataset/${encodeURIComponent(name)}${part && `/${part}`}`;
+export const toDataset = (name: string, part = ""): string =>
+  `#/dataset/${encodeURIComponent(name)}${part && `/${part}`}`;
 export const toUpdate = (number: number): string => `#/update/${number}`;
 
 export function link(href: string, ...children: Child[]): HTMLElement {

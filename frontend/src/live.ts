@@ -2,7 +2,8 @@
 
 export function follow(changed: (token: string) => void, connected: (yes: boolean) => void): void {
   const source = new EventSource("live");
-  let last: string | null = null, waiting = 0;
+  let last: string | null = null;
+  let waiting = 0;
   source.onopen = () => connected(true);
   source.onerror = () => connected(false);
   source.onmessage = (event) => {

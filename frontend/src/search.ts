@@ -1,4 +1,4 @@
-// The search box: datasets, columns, rules and updates by their names. `/` leads to it, arrows walk through what it found.
+// The search box: datasets, columns, rules and updates by their names. `/` leads to it, arrows walk through its hits.
 
 import { load } from "./data";
 import { h } from "./dom";
@@ -7,68 +7,159 @@ import { toDataset, toUpdate } from "./links";
 import { mark } from "./states";
 import type { Overview, Quality, Search } from "./types";
 
-interface Hit { href: string; text: string; about: string; state: string; weight: number }
+interface Hit {
+  href: string;
+  text: string;
+  about: string;
+  state: string;
+  weight: number;
+}
 const MOST = 12;
 
 export function searchBox(overview: () => Overview): HTMLElement {
   const found = h("ul.hits", { id: "hits", role: "listbox", "aria-label": "Found" });
   found.hidden = true;
   const input = h("input", {
-    type: "search", id: "search", placeholder: "Search  ( / )", autocomplete: "off", spellcheck: "false", role: "combobox", "aria-label": "Search datasets, columns, rules and updates",
-    "aria-expanded": "false", "aria-controls": "hits", "aria-autocomplete": "list",
+    type: "search",
+    id: "search",
+    placeholder: "Search  ( / )",
+    autocomplete: "off",
+    spellcheck: "false",
+    role: "combobox",
+    "aria-label": "Search datasets, columns, rules and updates",
+    "aria-expanded": "false",
+    "aria-controls": "hits",
+    "aria-autocomplete": "list",
   }) as HTMLInputElement;
-  let hits: Hit[] = [], chosen = 0, turn = 0;
+  let hits: Hit[] = [];
+  let chosen = 0;
+  let turn = 0;
 
   function choose(next: number): void {
     chosen = Math.max(0, Math.min(hits.length - 1, next));
     [...found.children].forEach((c, i) => c.setAttribute("aria-selected", String(i === chosen)));
-    if (hits.length) { input.setAttribute("aria-activedescendant", `hit-${chosen}`); found.children[chosen].scrollIntoView({ block: "nearest" }); }
-    else input.removeAttribute("aria-activedescendant");
+    if (hits.length) {
+      input.setAttribute("aria-activedescendant", `hit-${chosen}`);
+      found.children[chosen].scrollIntoView({ block: "nearest" });
+    } else input.removeAttribute("aria-activedescendant");
   }
-  function close(): void { found.hidden = true; input.setAttribute("aria-expanded", "false"); input.removeAttribute("aria-activedescendant"); }
+  function close(): void {
+    found.hidden = true;
+    input.setAttribute("aria-expanded", "false");
+    input.removeAttribute("aria-activedescendant");
+  }
   function go(hit: Hit | undefined): void {
     if (!hit) return;
-    close(); input.value = ""; input.blur();
+    close();
+    input.value = "";
+    input.blur();
     location.hash = hit.href;
   }
   async function look(): Promise<void> {
-    const text = input.value.trim().toLowerCase(), mine = ++turn;
-    if (!text) { close(); return; }
+    const text = input.value.trim().toLowerCase();
+    const mine = ++turn;
+    if (!text) {
+      close();
+      return;
+    }
     const [columns, quality] = await Promise.all([load<Search>("search"), load<Quality>("quality")]);
     if (mine !== turn) return;
     hits = matches(overview(), columns, quality, text);
-    found.replaceChildren(...(hits.length ? hits.map((hit, i) => h("li", { id: `hit-${i}`, role: "option", "aria-selected": "false", onpointerdown: (e: Event) => { e.preventDefault(); go(hit); } },
-      hit.state ? mark(hit.state) : "", h("b", {}, hit.text), h("small", {}, hit.about))) : [h("li.none", { role: "option", "aria-selected": "false", "aria-disabled": "true" }, `Nothing is called “${input.value.trim()}”`)]));
-    found.hidden = false; input.setAttribute("aria-expanded", "true");
+    found.replaceChildren(
+      ...(hits.length
+        ? hits.map((hit, i) =>
+            h(
+              "li",
+              {
+                id: `hit-${i}`,
+                role: "option",
+                "aria-selected": "false",
+                onpointerdown: (e: Event) => {
+                  e.preventDefault();
+                  go(hit);
+                },
+              },
+              hit.state ? mark(hit.state) : "",
+              h("b", {}, hit.text),
+              h("small", {}, hit.about),
+            ),
+          )
+        : [
+            h(
+              "li.none",
+              { role: "option", "aria-selected": "false", "aria-disabled": "true" },
+              `Nothing is called “${input.value.trim()}”`,
+            ),
+          ]),
+    );
+    found.hidden = false;
+    input.setAttribute("aria-expanded", "true");
     choose(0);
   }
   input.addEventListener("input", () => void look());
   input.addEventListener("focus", () => void look());
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
-    if (event.key === "ArrowDown") { event.preventDefault(); choose(chosen + 1); }
-    else if (event.key === "ArrowUp") { event.preventDefault(); choose(chosen - 1); }
-    else if (event.key === "Enter") { event.preventDefault(); go(hits[chosen]); }
-    else if (event.key === "Escape") { event.stopPropagation(); input.value = ""; close(); input.blur(); }
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      choose(chosen + 1);
+    } else if (event.key === "ArrowUp") {
+      event.preventDefault();
+      choose(chosen - 1);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      go(hits[chosen]);
+    } else if (event.key === "Escape") {
+      event.stopPropagation();
+      input.value = "";
+      close();
+      input.blur();
+    }
   });
   return h("div.search", { role: "search" }, input, found);
 }
 
 function matches(overview: Overview, columns: Search, quality: Quality, text: string): Hit[] {
   const found: Hit[] = [];
-  const rank = (name: string): number => { const at = name.toLowerCase().indexOf(text); return at < 0 ? -1 : at === 0 ? 0 : 1; };
+  const rank = (name: string): number => {
+    const at = name.toLowerCase().indexOf(text);
+    return at < 0 ? -1 : at === 0 ? 0 : 1;
+  };
   overview.datasets.forEach((d, i) => {
     const weight = Math.max(rank(d.short), rank(d.name));
-    if (weight >= 0) found.push({ href: toDataset(d.name), text: d.short, about: "dataset", state: d.state, weight: rank(d.short) === 0 ? 0 : 1 });
+    if (weight >= 0)
+      found.push({
+        href: toDataset(d.name),
+        text: d.short,
+        about: "dataset",
+        state: d.state,
+        weight: rank(d.short) === 0 ? 0 : 1,
+      });
     for (const column of columns.columns[i] ?? []) {
       const at = rank(column);
-      if (at >= 0 && found.length < 400) found.push({ href: toDataset(d.name, "columns"), text: column, about: `column of ${d.short}`, state: "", weight: at + 3 });
+      if (at >= 0 && found.length < 400)
+        found.push({
+          href: toDataset(d.name, "columns"),
+          text: column,
+          about: `column of ${d.short}`,
+          state: "",
+          weight: at + 3,
+        });
     }
   });
   for (const r of quality.rows) {
     const at = rank(r.rule);
-    if (at >= 0) found.push({ href: toDataset(overview.datasets[r.d].name, "rules"), text: r.rule, about: `rule of ${overview.datasets[r.d].short}`, state: "", weight: at + 2 });
+    if (at >= 0)
+      found.push({
+        href: toDataset(overview.datasets[r.d].name, "rules"),
+        text: r.rule,
+        about: `rule of ${overview.datasets[r.d].short}`,
+        state: "",
+        weight: at + 2,
+      });
   }
-  for (const u of overview.recent) if (u.short.startsWith(text)) found.push({ href: toUpdate(u.n), text: `update ${u.short}`, about: when(u.start), state: u.state, weight: 0 });
+  for (const u of overview.recent)
+    if (u.short.startsWith(text))
+      found.push({ href: toUpdate(u.n), text: `update ${u.short}`, about: when(u.start), state: u.state, weight: 0 });
   return found.sort((a, b) => a.weight - b.weight).slice(0, MOST);
 }

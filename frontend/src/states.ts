@@ -28,7 +28,12 @@ export const word = (state: string): string => (state ? state.toLowerCase().repl
 
 export function mark(state: string): SVGElement {
   const [kind, path] = MARKS[state] ?? UNKNOWN;
-  const shape = s("path", { d: path, fill: kind === "running" ? "currentColor" : "none", stroke: "currentColor", "stroke-width": 2 });
+  const shape = s("path", {
+    d: path,
+    fill: kind === "running" ? "currentColor" : "none",
+    stroke: "currentColor",
+    "stroke-width": 2,
+  });
   return s(`svg.mark.${kind}`, { viewBox: "0 0 16 16", "aria-hidden": "true" }, shape);
 }
 
@@ -55,4 +60,13 @@ export function grade(rate: number | null): string {
   return "r1";
 }
 
-export const rate = (passed: number, failed: number): number | null => (passed + failed ? passed / (passed + failed) : null);
+export const rate = (passed: number, failed: number): number | null =>
+  passed + failed ? passed / (passed + failed) : null;
+
+const ORDER = ["FAILED", "SKIPPED", "RUNNING", "COMPLETED", "IDLE", "STOPPED", "EXCLUDED", "QUEUED"];
+
+/** How many flows are in which state. */
+export const flowsText = (flows: Record<string, number>): string =>
+  ORDER.filter((state) => flows[state])
+    .map((state) => `${flows[state]} ${state.toLowerCase()}`)
+    .join(", ");

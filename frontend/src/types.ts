@@ -5,66 +5,187 @@ export type Moment = number | null;
 export type Ref = number | string;
 
 export interface Summary {
-  n: number; short: string; pipeline: string; state: string; cause: string; start: Moment; end: Moment;
-  rows: number; dropped: number; quarantined: number; broken: number; flows: Record<string, number>;
-  schema_changes: number; checks_failed: number; first_error: string;
+  n: number;
+  short: string;
+  pipeline: string;
+  state: string;
+  cause: string;
+  start: Moment;
+  end: Moment;
+  rows: number;
+  dropped: number;
+  quarantined: number;
+  broken: number;
+  flows: Record<string, number>;
+  schema_changes: number;
+  checks_failed: number;
+  first_error: string;
 }
 
 export interface Dataset {
-  name: string; short: string; kind: string; pipeline: string; layer: string; in: number[]; state: string; reason: string;
-  update: number | null; rows: number | null; wrote: number; dropped: number; held: number | null; broken: number;
-  rate: number | null; rows_at: Moment; done_at: Moment; seconds: number | null; rules: number;
+  name: string;
+  short: string;
+  kind: string;
+  pipeline: string;
+  layer: string;
+  in: number[];
+  state: string;
+  reason: string;
+  update: number | null;
+  rows: number | null;
+  wrote: number;
+  dropped: number;
+  held: number | null;
+  broken: number;
+  rate: number | null;
+  rows_at: Moment;
+  done_at: Moment;
+  seconds: number | null;
+  rules: number;
   /** Table checks: [failed, not run, all] */
-  checks: [number, number, number]; wrote_series: number[];
+  checks: [number, number, number];
+  wrote_series: number[];
 }
 
 export interface Overview {
-  format: number; version: string; generated: number; live: boolean; pipelines: string[]; updates: number; page: number;
-  recent: Summary[]; changes: [string, string, string, string][]; datasets: Dataset[];
+  format: number;
+  version: string;
+  generated: number;
+  live: boolean;
+  pipelines: string[];
+  updates: number;
+  page: number;
+  recent: Summary[];
+  changes: [string, string, string, string][];
+  datasets: Dataset[];
 }
 
 /** [number of the update, passed, failed] */
 export type Point = [number, number, number];
 
 export interface Check {
-  name: string; severity: string; success: boolean | null; version: number | null; at: Moment;
-  observed: string; expected: string; message: string;
+  name: string;
+  severity: string;
+  success: boolean | null;
+  version: number | null;
+  at: Moment;
+  observed: string;
+  expected: string;
+  message: string;
 }
 
-export interface QualityRow { d: number; rule: string; constraint: string; action: string; points: Point[] }
-export interface Quality { rows: QualityRow[]; checks: (Check & { d: number })[] }
-export interface Search { columns: string[][] }
+export interface QualityRow {
+  d: number;
+  rule: string;
+  constraint: string;
+  action: string;
+  points: Point[];
+}
+export interface Quality {
+  rows: QualityRow[];
+  checks: (Check & { d: number })[];
+}
+export interface Search {
+  columns: string[][];
+}
 
 export interface Rule {
-  name: string; constraint: string; action: string; description?: string; owner?: string; tags?: string[]; points: Point[];
+  name: string;
+  constraint: string;
+  action: string;
+  description?: string;
+  owner?: string;
+  tags?: string[];
+  points: Point[];
 }
-export interface Sample { columns: string[]; rows: (string | null)[][]; note: string }
+export interface Sample {
+  columns: string[];
+  rows: (string | null)[][];
+  note: string;
+}
 export interface SchemaChange {
-  n: number; at: Moment; flow: string; added: [string, string][]; widened: [string, string][]; file: string | null; d?: Ref;
+  n: number;
+  at: Moment;
+  flow: string;
+  added: [string, string][];
+  widened: [string, string][];
+  file: string | null;
+  d?: Ref;
 }
-export interface FlowFailure { flow: string; code: string; text: string; n: number; at: Moment; d?: Ref }
+export interface FlowFailure {
+  flow: string;
+  code: string;
+  text: string;
+  n: number;
+  at: Moment;
+  d?: Ref;
+}
 export interface Runs {
-  n?: number[]; at?: Moment[]; state?: string[]; seconds?: (number | null)[]; rows?: number[]; deleted?: number[];
-  dropped?: number[]; quarantined?: number[];
+  n?: number[];
+  at?: Moment[];
+  state?: string[];
+  seconds?: (number | null)[];
+  rows?: number[];
+  deleted?: number[];
+  dropped?: number[];
+  quarantined?: number[];
 }
 export interface Table {
-  rows: number | null; version: number; bytes: number; files: number; versions: [number, Moment, string, number | null][];
-  sample: Sample; quarantine: (Sample & { held: number | null }) | null;
+  rows: number | null;
+  version: number;
+  bytes: number;
+  files: number;
+  versions: [number, Moment, string, number | null][];
+  sample: Sample;
+  quarantine: (Sample & { held: number | null }) | null;
 }
 export interface DatasetPage {
-  name: string; comment: string; flows: [string, string, string, [string, number] | null][]; transforms: string[]; readers: number[];
-  columns: [string, string, [Ref, string][], [Ref, string][]][]; lineage: boolean; rules: Rule[]; checks: Check[]; runs: Runs;
-  idle: number; source: { file: string; line: number; first: number; lines: string[] } | null; schema: SchemaChange[];
-  failures: FlowFailure[]; table: Table | null;
+  name: string;
+  comment: string;
+  flows: [string, string, string, [string, number] | null][];
+  transforms: string[];
+  readers: number[];
+  columns: [string, string, [Ref, string][], [Ref, string][]][];
+  lineage: boolean;
+  rules: Rule[];
+  checks: Check[];
+  runs: Runs;
+  idle: number;
+  source: { file: string; line: number; first: number; lines: string[] } | null;
+  schema: SchemaChange[];
+  failures: FlowFailure[];
+  table: Table | null;
 }
 
 export interface FlowRuns {
-  flow?: string[]; d?: Ref[]; status?: string[]; queued?: Moment[]; start?: Moment[]; end?: Moment[]; rows?: number[];
-  deleted?: number[]; dropped?: number[]; quarantined?: number[]; late?: number[]; corrupt?: number[]; attempts?: number[];
-  reason?: string[]; waited?: number[][]; backlog?: (null | (number | null)[])[];
+  flow?: string[];
+  d?: Ref[];
+  status?: string[];
+  queued?: Moment[];
+  start?: Moment[];
+  end?: Moment[];
+  rows?: number[];
+  deleted?: number[];
+  dropped?: number[];
+  quarantined?: number[];
+  late?: number[];
+  corrupt?: number[];
+  attempts?: number[];
+  reason?: string[];
+  waited?: number[][];
+  backlog?: (null | (number | null)[])[];
 }
 export interface UpdatePage extends Summary {
-  id: string; full_refresh: string[]; runs: FlowRuns; rules: [Ref, string, number, number][]; failures: FlowFailure[];
-  error: { code: string; text: string } | null; schema: SchemaChange[]; checks: (Check & { d: Ref })[]; warnings: string[];
+  id: string;
+  full_refresh: string[];
+  runs: FlowRuns;
+  rules: [Ref, string, number, number][];
+  failures: FlowFailure[];
+  error: { code: string; text: string } | null;
+  schema: SchemaChange[];
+  checks: (Check & { d: Ref })[];
+  warnings: string[];
 }
-export interface UpdatesPage { updates: Summary[] }
+export interface UpdatesPage {
+  updates: Summary[];
+}

@@ -93,7 +93,7 @@ def test_filters_by_state_and_name_work_in_graph_and_list(shop_page) -> None:
     page = shop_page()
     page.click(".chip.failed")
     assert page.locator(".node:not(.dim)").count() == 1
-    page.click("[data-shape=list]")
+    page.click("[data-key=shape-list]")
     assert texts(page, ".sets tbody th a") == ["silver.payments"]
     page.click(".chip.failed")
     page.fill("[aria-label='Filter datasets']", "gold")
@@ -195,7 +195,7 @@ def test_on_a_phone_nothing_is_too_wide_and_axe_finds_nothing(shop_page, part) -
 def test_on_a_phone_a_tap_on_a_node_opens_its_dataset(shop_page) -> None:
     page = shop_page(**PHONE)
     assert page.locator(".node").count() == 0
-    page.locator("[data-shape=graph]").tap()
+    page.locator("[data-key=shape-graph]").tap()
     page.locator(".node", has_text="bronze.orders_raw").tap()
     page.wait_for_selector("h1:has-text('bronze.orders_raw')")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
@@ -213,7 +213,7 @@ def test_axe_finds_nothing_in_the_list_the_search_and_an_empty_page(shop_page, o
     from lakelet.dashboard.site_files import write_folder
 
     page = shop_page(bypass_csp=True)
-    page.click("[data-shape=list]")
+    page.click("[data-key=shape-list]")
     page.keyboard.press("/")
     page.keyboard.type("orders")
     page.wait_for_selector(".hits li b")

@@ -34,6 +34,13 @@ def test_building_again_gives_the_same_files(tmp_path: Path) -> None:
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {n: c for n, c in assets().items() if n != "__init__.py"}
 
 
+def test_sources_are_formatted_so_that_they_can_be_read() -> None:
+    lines = {path.name: path.read_text().splitlines() for path in [*(FRONTEND / "src").glob("*.ts"), FRONTEND / "build.mjs"]}
+    assert len(lines) > 20
+    assert [(name, n) for name, found in lines.items() for n, line in enumerate(found, 1) if len(line) > 120] == []
+    assert [name for name, found in lines.items() if len(found) > 300] == []
+
+
 def test_nothing_records_where_packages_came_from() -> None:
     assert [p.name for p in FRONTEND.iterdir() if "lock" in p.name or p.name == ".npmrc"] == []
     versions = re.findall(r'"[\w@/-]+": "([^"]+)"', (FRONTEND / "package.json").read_text().partition('"dependencies"')[2])
