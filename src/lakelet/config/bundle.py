@@ -1,7 +1,6 @@
-"""Bundle files (`databricks.yml` and what it includes) as a tree that remembers where each value was written.
+"""Bundle files: `databricks.yml` and what it includes, with one deployment target chosen.
 
-Only what a local run needs is interpreted: included files, the deployment target, variables, pipelines. Relative paths stay
-relative to the file they are written in, so every node carries its file.
+Only what a local run needs is interpreted: included files, the target, variables, pipelines.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-
-if TYPE_CHECKING:
-    import yaml
+from lakelet.config import bundle_python
+from lakelet.config.yaml_tree import Node, merge, read_yaml, shown_path
 
 BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
 
@@ -42,126 +39,14 @@ PIPELINE_KEYS = _words(
 )
 _REFERENCE = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
 _IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root)_path\})")  # people write it in front; here the folder is local
-_MERGE_TAG = "tag:yaml.org,2002:merge"
-
-
-@dataclass(frozen=True)
-class Node:
-    """One value of a bundle file.
-
-    `value` is a dict of nodes by key, a list of nodes, or a scalar; `text` is the scalar as written (`1.10` stays `1.10`).
-    """
-
-    value: Any
-    where: Location
-    file: Path
-    text: str = ""
-
-    def get(self, *keys: str) -> Node | None:
-        """The node below the keys; None when one is absent or null."""
-        node: Node | None = self
-        for key in keys:
-            if node is None or not isinstance(node.value, dict):
-                return None
-            node = node.value.get(key)
-        return None if node is None or node.value is None else node
-
-    def entries(self, what: str) -> Mapping[str, Node]:
-        """The keys of a mapping; an absent value counts as empty. Raises CONFIG_INVALID for another kind of value."""
-        if self.value is None:
-            return {}
-        if not isinstance(self.value, dict):
-            raise self.bad(f"{what} must be a mapping of keys to values")
-        return self.value
-
-    def items(self, what: str) -> list[Node]:
-        """The elements of a list; raises CONFIG_INVALID for another kind of value."""
-        if self.value is None:
-            return []
-        if not isinstance(self.value, list):
-            raise self.bad(f"{what} must be a list")
-        return self.value
-
-    def bad(self, what: str, **more: Any) -> LakeletError:
-        """A CONFIG_INVALID error that points at this node."""
-        return LakeletError("CONFIG_INVALID", what, where=self.where, **more)
-
-    def refuse_unknown(self, known: frozenset[str], what: str) -> None:
-        """Raise CONFIG_INVALID for the first key that is not in `known`."""
-        for key, child in self.entries(what).items():
-            if key not in known:
-                raise child.bad(f"{what} has no key {key!r}", nearest=nearest_names(key, known))
-
-
-def read_yaml(path: Path, *, shown: str) -> Node:
-    """Read one YAML file; `shown` is its name in messages. Raises CONFIG_INVALID with the line of a syntax error or a repeated key."""
-    import yaml  # here, because most commands read no bundle
-
-    try:
-        text = path.read_text(encoding="utf-8")
-        try:
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-            root = loader.get_single_node()
-        except yaml.MarkedYAMLError:
-            loader = yaml.SafeLoader(text)  # slower, with the better line and words
-            root = loader.get_single_node()
-        if root is None:
-            return Node({}, Location(shown, 1), path)
-        return _convert(loader, root, path, shown)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = Location(shown, mark.line + 1 if mark else 1)
-        raise LakeletError("CONFIG_INVALID", f"{shown} is not valid YAML", where=where, why=error.problem) from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise LakeletError("CONFIG_INVALID", f"{shown} cannot be read", where=Location(shown, 1), why=str(error)) from error
-
-
-def _convert(loader: yaml.SafeLoader, node: Any, path: Path, shown: str) -> Node:
-    where = Location(shown, node.start_mark.line + 1)
-    if node.id == "mapping":
-        _refuse_repeated_keys(node, shown)
-        loader.flatten_mapping(node)
-        children: dict[str, Node] = {}
-        for key, value in node.value:
-            child = _convert(loader, value, path, shown)
-            children[str(key.value)] = replace(child, where=Location(shown, key.start_mark.line + 1))
-        return Node(children, where, path)
-    if node.id == "sequence":
-        return Node([_convert(loader, item, path, shown) for item in node.value], where, path)
-    value = loader.construct_object(node)
-    return Node(value, where, path, text=str(node.value))
-
-
-def _refuse_repeated_keys(node: yaml.MappingNode, shown: str) -> None:
-    seen: dict[str, int] = {}
-    for key, _ in node.value:
-        line = key.start_mark.line + 1
-        if key.id != "scalar":
-            todo = "Put text that begins with { or [ into quotes, such as '{{ name }}' of a template."
-            raise LakeletError("CONFIG_INVALID", "a key is a mapping or a list here", where=Location(shown, line), todo=todo)
-        if key.tag != _MERGE_TAG and key.value in seen:
-            what = f"the key {key.value!r} is written twice, first in line {seen[key.value]}"
-            raise LakeletError("CONFIG_INVALID", what, where=Location(shown, line))
-        seen[str(key.value)] = line
-
-
-def merge(base: Node, over: Node) -> Node:
-    """Return `base` merged with `over` as the bundle format does it: mappings key by key, lists appended, anything else replaced."""
-    if isinstance(base.value, dict) and isinstance(over.value, dict):
-        merged = dict(base.value)
-        for key, child in over.value.items():
-            merged[key] = merge(merged[key], child) if key in merged else child
-        return replace(base, value=merged)
-    if isinstance(base.value, list) and isinstance(over.value, list):
-        return replace(base, value=[*base.value, *over.value])
-    return base if over.value is None else over
 
 
 @dataclass(frozen=True)
 class Bundle:
     """A bundle with one deployment target chosen: `tree` is everything merged, `target` None when the bundle has no targets.
 
-    `settings`: what the target says of itself, such as its `mode`.
+    `settings`: what the target says of itself, such as its `mode`. `remarks`: warnings of the bundle's Python. `without_python`: why
+    that was not run, where `tree` is what the files alone declare.
     """
 
     root: Path
@@ -169,6 +54,8 @@ class Bundle:
     target: str | None
     environ: Mapping[str, str]
     settings: Node | None = None
+    remarks: tuple[tuple[str, Location], ...] = ()
+    without_python: LakeletError | None = None
 
     def pipelines(self) -> Mapping[str, Node]:
         """The pipelines by resource key, not yet interpolated."""
@@ -309,7 +196,9 @@ def _names_bundle(file: Path) -> bool:
 def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[str, str]) -> Bundle:
     """Read a bundle file with everything it includes and lay the deployment target over it.
 
-    `target` None means the default one. Raises CONFIG_INVALID with file and line for whatever does not fit the format.
+    `target` None means the default one. Resources that the bundle makes by Python are among those of the tree; where the package that runs
+    it is missing, they are left out. Raises CONFIG_INVALID with file and line for whatever does not fit the format, BUNDLE_PYTHON_FAILED
+    where the bundle's Python fails.
     """
     tree = _checked_top(read_yaml(file, shown=shown_path(file, cwd)))
     for extra in included_files(tree, file.parent):
@@ -323,7 +212,22 @@ def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[s
     tree = with_overrides_file(tree, file.parent, chosen, cwd)
     for name, variable in (tree.get("variables") or replace(tree, value={})).entries("variables").items():
         variable.refuse_unknown(VARIABLE_KEYS, f"the variable {name!r}")
-    return Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
+    read = Bundle(file.parent, tree, chosen, environ, choices[chosen] if chosen is not None else None)
+    return _with_python(read, cwd) if tree.get("python") or tree.get("experimental") else read
+
+
+def _with_python(read: Bundle, cwd: Path) -> Bundle:
+    section = bundle_python.python_section(read.tree)
+    if section is None:
+        return read
+    given = {name: value for key, value in read.environ.items() if (name := key.removeprefix("BUNDLE_VAR_")) != key}
+    try:
+        tree, remarks = bundle_python.with_python(section, read.tree, read.root, read.target, given=given, cwd=cwd)
+    except LakeletError as missing:
+        if missing.code != bundle_python.MISSING:
+            raise
+        return replace(read, without_python=missing)
+    return replace(read, tree=tree, remarks=remarks)
 
 
 def _checked_top(tree: Node) -> Node:
@@ -395,8 +299,3 @@ def with_overrides_file(tree: Node, root: Path, target: str | None, cwd: Path) -
     values = read_yaml(path, shown=shown_path(path, cwd)).entries("variable overrides")
     plain = {k: replace(v, text=v.text if isinstance(v.value, str) else json.dumps(v.value, default=str)) for k, v in values.items()}
     return set_variables(tree, plain)
-
-
-def shown_path(path: Path, cwd: Path) -> str:
-    """The path as a user in `cwd` would name it: relative when it lies below, else absolute."""
-    return str(path.relative_to(cwd)) if path.is_relative_to(cwd) else str(path)

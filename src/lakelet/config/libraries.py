@@ -8,7 +8,8 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import source_files as found
-from lakelet.config.bundle import Bundle, Node
+from lakelet.config.bundle import Bundle
+from lakelet.config.yaml_tree import Node
 
 _KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lakelet.base.names import Namespace, TableName
-from lakelet.config.bundle import Bundle, Node
+from lakelet.config.bundle import Bundle
+from lakelet.config.yaml_tree import Node
 
 _EVENT_LOG_KEYS = frozenset({"catalog", "schema", "name"})
 

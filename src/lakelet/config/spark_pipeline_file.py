@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.bundle import Bundle, Node, read_yaml, shown_path
+from lakelet.config.bundle import Bundle
+from lakelet.config.yaml_tree import Node, read_yaml, shown_path
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 _PREVIEW = "pipeline.yml"  # its name before Spark 4.1 was out; others use it too, so its content decides

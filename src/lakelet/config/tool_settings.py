@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.config.bundle import shown_path
+from lakelet.config.yaml_tree import shown_path
 
 tomllib: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 

@@ -17,7 +17,7 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import Namespace, TableName
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
-from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, Node, bundle_file, load_bundle, shown_path
+from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, bundle_file, load_bundle
 from lakelet.config.libraries import library_files, owns, path_in_bundle
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
@@ -25,6 +25,7 @@ from lakelet.config.pipeline_identity import Identity
 from lakelet.config.pipeline_names import declared_namespace, event_log_name
 from lakelet.config.spark_pipeline_file import SPARK_FILES, Remark, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
+from lakelet.config.yaml_tree import Node, shown_path
 from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
 
@@ -193,7 +194,16 @@ def _find(sources: Sequence[str], *, target: str | None, cwd: Path, environ: Map
         return _Project(root, settings, None, None, files or _whole_project(root), label)
     bundle = load_bundle(file, target=target, cwd=cwd, environ=environ)
     pipeline = _choose_pipeline(bundle, selection.names, files if label else (), cwd)
-    return _Project(root, settings, bundle, pipeline, files, label)
+    return _Project(root, settings, bundle, pipeline, files, label, _python_remarks(bundle))
+
+
+def _python_remarks(bundle: Bundle) -> tuple[Remark, ...]:
+    """Warnings of the bundle's Python, or that it was left out."""
+    left_out = bundle.without_python
+    if left_out is None:
+        return bundle.remarks
+    text = f"resources and changes that the bundle makes by Python are left out: {left_out.what}; {left_out.todo}"
+    return ((text, left_out.where or bundle.tree.where),)
 
 
 def _label(selection: _Selection) -> str:
@@ -286,7 +296,7 @@ def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path]
     pipelines = bundle.pipelines()
     if names:
         if names[0] not in pipelines:
-            raise _unknown_source(names[0], pipelines, cwd)
+            raise bundle.without_python or _unknown_source(names[0], pipelines, cwd)
         return names[0], pipelines[names[0]]
     if files:
         owners = [(key, spec) for key, spec in pipelines.items() if owns(bundle, spec, files)]
@@ -294,10 +304,8 @@ def _choose_pipeline(bundle: Bundle, names: Sequence[str], files: Sequence[Path]
     if len(pipelines) == 1:
         return next(iter(pipelines.items()))
     if not pipelines:
-        in_python = bundle.tree.get("python", "resources") or bundle.tree.get("experimental", "python")
-        why = "Resources that are defined in Python are not read yet." if in_python else None
         todo = "Add resources.pipelines, or name source files: lakelet run FILE…"
-        raise bundle.tree.bad("the bundle declares no pipeline", why=why, todo=todo)
+        raise bundle.without_python or bundle.tree.bad("the bundle declares no pipeline", todo=todo)
     todo = f"Name one behind the command, as in: lakelet run {next(iter(pipelines))}"
     raise bundle.tree.bad(f"the bundle declares {len(pipelines)} pipelines: {', '.join(pipelines)}", todo=todo)
 

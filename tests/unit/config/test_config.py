@@ -316,12 +316,6 @@ def test_each_field_of_the_current_user_has_a_value_here(project):
     assert found == {name: f"orders_{'jo.doe' if name.endswith('Name') else 'jo_doe'}" for name in fields}
 
 
-def test_pipelines_defined_in_python_are_not_read_and_that_is_said(project):
-    project.write("a.py").write("databricks.yml", "bundle: {name: b}\npython: {resources: ['resources:load_resources']}\n")
-    assert project.error().why == "Resources that are defined in Python are not read yet."
-    assert project.files(project.load("a.py")) == ["a.py"]
-
-
 def test_local_resources_are_looked_up(project):
     project.write("a.py").write(
         "databricks.yml",

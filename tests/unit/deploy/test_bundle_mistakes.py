@@ -230,7 +230,7 @@ def test_one_key_in_two_files_is_refused(folder: Folder) -> None:
             "artifacts: {default: {type: whl, path: .}}",
             "NOT_SUPPORTED_YET databricks.yml, line 2: 'artifacts' of a bundle is not supported yet",
         ),
-        ("python: {resources: ['r:load']}", "NOT_SUPPORTED_YET databricks.yml, line 2: 'python' of a bundle is not supported yet"),
+        ("python: {resources: ['load']}", "CONFIG_INVALID databricks.yml, line 2: 'load' names no function"),
         (
             "resources: {models: {m: {name: x}}}",
             "NOT_SUPPORTED_YET databricks.yml, line 2: resources of the kind 'models' are not supported yet",

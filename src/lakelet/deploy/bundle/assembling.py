@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
 from lakelet.deploy.bundle.collisions import refuse_shared_names
@@ -21,7 +21,7 @@ from lakelet.deploy.bundle.nodes import children, elements, plain, without
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
-from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target
+from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target, with_resources_of_python
 from lakelet.deploy.bundle.references import Lookup, References
 from lakelet.deploy.bundle.resource_checks import check_resource
 from lakelet.deploy.bundle.resource_forms import RESOURCES
@@ -139,8 +139,9 @@ def _desired(
 ) -> Desired:
     read = read_bundle(root, target, environ=environ, cwd=cwd, problems=problems)
     check_bundle(read.tree, read.targets, problems)
-    check_kinds(read.tree, problems)
     given = _given(variables, environ)
+    read = with_resources_of_python(read, given, problems)
+    check_kinds(read.tree, problems)
     stage = _staged(read, user, given, lookup, problems)
     if read.mode == DEVELOPMENT:
         _refuse_what_others_have(stage, user, given, problems)
@@ -149,7 +150,7 @@ def _desired(
     remarks = check_coverage(files.pipelines, Project.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
-    remarks += mode_remarks(read.tree, read.mode, stage.workspace.root_path, user)
+    remarks += [*mode_remarks(read.tree, read.mode, stage.workspace.root_path, user), *read.remarks]
     problems.raise_all()
     return Desired(
         bundle=stage.tree.value["bundle"].value["name"].text,
@@ -185,7 +186,7 @@ def _refuse_what_others_have(stage: _Stage, user: User, given: Mapping[str, str]
         mode = settings.get("mode")
         if name != stage.read.target and not (mode and mode.value == DEVELOPMENT):
             ignored = Problems()  # those of the other target are reported when it is deployed
-            read = with_other_target(stage.read, name, ignored)
+            read = with_resources_of_python(with_other_target(stage.read, name, ignored), given, ignored)
             other = _staged(read, user, given, lambda kind, text: f"{kind} {text}", ignored)
             refuse_shared_names((stage.tree, stage.workspace), (other.tree, other.workspace), name, problems)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.bundle import TARGET_KEYS, VARIABLE_KEYS, Node
+from lakelet.config.bundle import TARGET_KEYS, VARIABLE_KEYS
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.forms import (
     SWITCH,
     TEXT,
@@ -71,7 +72,6 @@ _TARGET: dict[str, Form] = {**_SHARED, "mode": choice(DEVELOPMENT, PRODUCTION), 
 _VARIABLE: dict[str, Form] = {"description": TEXT, "type": choice("complex"), "lookup": Named(TEXT)}
 _ELSEWHERE = {
     "artifacts": "Lakelet does not build artifacts. Build the wheel before, and name its file in `environment.dependencies`.",
-    "python": "Lakelet does not run Python that makes resources. Write them as YAML.",
 }
 
 
@@ -115,9 +115,6 @@ def _check_elsewhere(node: Node, problems: Problems) -> None:
         section = node.get(key)
         if section is not None and (children(section) or elements(section)):
             problems.bad(section, f"{key!r} of a bundle is not supported yet", code="NOT_SUPPORTED_YET", why=why)
-    experimental = node.get("experimental", "python")
-    if experimental is not None:
-        problems.bad(experimental, "'python' of a bundle is not supported yet", code="NOT_SUPPORTED_YET", why=_ELSEWHERE["python"])
     for keys in (("cluster_id",), ("compute_id",), ("bundle", "cluster_id"), ("bundle", "compute_id")):
         section = node.get(*keys)
         if section is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.nodes import children
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import Workspace

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 
 
 def scalar(value: Any, like: Node) -> Node:

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lakelet.config.bundle import Node
 from lakelet.config.tool_settings import tomllib
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.paths import local_requirements
 
 _RUNTIME = frozenset(

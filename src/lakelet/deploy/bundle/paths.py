@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.bundle import Node
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.nodes import changed, elements, scalar
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.problems import Problems

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 
 
 class Problems:

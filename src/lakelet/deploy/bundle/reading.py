@@ -9,18 +9,16 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.bundle import (
     BUNDLE_FILES,
-    Node,
     bundle_file,
     choose_target,
     included_files,
     known_top_keys,
-    merge,
-    read_yaml,
     set_variables,
-    shown_path,
     with_overrides_file,
 )
+from lakelet.config.bundle_python import Remark, python_section, with_python
 from lakelet.config.tool_settings import read_tool_settings
+from lakelet.config.yaml_tree import Node, merge, read_yaml, shown_path
 from lakelet.deploy.bundle.checkouts import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
@@ -50,6 +48,7 @@ class ReadBundle:
         targets: all targets by name.
         base: the files merged, without a target.
         cwd: files in messages are named relative to it.
+        remarks: warnings of the bundle's Python.
     """
 
     root: Path
@@ -59,6 +58,7 @@ class ReadBundle:
     targets: Mapping[str, Node]
     base: Node
     cwd: Path
+    remarks: tuple[Remark, ...] = ()
 
     @property
     def mode(self) -> str | None:
@@ -86,6 +86,16 @@ def read_bundle(root: Path, target: str | None, *, environ: Mapping[str, str], c
 def with_other_target(read: ReadBundle, target: str, problems: Problems) -> ReadBundle:
     """The same bundle for another of its targets."""
     return _for_target(read.root, read.base, target, read.cwd, problems)
+
+
+def with_resources_of_python(read: ReadBundle, given: Mapping[str, str], problems: Problems) -> ReadBundle:
+    """The bundle with what its Python makes and changes; `given`: values of variables that go before those of the files."""
+    with problems.collected():
+        section = python_section(read.tree)
+        if section is not None:
+            tree, remarks = with_python(section, read.tree, read.root, read.target, given=given, cwd=read.cwd)
+            return replace(read, tree=tree, remarks=remarks)
+    return read
 
 
 def _for_target(root: Path, base: Node, target: str | None, cwd: Path, problems: Problems) -> ReadBundle:

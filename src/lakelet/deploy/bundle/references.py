@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.nodes import children, elements, plain, scalar
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.nodes import children, elements, found
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKey, ResourceKind

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import CODES, Location, nearest_names
-from lakelet.config.bundle import Node
+from lakelet.config.yaml_tree import Node
 from lakelet.testing.comparing import Row, columns_of_texts
 from lakelet.testing.project import RuleCounts
 from lakelet.testing.unit_tests.settings import Settings

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import Location
-from lakelet.config.bundle import BUNDLE_FILES, Bundle, Node, bundle_file, load_bundle, read_yaml, shown_path
+from lakelet.config.bundle import BUNDLE_FILES, Bundle, bundle_file, load_bundle
 from lakelet.config.spark_pipeline_file import spark_file
+from lakelet.config.yaml_tree import Node, read_yaml, shown_path
 from lakelet.testing.unit_tests.cases import UnitTest, read_test, refuse_misspelt
 from lakelet.testing.unit_tests.settings import (
     Settings,

@@ -1,0 +1,382 @@
+"""Resources that a bundle makes by Python (`python.resources`) and Python that changes resources (`python.mutators`).
+
+Both run as the Databricks CLI runs them: `python -m databricks.bundles.build` of the package databricks-bundles, in the bundle's folder,
+once for each of the two phases. A phase gets the bundle as JSON and writes it again with its resources. The package is the user's own:
+Lakelet does not install it. [Decision 57](../../../docs/decisions/0057-python-of-bundles.md).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lakelet.base.errors import LakeletError, Location
+from lakelet.config.yaml_tree import Node, shown_path
+
+Remark = tuple[str, Location]
+LOAD, CHANGE = "load_resources", "apply_mutators"
+
+MISSING, FAILED = "BUNDLE_PYTHON_MISSING", "BUNDLE_PYTHON_FAILED"
+_PACKAGE = "databricks-bundles"
+_RESTRICTED = "DATABRICKS_BUNDLE_RESTRICTED_CODE_EXECUTION"
+_REFERENCE = re.compile(r"\$\{((?:var|bundle)\.[\w.\-]+)\}")
+_EMPTY: tuple[Any, ...] = (None, "", {}, [])
+
+
+@dataclass(frozen=True)
+class PythonSection:
+    """What a bundle says of its Python.
+
+    Attributes:
+        node: the section, `python` or the older `experimental.python`.
+        resources: functions that make resources, as `module:function`.
+        mutators: functions that change resources.
+        venv: where the virtual environment with the package is; None where the bundle does not say.
+    """
+
+    node: Node
+    resources: tuple[str, ...]
+    mutators: tuple[str, ...]
+    venv: Node | None
+
+
+def python_section(tree: Node) -> PythonSection | None:
+    """Return the section of a bundle, None where it names no function.
+
+    Raises CONFIG_INVALID for a section of another form, for both sections, and for `experimental.pydabs`, which the package has given up.
+    """
+    sections = [node for node in (tree.get("python"), tree.get("experimental", "python")) if node is not None]
+    pydabs = tree.get("experimental", "pydabs")
+    if pydabs is not None and (enabled := pydabs.get("enabled")) is not None and enabled.value is True:
+        raise pydabs.bad("experimental.pydabs is read no more", todo="Write python: with resources: and mutators: in its place.")
+    if not sections:
+        return None
+    if len(sections) > 1:
+        raise sections[1].bad("the bundle has python and experimental.python", todo="Keep python.")
+    node = sections[0]
+    node.refuse_unknown(frozenset({"resources", "mutators", "venv_path"}), "python")
+    found = PythonSection(node, _functions(node, "resources"), _functions(node, "mutators"), node.get("venv_path"))
+    return found if found.resources or found.mutators else None
+
+
+def _functions(section: Node, key: str) -> tuple[str, ...]:
+    listed = section.get(key)
+    entries = listed.items(f"python.{key}") if listed else []
+    for entry in entries:
+        if not re.fullmatch(r"[\w.]+:\w+", entry.text):
+            raise entry.bad(f"{entry.text!r} names no function", todo="Write module:function, as in resources:load_resources.")
+    return tuple(entry.text for entry in entries)
+
+
+def with_python(
+    section: PythonSection, tree: Node, root: Path, target: str | None, *, given: Mapping[str, str], cwd: Path
+) -> tuple[Node, tuple[Remark, ...]]:
+    """Return the bundle with what its Python makes and changes, and the warnings of that Python.
+
+    Args:
+        tree: everything merged for the target, references as they are written.
+        given: values of variables that go before those of the files.
+        cwd: files in messages are named relative to it.
+
+    A resource made by Python stands where Python made it, and its relative paths are relative to the bundle's folder. What a mutator
+    leaves as it is keeps its place and its references. Raises BUNDLE_PYTHON_MISSING where there is no interpreter with the package,
+    BUNDLE_PYTHON_FAILED where the code fails, CONFIG_INVALID for a resource that a file declares too.
+    """
+    if os.environ.get(_RESTRICTED):
+        raise _missing(
+            section, "the bundle's Python may not run", why=f"{_RESTRICTED} is set.", todo="Unset it, to run code of the bundle."
+        )
+    run = _Run(section, _interpreter(section, root), root, cwd)
+    values = _Values(tree, root, target, given)
+    if section.resources:
+        written = run.phase(LOAD, _document(tree, values, section, target))
+        tree = _with_resources(tree, written, run)
+    if section.mutators:
+        before = _document(tree, values, section, target)
+        tree = _with_changes(tree, before, run.phase(CHANGE, before), run)
+    return tree, tuple(run.warnings)
+
+
+def _missing(section: PythonSection, what: str, **more: Any) -> LakeletError:
+    return LakeletError(MISSING, what, where=section.node.where, **more)
+
+
+def _interpreter(section: PythonSection, root: Path) -> str:
+    """The interpreter of `venv_path`; without one, or where it does not exist, Lakelet's own if it has the package."""
+    own = _own_interpreter()
+    if section.venv is None:
+        if own is None:
+            raise _missing(section, f"{_PACKAGE} is not installed, which runs the bundle's Python", todo=f"Type: pip install {_PACKAGE}")
+        return own
+    folder = Path(os.path.normpath(root / section.venv.text))
+    inside = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if inside.exists():
+        return str(inside)
+    if own is not None:
+        return own
+    todo = f"Make it: python3 -m venv {section.venv.text} && {section.venv.text}/bin/pip install {_PACKAGE}"
+    what = f"the virtual environment {section.venv.text!r} of the bundle's Python does not exist"
+    raise LakeletError(MISSING, what, where=section.venv.where, todo=todo)
+
+
+def _own_interpreter() -> str | None:
+    try:
+        return sys.executable if find_spec("databricks.bundles.build") else None
+    except ModuleNotFoundError:
+        return None
+
+
+# --- what the code gets ----------------------------------------------------------------------------------------------------------------
+
+
+def _document(tree: Node, values: _Values, section: PythonSection, target: str | None) -> dict[str, Any]:
+    """The bundle as the package reads it: references to variables and to the bundle's own values are filled in."""
+    found = {key: values.filled(_plain(node)) for key, node in tree.value.items() if key in ("resources", "workspace")}
+    bundle = tree.get("bundle")
+    resources = found.get("resources") or {}
+    return {
+        "bundle": {**(_plain(bundle) if bundle else {}), "target": target or "default"},
+        "workspace": found.get("workspace") or {},
+        "python": {"resources": list(section.resources), "mutators": list(section.mutators)},
+        "variables": {name: {"value": value} for name, value in values.all().items()},
+        "resources": {kind: {name: one or {} for name, one in (group or {}).items()} for kind, group in resources.items()},
+    }
+
+
+def _plain(node: Node) -> Any:
+    if isinstance(node.value, dict):
+        return {key: _plain(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [_plain(item) for item in node.value]
+    return node.value if node.value is None or isinstance(node.value, (str, bool, int, float)) else node.text
+
+
+class _Values:
+    """Values of variables, and texts with references to them filled in. A reference whose value is not known here stays as it is."""
+
+    def __init__(self, tree: Node, root: Path, target: str | None, given: Mapping[str, str]) -> None:
+        self._given = given
+        declared = tree.get("variables")
+        self._declared = declared.entries("variables") if declared else {}
+        name = tree.get("bundle", "name")
+        named = name.text if name else root.name
+        self._bundle = {"bundle.name": named, **{f"bundle.{key}": target for key in ("target", "environment") if target}}
+
+    def all(self) -> dict[str, Any]:
+        """Values of all variables; None for one that has none."""
+        return {name: self._variable(name, ()) for name in self._declared}
+
+    def _variable(self, name: str, within: tuple[str, ...]) -> Any:
+        if name in self._given:
+            return self._given[name]
+        definition = self._declared.get(name)
+        node = definition and (definition.get("value") or definition.get("default"))
+        return None if node is None else self.filled(_plain(node), (*within, f"var.{name}"))
+
+    def _known(self, path: str, within: tuple[str, ...]) -> Any:
+        if path in within:
+            return None
+        first, name, *rest = path.split(".")
+        if first == "bundle":
+            return self._bundle.get(path)
+        found = self._variable(name, within)
+        for key in rest:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
+
+    def filled(self, value: Any, within: tuple[str, ...] = ()) -> Any:
+        if isinstance(value, dict):
+            return {key: self.filled(one, within) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self.filled(one, within) for one in value]
+        if not isinstance(value, str):
+            return value
+        whole = _REFERENCE.fullmatch(value)
+        if whole:
+            found = self._known(whole.group(1), within)
+            return value if found is None else found
+
+        def text(match: re.Match[str]) -> str:
+            found = self._known(match.group(1), within)
+            return match.group() if found is None or isinstance(found, (dict, list)) else str(found)
+
+        return _REFERENCE.sub(text, value)
+
+
+# --- one phase -------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Run:
+    """The processes of one bundle: what the package wrote, as values, places and warnings."""
+
+    section: PythonSection
+    interpreter: str
+    root: Path
+    cwd: Path
+    warnings: list[Remark] = field(default_factory=list)
+    places: dict[str, Location] = field(default_factory=dict)
+
+    def phase(self, name: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Run one phase; returns the resources that it wrote, by kind and name."""
+        with tempfile.TemporaryDirectory(prefix="lakelet-bundle-") as folder:
+            files = {key: Path(folder) / f"{key}.json" for key in ("input", "output", "diagnostics", "locations")}
+            files["input"].write_text(json.dumps(document), encoding="utf-8")
+            line = [self.interpreter, "-m", "databricks.bundles.build", "--phase", name]
+            done = subprocess.run(
+                [*line, *(word for key, file in files.items() for word in (f"--{key}", str(file)))],
+                cwd=self.root,
+                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+            )
+            self._judge(_lines(files["diagnostics"]))
+            if done.returncode:
+                raise self._died(done.returncode, done.stderr)
+            self.places = {str(one["path"]): self._place(one) for one in _lines(files["locations"])}
+            found = json.loads(files["output"].read_text(encoding="utf-8")).get("resources") or {}
+            return {kind: group for kind, group in found.items() if isinstance(group, dict)}
+
+    def _judge(self, diagnostics: Iterable[Mapping[str, Any]]) -> None:
+        for one in diagnostics:
+            what = _first_line(str(one.get("summary") or "the bundle's Python reports a problem"))
+            if one.get("severity") == "error":
+                raise self._failed(what, str(one.get("detail") or ""), one.get("location"))
+            self.warnings.append((what, self._place(one.get("location"))))
+
+    def _failed(self, what: str, detail: str, location: Any = None) -> LakeletError:
+        """The error at the last line of the bundle's own code that a traceback names, with what it ends with."""
+        frames = [(Path(file), int(line)) for file, line in re.findall(r'^ *File "(.+)", line (\d+)', detail, re.MULTILINE)]
+        own = [one for one in frames if one[0].is_relative_to(self.root) and "site-packages" not in one[0].parts]
+        where = Location(shown_path(own[-1][0], self.cwd), own[-1][1]) if own else self._place(location)
+        return LakeletError(FAILED, what, where=where, why=_cause(detail))
+
+    def _died(self, code: int, stderr: str) -> LakeletError:
+        if re.search(r"No module named '?databricks", stderr):
+            what = f"{_PACKAGE} is not installed for {self.interpreter}, which runs the bundle's Python"
+            return _missing(self.section, what, todo=f"Type: {self.interpreter} -m pip install {_PACKAGE}")
+        return self._failed(f"the bundle's Python ended with {code}", stderr)
+
+    def _place(self, found: Any) -> Location:
+        if not isinstance(found, dict) or not found.get("file"):
+            return self.section.node.where
+        file = Path(os.path.normpath(self.root / str(found["file"])))
+        return Location(shown_path(file, self.cwd), int(found.get("line") or 0), found.get("column"))
+
+    def like(self, kind: str, name: str) -> Node:
+        """A node that stands where a resource was made or changed; its relative paths begin in the bundle's folder."""
+        where = self.places.get(f"resources.{kind}.{name}", self.section.node.where)
+        return Node(None, replace(where, column=None), self.root / self.section.node.file.name)
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    """The JSON objects of a file, one on a line; none where the file is missing."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()] if file.exists() else []
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+
+
+def _cause(text: str) -> str | None:
+    """What a traceback ends with: the last line that is not indented."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip() and not line.startswith((" ", "\t"))), None)
+
+
+# --- what the code gives ---------------------------------------------------------------------------------------------------------------
+
+
+def _with_resources(tree: Node, written: Mapping[str, Any], run: _Run) -> Node:
+    """The tree with the resources of Python beside those of the files."""
+    for kind, group in written.items():
+        for name, body in group.items():
+            like = run.like(kind, name)
+            declared = tree.get("resources", kind, name)
+            if declared is None:
+                tree = _with(tree, like, "resources", kind, name, node=_made(body, like))
+            elif f"resources.{kind}.{name}" in run.places:
+                what = f"the resource {kind}.{name} is declared twice, first in {declared.where}"
+                raise LakeletError("CONFIG_INVALID", what, where=like.where, todo="Rename one of them.")
+    return tree
+
+
+def _with_changes(tree: Node, before: Mapping[str, Any], written: Mapping[str, Any], run: _Run) -> Node:
+    """The tree with what the mutators changed."""
+    for kind, group in written.items():
+        for name, body in group.items():
+            declared = tree.get("resources", kind, name)
+            if declared is not None:
+                node = _changed(declared, before["resources"][kind][name], body, run.like(kind, name))
+                tree = _with(tree, declared, "resources", kind, name, node=node)
+    return tree
+
+
+def _with(tree: Node, like: Node, *keys: str, node: Node) -> Node:
+    if not keys:
+        return node
+    first, *rest = keys
+    children = tree.value if isinstance(tree.value, dict) else {}
+    below = children.get(first)
+    return replace(tree, value={**children, first: _with(below or replace(like, value={}), like, *rest, node=node)})
+
+
+def _made(value: Any, like: Node) -> Node:
+    if isinstance(value, dict):
+        return replace(like, value={key: _made(one, like) for key, one in value.items()})
+    if isinstance(value, list):
+        return replace(like, value=[_made(one, like) for one in value])
+    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return replace(like, value=value, text=text)
+
+
+def _changed(old: Node, before: Any, after: Any, like: Node) -> Node:
+    """`old` with what differs between `before`, its value when the code got it, and `after`; the rest keeps its place and references."""
+    if _same(before, after):
+        return old
+    if isinstance(before, dict) and isinstance(after, dict) and isinstance(old.value, dict):
+        kept = {key: child for key, child in old.value.items() if key in after or before.get(key) in _EMPTY}
+        new = {key: _changed(kept[key], before.get(key), one, like) if key in kept else _made(one, like) for key, one in after.items()}
+        return replace(old, value={**kept, **new})
+    if isinstance(before, list) and isinstance(after, list) and isinstance(old.value, list):
+        return replace(old, value=_changed_items(old.value, before, after, like))
+    return _made(after, like)
+
+
+def _changed_items(old: Sequence[Node], before: Sequence[Any], after: Sequence[Any], like: Node) -> list[Node]:
+    """Items that are there unchanged keep their place wherever they stand now; another one is compared with what stood in its position."""
+    left = dict(enumerate(before))
+    same: dict[int, int] = {}
+    for at, item in enumerate(after):
+        match = next((i for i, one in left.items() if _same(one, item)), None)
+        if match is not None:
+            same[at] = match
+            del left[match]
+    items = []
+    for at, item in enumerate(after):
+        position = same.get(at, at)
+        known = at in same or at in left
+        items.append(_changed(old[position], before[position], item, like) if known else _made(item, like))
+    return items
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Whether two values mean the same to the package, which leaves out what is empty and may write a number as a text."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        keys = {*before, *after}
+        return all(_same(before.get(key), after.get(key)) for key in keys)
+    if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
+        return all(map(_same, before, after))
+    if before in _EMPTY or after in _EMPTY:
+        return before in _EMPTY and after in _EMPTY
+    return (type(before) is type(after) and before == after) or str(before).lower() == str(after).lower()
