@@ -133,6 +133,49 @@ def test_a_misfit_nulls_its_field_only_and_is_rescued_as_text(source: Make) -> N
     assert (one.last()["n"], rescued(one.last()["_rescued_data"])) == (2, {"n": "1"})
 
 
+@pytest.mark.parametrize(
+    ("element", "text", "attributes"),
+    [
+        ('<n k="v"/>', "", {"_k": "v"}),
+        ('<n k="v"> z </n>', "z", {"_k": "v"}),
+        ('<n k="v">a <b x="1" y=\'2\'>c &amp; d</b> e</n>', 'a <b x="1" y="2">c & d</b> e', {"_k": "v"}),
+        ("<n><b/>x<!-- no --><![CDATA[ <raw> ]]></n>", "<b></b>x <raw>", None),
+        ("<n>\n  <b>1</b>\n  <c>  é </c>\n</n>", "<b>1</b>\n  <c>  é </c>", None),
+        ('<n xmlns:q="u"><q:b q:z="1">t</q:b></n>', '<q:b q:z="1">t</q:b>', {"_xmlns:q": "u"}),
+    ],
+)
+def test_FF19_a_text_column_takes_what_stands_between_the_tags_as_sparks_reader_does(source: Make, element, text, attributes) -> None:
+    schema = t.StructType([t.StructField("n", t.StringType()), t.StructField("a", t.ArrayType(t.StringType()))])
+    one = source({**XML, "rescuedDataColumn": "_r"}, schema)
+    one.put("a.xml", f"<rs><r>{element}</r><r>{element.replace('<n', '<a').replace('</n', '</a')}<a>2</a></r></rs>").run()
+    first, second = one.batches[-1]
+    assert (first["n"], second["a"]) == (text, [text, "2"])
+    if attributes is None:
+        assert (first["_r"], second["_r"]) == (None, None)
+    else:
+        assert rescued(first["_r"]) == {"n": attributes}
+        assert rescued(second["_r"]) == {"a": [attributes, None]}
+
+
+def test_FF19_a_number_with_an_attribute_fills_its_column_and_the_attribute_is_rescued(source: Make) -> None:
+    one = source(TYPED).put("a.xml", "<rs><r><p>5.5</p><l>1</l><l>2</l><o><q>1</q></o></r></rs>").run()
+    one.put("b.xml", '<rs><r><p cur="EUR">7.5</p><l u="m">3</l><o><q e="1">4</q></o></r><r><p cur="EUR"/><p>1<z/></p></r></rs>').run()
+    first, second = one.batches[-1]
+    assert (first["p"], first["l"], first["o"]) == (7.5, [3], {"q": 4})
+    assert rescued(first["_rescued_data"]) == {"p": {"_cur": "EUR"}, "l": [{"_u": "m"}], "o": {"q": {"_e": "1"}}}
+    assert second["p"] is None
+    assert rescued(second["_rescued_data"]) == {"p": [{"_cur": "EUR"}, None, {"_VALUE": "1", "z": ""}]}
+
+
+def test_FF19_an_element_without_content_is_a_struct_without_values(source: Make) -> None:
+    kinds = "o STRUCT<p: INT>, l ARRAY<STRUCT<p: INT>>, m MAP<STRING, INT>"
+    one = source({**TYPED, "cloudFiles.schemaHints": kinds})
+    one.put("a.xml", '<rs><r><o/><l/><l><p>1</p></l><m/></r><r><m><a k="1">5</a></m></r></rs>').run()
+    first, second = one.batches[-1]
+    assert (first["o"], first["l"], first["m"]) == ({"p": None}, [{"p": None}, {"p": 1}], None)
+    assert (dict(second["m"]), rescued(second["_rescued_data"])) == ({"a": 5}, {"m": {"a": {"_k": "1"}}})
+
+
 def test_unknown_elements_and_attributes_evolve_or_are_rescued(source: Make) -> None:
     new = '<rs><r new="1"><n>2</n><l>a</l><l>b</l><o><x>1</x></o></r></rs>'
     one = source(TYPED).put("a.xml", "<rs><r><n>1</n></r></rs>").run().put("b.xml", new)
@@ -190,7 +233,7 @@ def test_values_of_every_scalar_type(source: Make) -> None:
     one.put("a.xml", "<r><i>+5</i><f>NaN</f><d>01.02.2026</d><at>2026-01-02 09:00:00</at><dec>1.5</dec><s><b>x</b></s></r>").run()
     row = one.last()
     assert (row["i"], str(row["f"]), row["d"], row["at"]) == (5, "nan", date(2026, 2, 1), datetime(2026, 1, 2))
-    assert (row["dec"], row["s"], row["_r"]) == (Decimal("1.50"), '{"b":"x"}', None)
+    assert (row["dec"], row["s"], row["_r"]) == (Decimal("1.50"), "<b>x</b>", None)
     one.put("b.xml", "<r><i>3000000000</i><dec>1.234</dec></r>").run()
     assert rescued(one.last()["_r"]) == {"i": "3000000000", "dec": "1.234"}
 

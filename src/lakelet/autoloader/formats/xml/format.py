@@ -76,7 +76,7 @@ class XmlFormat(Format):
         rules, typing = row_rules(spec), typing_of(spec)
         fields = {} if known is None else {f.name: f.dataType for f in known.fields}
         reader = None if known is None else RowReader(list(fields.items()), rules)
-        shaper = Shaper(spec.format_options["valuetag"], case_sensitive=spec.case_sensitive)
+        shaper = shaper_of(spec)
         share = spec.format_options["samplingratio"] if known is None else 1.0
         found: Type = Struct()
         wide: Any = known
@@ -103,7 +103,7 @@ class XmlReader(FormatReader):
         super().__init__(spec, fields, files, ignored)
         self._kinds = {name: kind for name, kind, _ in fields}
         self._rows = RowReader(list(self._kinds.items()), row_rules(spec, ignored), spec.corrupt_column)
-        self._shaper = Shaper(spec.format_options["valuetag"], case_sensitive=spec.case_sensitive)
+        self._shaper = shaper_of(spec)
         self._xml = xml_rules(spec)
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
@@ -196,6 +196,12 @@ def typing_of(spec: ReaderSpec) -> XmlTyping:
         typed=spec.infer_types,
         prefers_decimal=spec.widens,
     )
+
+
+def shaper_of(spec: ReaderSpec) -> Shaper:
+    """How trees come into the shape of the columns."""
+    options = spec.format_options
+    return Shaper(options["valuetag"], case_sensitive=spec.case_sensitive, trim=options["ignoresurroundingspaces"])
 
 
 def row_rules(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:

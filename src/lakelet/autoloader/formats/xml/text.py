@@ -2,7 +2,7 @@
 
 Only row elements are parsed, one at a time, each without the document's prolog: entities that a DTD declares do not exist in them, so that
 nothing can be expanded without bounds, and one broken row does not end a file. A tree is that of `json.text`: an element with attributes or
-children is an `Obj` with a pair per attribute, child and piece of text, repeated names included; any other element is its text.
+children is an `Element` with a pair per attribute, child and piece of text, repeated names included; any other element is its text.
 """
 
 from __future__ import annotations
@@ -34,6 +34,36 @@ class XmlRules:
     def name(self, tag: str) -> str:
         """The field name of a tag or attribute."""
         return tag.rpartition(":")[2] if self.ignore_namespace else tag
+
+
+class Element(Obj):
+    """An element with attributes or children, as its pairs: attributes first, then children and pieces of text in their order."""
+
+    attributes = 0
+    """How many of the pairs are attributes."""
+    has_children = False
+    source: tuple[bytes, int, int] = (b"", 0, 0)
+    """The text of the row, and where in it start tag and end tag begin; one place for an element without content."""
+
+    def inner(self) -> str:
+        """What stands between its tags, as Spark gives it to a STRING column: tags with their attributes, texts without escapes."""
+        source, begin, end = self.source
+        if begin == end:
+            return ""
+        text = source[begin:end].decode("utf-8")
+        opened = _TAG_END.match(text, 1)
+        parts: list[str] = []
+        parser = expat.ParserCreate()
+        parser.ordered_attributes = True
+        parser.CharacterDataHandler = parts.append
+        parser.StartElementHandler = lambda tag, pairs: parts.append(_start_tag(tag, pairs))
+        parser.EndElementHandler = lambda tag: parts.append(f"</{tag}>")
+        parser.Parse("<x>" + text[opened.end() if opened else 0 :] + "</x>", True)
+        return "".join(parts[1:-1])
+
+
+def _start_tag(tag: str, pairs: list[str]) -> str:
+    return "<" + " ".join([tag, *(f'{name}="{value}"' for name, value in zip(pairs[::2], pairs[1::2], strict=True))]) + ">"
 
 
 class _Cutter:
@@ -126,15 +156,16 @@ def rows_of(chunks: Iterator[str], rules: XmlRules) -> Iterator[str]:
 
 def tree_of(text: str, rules: XmlRules) -> Obj:
     """The tree of one row element. Raises BrokenText."""
-    builder = _Builder(rules)
-    parser = expat.ParserCreate()
+    parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.ordered_attributes = True
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.text
     try:
-        parser.Parse(text, True)
+        source = text.encode("utf-8")
+        builder = _Builder(rules, source, parser)
+        parser.StartElementHandler = builder.start
+        parser.EndElementHandler = builder.end
+        parser.CharacterDataHandler = builder.text
+        parser.Parse(source, True)
     except (expat.ExpatError, UnicodeEncodeError) as error:
         raise BrokenText(str(error)) from None
     node = builder.root
@@ -144,9 +175,9 @@ def tree_of(text: str, rules: XmlRules) -> Obj:
 class _Builder:
     """Makes the tree from what the parser reports."""
 
-    def __init__(self, rules: XmlRules) -> None:
-        self._rules = rules
-        self._open: list[tuple[str, Obj]] = []
+    def __init__(self, rules: XmlRules, source: bytes, parser: expat.XMLParserType) -> None:
+        self._rules, self._source, self._parser = rules, source, parser
+        self._open: list[tuple[str, Element, int]] = []
         self._texts: list[str] = []
         self.root: Node = None
 
@@ -155,25 +186,29 @@ class _Builder:
             self._take_text(self._open[-1][1])
         if len(self._open) >= MAX_DEPTH:
             raise BrokenText("too deep")
-        node, rules = Obj(), self._rules
-        if not rules.exclude_attributes:
+        node, rules = Element(), self._rules
+        if attributes and not rules.exclude_attributes:
             pairs = zip(attributes[::2], attributes[1::2], strict=True)
             node.extend((rules.attribute_prefix + rules.name(name), self._value(value)) for name, value in pairs)
-        self._open.append((rules.name(tag), node))
+            node.attributes = len(node)
+        self._open.append((rules.name(tag), node, self._parser.CurrentByteIndex))
 
     def text(self, text: str) -> None:
         self._texts.append(text)
 
     def end(self, tag: str) -> None:
-        name, node = self._open.pop()
+        name, node, begin = self._open.pop()
         done: Node = node
         if node:
             self._take_text(node)
+            node.source = (self._source, begin, self._parser.CurrentByteIndex)
         else:
             done = self._value("".join(self._texts))
             self._texts.clear()
         if self._open:
-            self._open[-1][1].append((name, done))
+            parent = self._open[-1][1]
+            parent.append((name, done))
+            parent.has_children = True
         else:
             self.root = done
 

@@ -26,6 +26,7 @@ from lakelet.autoloader.formats.json.text import Arr, Node, Obj
 from lakelet.autoloader.formats.json.text import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
+from lakelet.autoloader.formats.xml.text import Element
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -125,16 +126,23 @@ class XmlTyping:
 
 
 class Shaper:
-    """Brings trees into the shape of a schema, so that they convert like trees of JSON."""
+    """Brings trees into the shape of a schema, so that they convert like trees of JSON.
 
-    def __init__(self, value_tag: str, *, case_sensitive: bool) -> None:
-        self._value_tag, self._fold = value_tag, not case_sensitive
+    `trim`: texts are without surrounding spaces (`ignoreSurroundingSpaces`).
+    """
+
+    def __init__(self, value_tag: str, *, case_sensitive: bool, trim: bool) -> None:
+        self._value_tag, self._fold, self._trim = value_tag, not case_sensitive, trim
 
     def record(self, node: Obj, fields: dict[str, Any]) -> Obj:
-        """`fields`: name → Spark type. Repeated names become one array where the type is one, or where the name is not known."""
+        """`fields`: name → Spark type. Repeated names become one array where the type is one, or where the name is not known.
+
+        Attributes of an element whose column takes its text alone stand in front, under its name: of several values of one name the last
+        one fills the column, and the others are rescued.
+        """
         kinds = {(name.lower() if self._fold else name): kind for name, kind in fields.items()}
-        shaped = Obj()
-        together: dict[str, Arr] = {}
+        left, shaped = Obj(), Obj()
+        together: dict[str, tuple[Arr, Arr]] = {}
         counts: dict[str, int] = {}
         for name, _ in node:
             counts[name] = counts.get(name, 0) + 1
@@ -143,29 +151,50 @@ class Shaper:
             kind = kinds.get(key)
             is_array = kind is not None and kind.typeName() == "array"
             if not is_array and (kind is not None or counts[name] == 1):
-                shaped.append((name, value if kind is None else self.value(value, kind)))
+                taken, rest = (value, None) if kind is None else self._taken(value, kind)
+                shaped.append((name, taken))
+                if rest is not None:
+                    left.append((name, rest))
                 continue
             group = key if is_array else name
             if group not in together:
-                together[group] = Arr()
-                shaped.append((name, together[group]))
-            together[group].append(self.value(value, kind.elementType) if kind is not None and is_array else value)
-        return shaped
+                together[group] = (Arr(), Arr())
+                shaped.append((name, together[group][0]))
+                left.append((name, together[group][1]))
+            taken, rest = self._taken(value, kind.elementType) if kind is not None and is_array else (value, None)
+            together[group][0].append(taken)
+            together[group][1].append(rest)
+        left = Obj([(name, rest) for name, rest in left if isinstance(rest, Obj) or any(one is not None for one in rest)])
+        return Obj([*left, *shaped])
 
-    def value(self, node: Node, kind: Any) -> Node:
-        """One value in the shape of a type."""
+    def _taken(self, node: Node, kind: Any) -> tuple[Node, Node]:
+        """What a value of a type takes of an element, and what it leaves: None, or attributes in the place where they stood."""
         name = kind.typeName()
         if name == "struct":
-            if node == "":
-                return None
             if isinstance(node, str):
-                node = Obj([(self._value_tag, node)])
-            return self.record(node, {f.name: f.dataType for f in kind.fields}) if isinstance(node, Obj) else node
+                node = Obj([(self._value_tag, node)] if node else [])
+            return (self.record(node, {f.name: f.dataType for f in kind.fields}) if isinstance(node, Obj) else node), None
         if name == "array":
-            return Arr([self.value(node, kind.elementType)])
+            taken, rest = self._taken(node, kind.elementType)
+            return Arr([taken]), None if rest is None else Arr([rest])
         if name == "map":
-            return None if node == "" else self._map(node, kind)
-        return None if node == "" and name not in ("string", "char", "varchar", "variant") else node
+            return (None, None) if node == "" else self._map(node, kind)
+        is_text = name in ("string", "char", "varchar")
+        if isinstance(node, Element) and name != "variant" and (is_text or not node.has_children):
+            attributes = Obj(node[: node.attributes])
+            return self._text(node) if is_text else self._text(node) or None, attributes or None
+        return (None if node == "" and not is_text and name != "variant" else node), None
 
-    def _map(self, node: Node, kind: Any) -> Node:
-        return Obj([(key, self.value(item, kind.valueType)) for key, item in node]) if isinstance(node, Obj) else node
+    def _text(self, element: Element) -> str | None:
+        """The text of an element without its attributes: of one with children what stands between its tags."""
+        if not element.has_children:
+            return next((value for _, value in element[element.attributes :]), "")
+        inner = element.inner()
+        return inner.strip() if self._trim else inner
+
+    def _map(self, node: Node, kind: Any) -> tuple[Node, Node]:
+        if not isinstance(node, Obj):
+            return node, None
+        found = [(key, *self._taken(item, kind.valueType)) for key, item in node]
+        left = Obj([(key, rest) for key, _, rest in found if rest is not None])
+        return Obj([(key, taken) for key, taken, _ in found]), left or None
