@@ -211,19 +211,22 @@ def test_flows_leave_computed_columns_to_their_table(project):
     assert p.rows("orders") == [(1, 2, "odd"), (1, 2, "plain"), (2, 4, "even"), (2, 4, "plain")]
     assert p.rows("copies") == [(1, date(2026, 3, 2)), (2, date(2026, 3, 3))]
 
+
+def test_a_flow_may_give_a_generated_column_the_value_that_the_table_computes_and_no_other(project):
+    p = project()
     p.write(
         """
-        import dlt
-        dlt.create_streaming_table("wrong", schema="n INT, m INT GENERATED ALWAYS AS (n)")
-
-        @dlt.append_flow(target="wrong")
-        def both():
-            return dlt.read_stream("orders").selectExpr("n", "n AS m")
+        CREATE STREAMING TABLE right (n INT, m INT GENERATED ALWAYS AS (n + 1));
+        CREATE FLOW right_rows AS INSERT INTO ONCE right BY NAME SELECT * FROM VALUES (1, 2), (NULL, NULL) AS rows(n, m);
+        CREATE STREAMING TABLE wrong (n INT, m INT GENERATED ALWAYS AS (n + 1));
+        CREATE FLOW wrong_rows AS INSERT INTO ONCE wrong BY NAME SELECT 1 AS n, 5 AS m;
         """,
-        "wrong.py",
+        "p.sql",
     )
-    (error,) = p.refused()
-    assert (error.code, "'m' is generated" in error.what, error.where.line) == ("SCHEMA_MISMATCH", True, 5)
+    failed = p.run(expect="FAILED")
+    assert p.rows("right") == [(1, 2), (None, None)]
+    (error,) = failed.result.errors
+    assert (error.dataset, (error.why or "").rpartition(", and ")[2]) == ("main.default.wrong", "the query returns another value for it: 5")
 
 
 def test_rows_made_in_code_have_the_values_that_spark_connect_takes(project):

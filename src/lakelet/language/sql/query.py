@@ -20,7 +20,7 @@ from lakelet.language.model import QueryFunction
 from lakelet.language.registry import active_reader, names_in
 from lakelet.language.sql.values import Column, Fragment
 from lakelet.language.sql_text.statements import StatementText
-from lakelet.language.sql_text.tokens import name_end, plain_tokens
+from lakelet.language.sql_text.tokens import literal, name_end, plain_tokens
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,28 @@ def _nearest(line: str, fragments: Sequence[str], column: int) -> int:
 
 
 def with_filled(frame: Any, column: Column) -> Any:
-    """The rows with a computed column after them. Raises SCHEMA_MISMATCH if they have a column that is generated."""
-    if column.name.lower() in (name.lower() for name in frame.columns):
-        if not column.generated:
-            return frame
+    """The rows with a computed column after them.
+
+    Rows that have it keep its values; those of a generated column must be the ones that it computes, as Delta demands, or the query fails.
+    Raises SCHEMA_MISMATCH for rows with numbers of an identity column that gives them itself.
+    """
+    name = quoted(column.name)
+    if column.name.lower() not in (other.lower() for other in frame.columns):
+        return frame.selectExpr("*", f"{column.value} AS {name}")
+    if not column.generated:
+        return frame
+    if column.identity is not None:
         raise LakeletError(
             "SCHEMA_MISMATCH",
             f"column {column.name!r} is generated, and the query returns it too",
             where=column.where,
             todo="Leave it out of the query, or write it without GENERATED.",
         )
-    return frame.selectExpr("*", f"{column.value} AS {quoted(column.name)}")
+    computed = " ".join(column.value.split())
+    said = f"column {column.name!r} is generated as {computed}, and the query returns another value for it: "
+    other = f"raise_error(concat({literal(said)}, coalesce(CAST({name} AS STRING), 'NULL')))"
+    checked = f"CASE WHEN {name} <=> ({column.value}) THEN {name} ELSE {other} END AS {name}"
+    return frame.selectExpr(*(checked if one.lower() == column.name.lower() else quoted(one) for one in frame.columns))
 
 
 def _placed(function: Callable[[], Any], file: str, line: int) -> QueryFunction:
