@@ -37,6 +37,9 @@ SELECT * FROM facts ORDER BY id
 SELECT id, K, facts.s, st.a, st.b.c, ST.B.T FROM Facts ORDER BY id DESC
 SELECT f.* FROM facts f WHERE f.id = 3
 SELECT id AS `a b`, s FROM main.shop.facts ORDER BY s
+SELECT shop.facts.id, shop.facts.st.a FROM shop.facts WHERE shop.Facts.id > 2 ORDER BY shop.facts.id
+SELECT main.shop.facts.id, shop.facts.s, facts.k FROM main.shop.facts ORDER BY main.shop.facts.id
+SELECT shop.facts.*, p.id AS other FROM shop.facts JOIN shop.parts p ON shop.facts.id = p.id ORDER BY p.id
 SELECT id, k FROM facts ORDER BY k, id
 SELECT id, k FROM facts ORDER BY k DESC, id
 SELECT id, k FROM facts ORDER BY k NULLS LAST, id

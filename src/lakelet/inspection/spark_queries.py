@@ -86,12 +86,15 @@ class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
     def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
+        from lakelet.spark.names.column_prefixes import ColumnPrefixes
+
         self._spark = spark
         self._storage = Storage(storage)
         self._registry = self._storage.registry()
         self._files: set[str] = set()
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
+        self._prefixes = ColumnPrefixes()
         self._space = Namespace(within[-1].catalog, within[-1].schema) if within else self._registry.namespace
         self._within = within  # the published views whose query this is, the outermost first
 
@@ -100,19 +103,22 @@ class _Views:
         from py4j.protocol import Py4JError
         from pyspark.errors import ParseException, PySparkException
 
-        from lakelet.spark.names.json_paths import on_text_too
-
         try:
-            return on_text_too(self._text_of(query), self._spark.sql)
+            return self._analysed(query)
         except (PySparkException, Py4JError) as problem:
             in_words = in_words_of_spark(query)
             if in_words == query:
                 raise
             if isinstance(problem, ParseException):
-                return self._spark.sql(self._text_of(in_words))
+                return self._analysed(in_words)
             with suppress(PySparkException, Py4JError):
-                return self._spark.sql(self._text_of(in_words))
+                return self._analysed(in_words)
             raise
+
+    def _analysed(self, query: str) -> DataFrame:
+        from lakelet.spark.names.json_paths import on_text_too
+
+        return self._prefixes.run(self._text_of(query), lambda text: on_text_too(text, self._spark.sql))
 
     def _text_of(self, query: str) -> str:
         from lakelet.language.sql_text import table_names as sqltext
@@ -186,6 +192,8 @@ class _Views:
         if not 1 <= len(parts) <= 3:
             raise unknown_table(names_of([ref])[0], self._registry)
         full = TableName(*(self._space.catalog, self._space.schema)[: 3 - len(parts)], *parts)
+        if not ref.has_alias:
+            self._prefixes.add(ref.parts, full)
         if full.key in self._defined:
             return self._defined[full.key]
         stored = find_stored(self._registry, full)

@@ -26,7 +26,7 @@ from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources
 from lakelet.language.registry import Registry, reading, recording
-from lakelet.language.sql_text.table_names import RelationRef, rewrite, with_short_prefixes
+from lakelet.language.sql_text.table_names import RelationRef, rewrite
 from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
 
 if TYPE_CHECKING:
@@ -160,30 +160,22 @@ class Inputs:
 
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text on the given frames; each is a temporary view while the text is analysed. STREAM means the same small frame."""
-        from pyspark.errors import AnalysisException
+        from lakelet.spark.names.column_prefixes import ColumnPrefixes
 
         views: dict[str, DataFrame] = {}
-        prefixes: set[tuple[str, ...]] = set()  # names of tables, of several parts, as they may stand before columns
+        prefixes = ColumnPrefixes()
 
         def view(ref: RelationRef) -> str:
             name = f"__lakelet_input_{len(views)}"
             views[name] = self.batch(all_quoted(ref.parts))
             views[name].createOrReplaceTempView(name)
             if not ref.has_alias:
-                full = self.namespace.resolve(all_quoted(ref.parts))
-                parts = (full.catalog, full.schema, ref.parts[-1])
-                prefixes.update(one for one in (parts, parts[1:], ref.parts) if len(one) > 1)
+                prefixes.add(ref.parts, self.namespace.resolve(all_quoted(ref.parts)))
             return name
 
         try:
             rewritten = _without_stream(rewrite(spark, text, view), views)
-            try:
-                return run(rewritten)
-            except AnalysisException as problem:
-                short = with_short_prefixes(rewritten, prefixes)
-                if short == rewritten or not (problem.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
-                    raise
-                return run(short)
+            return prefixes.run(rewritten, run)
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)

@@ -108,7 +108,8 @@ class Queries:
         if isinstance(found, Query):
             return found.as_relation(name, internal)
         columns = (Column(of, kind, f"{internal}.c{at}", found.read) for at, (of, kind) in enumerate(found.columns))
-        return Relation(name, f"{found.name} AS {internal}", tuple(columns))
+        path = () if given else tuple(part.lower() for part in parts)
+        return Relation(name, f"{found.name} AS {internal}", tuple(columns), path)
 
     def one_column(self, node: exp.Expr) -> tuple[str, Type]:
         """A subquery within an expression."""
@@ -278,8 +279,8 @@ class _Select:
             star = item.this if isinstance(item, exp.Column) else item
             if isinstance(star, exp.Star):
                 only(star)
-                only(item, *(("this", "table") if star is not item else ()))
-                of = written(item.args["table"]) if star is not item else None
+                only(item, *(("this", "table", "db", "catalog") if star is not item else ()))
+                of = [written(item.args[key]) for key in ("catalog", "db", "table") if item.args.get(key)] if star is not item else []
                 yield from ((column, None) for column in self._scope.all_columns(of))
                 continue
             yield item, alias

@@ -46,11 +46,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation in FROM: its alias as the query spells it, the text for DuckDB, its columns."""
+    """A relation in FROM: its alias as the query spells it, the text for DuckDB, its columns.
+
+    `path`: the dotted name of a table without an alias, in lower case.
+    """
 
     alias: str
     sql: str
     columns: tuple[Column, ...]
+    path: tuple[str, ...] = ()
+
+    def goes_by(self, prefix: Sequence[str]) -> bool:
+        """Whether this may stand before the relation's columns: its alias, or the last parts of its name."""
+        if len(prefix) == 1:
+            return self.alias.lower() == prefix[0].lower()
+        return self.path[-len(prefix) :] == tuple(part.lower() for part in prefix)
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Scope:
     def resolve(self, parts: Sequence[str]) -> Value:
         """The value that a dotted name means: a column, or a field of a struct. Raises NotSame where that is not clear."""
         name = parts[0].lower()
-        qualified = [relation for relation in self.relations if relation.alias.lower() == name] if len(parts) > 1 else []
+        qualified = [relation for relation in self.relations if relation.goes_by(parts[:1])] if len(parts) > 1 else []
         plain = _named(self.relations, name)
         of_table = _named(qualified, parts[1].lower()) if qualified else []
         if qualified and plain and not of_table:
@@ -71,6 +81,10 @@ class Scope:
             found, rest = of_table, parts[1:]
         else:
             found, rest = plain, parts
+        for length in (2, 3) if not found else ():
+            below = [relation for relation in self.relations if len(parts) > length and relation.goes_by(parts[:length])]
+            if below:
+                found, rest = _named(below, parts[length].lower()), parts[length:]
         if len(found) != 1:
             raise NotSame(f"{'.'.join(parts)} is {'not a column' if not found else 'more than one column'} of the query's tables")
         value = found[0].value(rest[0])
@@ -82,10 +96,11 @@ class Scope:
         """Whether a column of that name, or several, can be seen."""
         return bool(_named(self.relations, name.lower()))
 
-    def all_columns(self, of: str | None = None) -> list[Column]:
-        chosen = [relation for relation in self.relations if of is None or relation.alias.lower() == of.lower()]
-        if not chosen or (of is not None and len(chosen) > 1):
-            raise NotSame(f"{of or '*'} names no table of the query")
+    def all_columns(self, of: Sequence[str] = ()) -> list[Column]:
+        """The columns of all relations, or of the one that goes by a name. Raises NotSame where no or more than one does."""
+        chosen = [relation for relation in self.relations if not of or relation.goes_by(of)]
+        if not chosen or (of and len(chosen) > 1):
+            raise NotSame(f"{'.'.join(of) or '*'} names no table of the query")
         return [column for relation in chosen for column in relation.columns]
 
 

@@ -28,6 +28,7 @@ from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
 from lakelet.spark.names.change_functions import TABLE_CHANGES, feed_of
+from lakelet.spark.names.column_prefixes import ColumnPrefixes
 from lakelet.spark.names.described import asked_about, facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_columns import in_text
@@ -39,7 +40,6 @@ from lakelet.storage.information_schema import asked_for
 
 _DESCRIBING = ("DESC", "DESCRIBE")
 _HARMLESS = ("SET", "SHOW", *_DESCRIBING, "EXPLAIN")
-_UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
 _HIDDEN = ("_metadata", "input_file_name")
 
 
@@ -58,7 +58,7 @@ class SqlText:
         self._opened: dict[tuple[object, ...], str] = {}  # what was asked for → its view
         self._files: dict[str, DataFrame] = {}  # view → rows of files
         self._unknown: list[str] = []
-        self._prefixes: set[tuple[str, ...]] = set()  # names of tables, of several parts, as they may stand before columns
+        self._prefixes = ColumnPrefixes()
 
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
@@ -100,13 +100,7 @@ class SqlText:
 
     def _analysed(self, call: Callable[[str], DataFrame], text: str) -> DataFrame:
         """Run a text; where columns carry the catalog or schema of a table that became a view, they are taken away."""
-        try:
-            return on_text_too(text, call)
-        except AnalysisException as problem:
-            short = table_names.with_short_prefixes(text, self._prefixes)
-            if short == text or not (problem.getCondition() or "").startswith(_UNRESOLVED):
-                raise
-            return on_text_too(short, call)
+        return self._prefixes.run(text, lambda one: on_text_too(one, call))
 
     # ------------------------------------------------------------------------------------------------------- tables
 
@@ -126,8 +120,7 @@ class SqlText:
             if folder is None:
                 return self._elsewhere(ref)
         if not ref.has_alias:
-            full = (found.catalog, found.schema, ref.parts[-1]) if found else ref.parts
-            self._prefixes |= {name for name in (full, full[1:], ("live", full[-1]), ref.parts) if len(name) > 1}
+            self._prefixes.add(ref.parts, found)
         asked = (_name(ref.parts), ref.streaming, *sorted(ref.options.items()))
         if asked not in self._opened:
             self._opened[asked] = self._reader.view(self._referred(ref, folder))
