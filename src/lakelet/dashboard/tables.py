@@ -99,6 +99,7 @@ class StoredTables:
         return TableFacts(name, *facts, quarantine, held)
 
     def _sample(self, table: Any, order: str) -> Sample:
+        import pyarrow as pa
         from deltalake.exceptions import DeltaError
 
         if not self._rows:
@@ -109,6 +110,8 @@ class StoredTables:
             batches = list(_query(table, f"SELECT * FROM t {order} LIMIT {self._rows}"))
         except DeltaError:
             return Sample(note="The table uses features that need Spark: lakelet show reads it.")
+        except pa.ArrowInvalid:
+            return Sample(note="The table has texts that are not UTF-8: lakelet show reads it.")
         names = tuple(f.name for f in table.schema().fields)
         rows = tuple(tuple(_text(row.get(name)) for name in names) for batch in batches for row in json_rows(batch))
         return Sample(names, rows)

@@ -6,11 +6,13 @@ Tables are read with delta-rs and queries are answered by DuckDB where these giv
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.names import quoted, split_name
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
@@ -86,6 +88,24 @@ def _count(table: Any) -> int | None:
     return int(found.column(0)[0].as_py()) if found is not None else 0
 
 
+class Batches:
+    """Record batches that are read while they are consumed, once.
+
+    Not arrow's own reader over Python's iterator: a process that ends while one is open never ends.
+    """
+
+    def __init__(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self.schema, self._batches = schema, iter(batches)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self._batches
+
+    def read_all(self) -> pa.Table:
+        import pyarrow as pa
+
+        return pa.Table.from_batches(list(self), self.schema)
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows of a table or a result: its columns, their types in Spark's words, and the rows as JSON values, read while they are consumed.
@@ -98,11 +118,11 @@ class Rows:
     rows: Iterator[dict[str, Any]]
     types: tuple[str, ...] = ()
     total: int | None = None
-    batches: pa.RecordBatchReader | None = None
+    batches: Batches | None = None
     more: bool = False
 
 
-def _rows(reader: pa.RecordBatchReader, limit: int | None = None, total: int | None = None) -> Rows:
+def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> Rows:
     names = tuple(reader.schema.names)
     types = tuple(arrow_type_text(kind) for kind in reader.schema.types)
     return Rows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
@@ -148,39 +168,65 @@ def read_rows(
     return _rows(_reader(path_of(storage, dataset), dataset, limit, note), limit, total)
 
 
-def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> pa.RecordBatchReader:
+def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:
     """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
-    from pyarrow.dataset import ParquetReadOptions
-
     registry = Storage(storage).registry()
     same = [d for d in registry.datasets.values() if d.name.rsplit(".", 1)[-1].lower() == name.lower()]
     dataset = same[0] if len(same) == 1 else find_dataset(registry, name)
     path = path_of(storage, dataset)
-    table = open_or_none(path)
-    if table is not None and not table.protocol().reader_features and not is_mapped(table):
-        microseconds = ParquetReadOptions(coerce_int96_timestamp_unit="us")
-        return table.to_pyarrow_dataset(parquet_read_options=microseconds).scanner().to_reader()
     return _reader(path, dataset, None, note)
 
 
-def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note) -> pa.RecordBatchReader:
+def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note) -> Batches:
     table = open_or_none(path)
     if table is None:
         raise unwritten(dataset.name)
     if '"variant"' not in table.schema().to_json():
+        import pyarrow as pa
         from deltalake.exceptions import DeltaError
 
-        try:
-            return query(table, "SELECT * FROM t" if limit is None else f"SELECT * FROM t LIMIT {limit}")
-        except DeltaError:
-            pass
+        from lakelet.inspection.texts import readable
+
+        with suppress(DeltaError, pa.ArrowInvalid):
+            found = query(table, "SELECT * FROM t" if limit is None else f"SELECT * FROM t LIMIT {limit}")
+            first = list(found) if limit is not None else list(islice(found, 1))  # here, so that Spark reads what delta-rs cannot
+            return Batches(found.schema, chain(first, _rest(found, dataset.name)))
+        if _is_plain(table):  # texts that are not UTF-8
+            return all_of(readable(_files(table).head(limit) if limit is not None else _files(table).to_table()))
     note(f"{dataset.name} uses table features that need Spark; starting it ...")
     from lakelet.inspection.spark_queries import collected
     from lakelet.spark.launch.session import start_session
 
     frame = start_session(app_name="lakelet show", s3=is_s3(path)).read.format("delta").load(str(path))
     report(f"Reading {dataset.name} with Spark")
-    return collected(frame if limit is None else frame.limit(limit)).to_reader()
+    return all_of(collected(frame if limit is None else frame.limit(limit)))
+
+
+def all_of(table: pa.Table) -> Batches:
+    return Batches(table.schema, table.to_batches())
+
+
+def _rest(batches: Iterator[pa.RecordBatch], name: str) -> Iterator[pa.RecordBatch]:
+    """The batches, with an error that says what to do. Raises QUERY_FAILED for a text that is not UTF-8."""
+    import pyarrow as pa
+
+    try:
+        yield from batches
+    except pa.ArrowInvalid as problem:
+        todo = f'Type: lakelet sql "SELECT * FROM {name}", which Spark answers.'
+        raise LakeletError("QUERY_FAILED", f"the rows of {name} cannot be read without Spark", why=str(problem), todo=todo) from problem
+
+
+def _is_plain(table: Any) -> bool:
+    """Whether the table's rows are those of its files."""
+    return not table.protocol().reader_features and not is_mapped(table)
+
+
+def _files(table: Any) -> Any:
+    """The files of a plain table, for arrow to read."""
+    from pyarrow.dataset import ParquetReadOptions
+
+    return table.to_pyarrow_dataset(parquet_read_options=ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 
 def run_sql(
@@ -228,10 +274,11 @@ def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Tabl
 def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> Rows:
     """The rows of an answer, which has one more than `limit` if there are more."""
     shown = table if limit is None else table.slice(0, limit)
-    return replace(_rows(shown.to_reader(), None, total), more=total is None)
+    return replace(_rows(all_of(shown), None, total), more=total is None)
 
 
 __all__ = [
+    "Batches",
     "Note",
     "Rows",
     "Selection",

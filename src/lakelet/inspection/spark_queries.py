@@ -32,6 +32,8 @@ def collected(frame: Any) -> pa.Table:
     """The rows of a Spark data frame; types that arrow does not take become text (VARIANT as JSON)."""
     from pyspark.sql import functions as F
 
+    from lakelet.inspection.texts import readable
+
     plain = []
     for position, (field, name) in enumerate(zip(frame.schema.fields, distinct_names(frame.columns), strict=True)):
         kind = field.dataType.typeName()
@@ -39,7 +41,7 @@ def collected(frame: Any) -> pa.Table:
         converted = F.to_json(column) if kind == "variant" else column.cast("string") if "interval" in kind else column
         plain.append(converted.alias(name))
     renamed = frame.toDF(*(f"_{position}" for position in range(len(frame.columns))))
-    return renamed.select(*plain).toArrow()
+    return readable(renamed.select(*plain).toArrow())
 
 
 def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | None = None) -> pa.Table:

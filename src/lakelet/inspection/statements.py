@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, Rows, list_tables, run_sql
+from lakelet.inspection.inspector import Note, Rows, all_of, list_tables, run_sql
 from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
 from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.eventlog import views as event_views
@@ -69,4 +69,4 @@ def _rows(columns: tuple[str, ...], types: tuple[str, ...], rows: Sequence[Seque
     kinds = [pa.int64() if kind == "bigint" else pa.string() for kind in types]
     arrays = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(kinds)]
     records: Iterator[dict[str, Any]] = (dict(zip(columns, row, strict=True)) for row in rows)
-    return Rows(columns, records, types, len(rows), pa.table(arrays, names=list(columns)).to_reader())
+    return Rows(columns, records, types, len(rows), all_of(pa.table(arrays, names=list(columns))))

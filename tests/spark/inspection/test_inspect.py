@@ -9,6 +9,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
+from lakelet.dashboard.tables import StoredTables
 from lakelet.inspection import inspector
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
@@ -214,3 +215,19 @@ def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path
         inspector.read_events(tmp_path, update="b")
     assert rows_of(spark, tmp_path, "SELECT count(*) AS n FROM event_log WHERE origin.update_id = 'ba-1'") == [{"n": 3}]
     assert inspector.read_events(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize("clauses", ["", "TBLPROPERTIES (delta.enableDeletionVectors = true)"])
+def test_texts_that_are_not_utf8_are_shown_with_replacement_characters(spark, tmp_path, clauses):
+    path = "tables/main/shop/odd"
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` (v STRING, l ARRAY<STRING>) USING delta {clauses}")
+    spark.sql(f"INSERT INTO delta.`{tmp_path}/{path}` SELECT CAST(X'636166e9' AS STRING), array('ok', CAST(X'e9' AS STRING))")
+    datasets = {"main.shop.odd": StoredDataset("main.shop.odd", "streaming_table", path)}
+    Storage(tmp_path).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
+    wanted = [{"v": "caf\ufffd", "l": ["ok", "\ufffd"]}]
+
+    assert list(inspector.read_rows(tmp_path, "odd", limit=5).rows) == wanted
+    assert list(inspector.read_rows(tmp_path, "odd").rows) == wanted
+    assert list(inspector.run_sql(tmp_path, "SELECT * FROM odd", spark=spark).rows) == wanted
+    sample = StoredTables(tmp_path, sample_rows=3).facts(["main.shop.odd"])["main.shop.odd"].sample
+    assert sample.note == "The table has texts that are not UTF-8: lakelet show reads it."

@@ -139,7 +139,7 @@ def _read(read_table: ReadTable, table: str) -> pa.Table | pa.RecordBatchReader 
 
 
 def _batches(table: pa.Table | pa.RecordBatchReader) -> Iterable[pa.RecordBatch]:
-    batches: Iterable[pa.RecordBatch] = table if isinstance(table, pa.RecordBatchReader) else table.to_batches()
+    batches: Iterable[pa.RecordBatch] = table.to_batches() if isinstance(table, pa.Table) else table
     return batches
 
 
