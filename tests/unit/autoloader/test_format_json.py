@@ -275,6 +275,25 @@ def test_R08_broken_lines_are_dropped_or_end_the_query_but_misfits_are_not(sourc
     assert rescued(fine.last()["_r"]) == {"id": "x"}
 
 
+MISFITS = '{"id":1,"v":5,"m":{"k":1}}\n{"id":2,"v":"x"}\n{"id":3,"m":{"k":"y"}}\n{"id":4,"v":1,"v":2}\n{"id":5,"new":"z"}\n'
+
+
+def test_FS35_without_a_rescued_column_a_value_that_does_not_fit_breaks_its_record(source: Make) -> None:
+    number = t.IntegerType()
+    fields = [("id", number), ("v", number), ("m", t.MapType(t.StringType(), number))]
+    schema = t.StructType([t.StructField(name, kind) for name, kind in fields])
+    kept = source({}, schema).put("a.json", MISFITS).run()
+    rows = [(row["id"], row["v"], row["m"] and dict(row["m"])) for row in kept.batches[-1]]
+    assert sorted(rows, key=repr) == [(1, 5, {"k": 1}), (2, None, None), (3, None, {"k": None}), (4, 2, None), (5, None, None)]
+    assert source({"mode": "DROPMALFORMED"}, schema).put("a.json", MISFITS).run().rows("id") == [1, 4, 5]
+    source({"mode": "FAILFAST"}, schema).put("a.json", MISFITS).fails("line 2", "MALFORMED_RECORD_IN_PARSING", '{"id":2,"v":"x"}')
+    corrupt = source({}, t.StructType([*schema.fields, t.StructField("_corrupt_record", t.StringType())])).put("a.json", MISFITS).run()
+    assert [(row["id"], row["_corrupt_record"]) for row in corrupt.batches[-1] if row["_corrupt_record"]] == [
+        (2, '{"id":2,"v":"x"}'),
+        (3, '{"id":3,"m":{"k":"y"}}'),
+    ]
+
+
 def test_the_open_points_of_broken_lines_and_nested_texts_have_switches(source: Make) -> None:
     text = '{"o":{ "k" : [1, 2] }}\n{"o":'
     one = source({}).put("a.json", text).run()

@@ -80,7 +80,10 @@ class RowRules:
 
 @dataclass(frozen=True)
 class Row:
-    """One record: values in column order, JSON members of the rescued column without braces, and whether the text was broken."""
+    """One record: values in column order, JSON members of the rescued column without braces, and whether the record was broken.
+
+    Broken is what is not JSON, and, without a rescued column, a record with a value that does not fit; its other values are there (FS-35).
+    """
 
     values: Sequence[Any]
     rescued: str | None = None
@@ -120,9 +123,9 @@ class RowReader:
     def rules(self) -> RowRules:
         return self._rules
 
-    def row(self, record: Obj) -> Row:
-        """The row of one parsed record. Raises UnknownFields where the rules say so."""
-        return self._row(record)
+    def row(self, record: Obj, text: str) -> Row:
+        """The row of one parsed record, `text` being its own. Raises UnknownFields where the rules say so."""
+        return self._row(record, text)
 
     def rows(self, line: bytes) -> list[Row]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
@@ -142,16 +145,20 @@ class RowReader:
         syntax = self._rules.syntax
         try:
             node = parse_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else parse(text, syntax)
-            return [self._row(record) for record in records_of(node)]
+            return [self._row(record, text) for record in records_of(node)]
         except NeedsSource:
-            return [self._row(record) for record in records_of(parse_with_source(text, syntax=syntax))]
+            return [self._row(record, text) for record in records_of(parse_with_source(text, syntax=syntax))]
 
-    def _row(self, record: Obj) -> Row:
+    def _row(self, record: Obj, text: str) -> Row:
         self._found_unknown = self._found_wider = False
         values, members = self._record.convert(record)
         if self._found_unknown:
             raise UnknownFields(dump(self.unknown_part(record)), self._found_wider)
-        return Row(values, members if self._rules.rescue else None)
+        if members is None or self._rules.rescue:
+            return Row(values, members)
+        if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken
+            values[self._corrupt] = text
+        return Row(values, None, broken=True, text=text)
 
     def broken(self, line: bytes, *, rescue: bool = True) -> Row:
         """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
@@ -210,7 +217,8 @@ class _Struct:
                 continue
             at, convert = hit
             if last is not None and last[at] != position:
-                rescued.append((key, dump(value)))
+                if self._rules.rescue:
+                    rescued.append((key, dump(value)))
                 continue
             values[at], part = convert(value)
             if part is not None:
@@ -283,7 +291,8 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
     if kind == "map":
         # a map holds data: nothing inside makes the schema grow
         inner = RowReader([], replace(reader.rules, unknown=RESCUE if reader.rules.rescue else IGNORE, widens=False))
-        return _map_converter(_key(data_type.keyType, inner), _converter(data_type.valueType, inner, path + ".value"))
+        value = _converter(data_type.valueType, inner, path + ".value")
+        return _map_converter(_key(data_type.keyType, inner), value, repeated=inner.rules.rescue)
     if kind == "variant":
         return lambda value: (dump(value), None)
     if kind in ("string", "char", "varchar"):
@@ -370,7 +379,9 @@ def _key(data_type: Any, reader: RowReader) -> Callable[[str], Any]:
     return convert
 
 
-def _map_converter(to_key: Callable[[str], Any], element: Converter) -> Converter:
+def _map_converter(to_key: Callable[[str], Any], element: Converter, *, repeated: bool) -> Converter:
+    """`repeated`: the earlier ones of several values of one key are rescued."""
+
     def convert(value: Node) -> tuple[Any, str | None]:
         if value is None:
             return None, None
@@ -382,7 +393,8 @@ def _map_converter(to_key: Callable[[str], Any], element: Converter) -> Converte
         for at, (key, item) in enumerate(value):
             name = to_key(key)
             if name is None or last[name] != at:
-                rescued.append((key, dump(item)))
+                if name is None or repeated:
+                    rescued.append((key, dump(item)))
                 continue
             entries[name], part = element(item)
             if part is not None:

@@ -120,7 +120,7 @@ class XmlReader(FormatReader):
 
     def _row(self, element: str, number: int) -> Row:
         try:
-            return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds))
+            return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
         except BrokenText:
             return self._rows.broken(element.encode("utf-8", "surrogatepass"))
         except UnknownFields as error:
