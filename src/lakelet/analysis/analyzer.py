@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from lakelet.analysis import actions, checks
+from lakelet.analysis import actions, checks, own_rows
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
 from lakelet.analysis.json_columns import assumed, check_json_columns, fields_missing, with_remedy
 from lakelet.analysis.partitions import partition_source
@@ -169,15 +169,7 @@ class Analyzer:
         """Record CYCLE and raise Unusable if resolving `dataset` in the block leads back to itself."""
         keys = [d.name.key for d in self._progress.stack]
         if dataset.name.key in keys:
-            circle = [*self._progress.stack[keys.index(dataset.name.key) :], dataset]
-            self.found.errors.append(
-                LakeletError(
-                    "CYCLE",
-                    "datasets read each other in a circle: " + " → ".join(str(d.name) for d in circle),
-                    where=dataset.where,
-                    todo="Break the circle: one of them must not read the next.",
-                )
-            )
+            self.found.errors.append(own_rows.circle(*self._progress.stack[keys.index(dataset.name.key) :]))
             raise Unusable
         # A view is entered here; a stored dataset by `_analyzed`, which keeps its result.
         if dataset.kind is Kind.VIEW:
@@ -294,6 +286,8 @@ class Analyzer:
                 while fields_missing(dataset, changes, frame, reader):
                     reader.restart()
                     frame, changes = self._called(dataset, flow, reader)
+            if reader.own_is_read:
+                own_rows.refuse_own_rows(frame, dataset)
             transforms = tuple(dict.fromkeys(map(str, applied)))
             self.found.notice(flow, *reader.notices)
             frames.append(frame)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from lakelet.analysis import actions, stream_sources
+from lakelet.analysis import actions, own_rows, stream_sources
 from lakelet.analysis.analyzed import AnalyzedDataset, Findings, OpenRows, OpenSource
 from lakelet.analysis.plan_facts import Placeholders
 from lakelet.autoloader.json_columns.columns import JsonColumn
@@ -24,6 +24,7 @@ from lakelet.language.registry import Notice
 from lakelet.spark.names.file_states import STATES
 from lakelet.spark.names.json_expected import JsonSchemas
 from lakelet.spark.names.named_tables import named
+from lakelet.spark.names.reader import Options
 from lakelet.spark.names.sql_queries import QueryReader
 from lakelet.storage.delta import schemas
 
@@ -60,6 +61,7 @@ class PlaceholderReader(QueryReader):
     outside: dict[str, None] = field(default_factory=dict)
     needs_rows: bool = False  # the function runs actions on tables, so it gets stored rows
     rows_missing: bool = False  # some of these tables have no rows yet
+    own_is_read: bool = False  # the function looks at what the last update left of its own table
 
     def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
         """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows."""
@@ -83,6 +85,17 @@ class PlaceholderReader(QueryReader):
         for memory in (self.reads, self.external, self.sources, self.watches, self.notices, self.json_columns, self.opened, self.outside):
             memory.clear()
         self._views = 0
+
+    def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
+        """As always; of the function's own table a batch of the rows that the last update left (LG-32)."""
+        is_own = dataset.name.key == self.flow.target.key and not self._scopes and not streaming and not options
+        found = self.analyzer.open_rows(dataset, jreader) if is_own else None
+        if found is None:
+            return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
+        self.own_is_read = True
+        if not self.needs_rows:
+            found = self.analyzer.placeholders.frame(dataset.name.key, found.schema, streaming=False)
+        return own_rows.marked(found).alias(dataset.name.name)
 
     def open_table(self, dataset: Dataset, *, streaming: bool, jreader: Any, feed: bool) -> DataFrame:
         schema = self.analyzer.usable(dataset).schema

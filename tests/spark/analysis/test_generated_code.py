@@ -335,3 +335,46 @@ def test_history_and_detail_of_a_table_that_is_not_made_yet_have_the_columns_of_
     for kind, columns in {"HISTORY": HISTORY, "DETAIL": DETAIL}.items():
         stored = p.spark.sql(f"DESCRIBE {kind} delta.`{p.path('made')}`").schema
         assert [(f.name, f.dataType) for f in stored] == [(f.name, f.dataType) for f in p.spark.createDataFrame([], columns).schema]
+
+
+def test_LG32_a_function_looks_at_what_the_last_update_left_of_its_own_table_and_may_not_return_it(project):
+    p = project(
+        """
+        import dlt
+
+        @dlt.table
+        def items():
+            return spark.readStream.format("json").schema("id INT, n STRING").load(spark.conf.get("landing"))
+
+        @dlt.table
+        def top():
+            return spark.table("items").selectExpr("max(id) AS id", "0 AS before")
+        """
+    )
+    p.arrive("a.json", {"id": 1, "n": "a"})
+    p.run()
+    p.write(
+        """
+        import dlt
+        from pyspark.sql import functions as F
+
+        @dlt.table
+        def items():
+            columns = spark.table("main.default.items").schema
+            return spark.readStream.format("json").schema(columns).load(spark.conf.get("landing"))
+
+        @dlt.table
+        def top():
+            before = spark.table("top").first().id
+            return spark.table("items").selectExpr("max(id) AS id").withColumn("before", F.lit(before))
+        """
+    )
+    p.arrive("b.json", {"id": 2, "n": "b"})
+    p.run()
+    assert p.rows("items") == [(1, "a"), (2, "b")]
+    assert p.rows("top") == [(2, 1)]
+
+    p.write("import dlt\n\n@dlt.table\ndef top():\n    return spark.table('top').union(spark.sql('SELECT 3, 3'))\n", "own.py")
+    p.write("import dlt\n")
+    (error,) = p.refused()
+    assert (error.code, error.what) == ("CYCLE", "datasets read each other in a circle: main.default.top → main.default.top")
