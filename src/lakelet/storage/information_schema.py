@@ -173,6 +173,7 @@ _COLUMNS = (
     *("is_generated", "generation_expression", "is_system_time_period_start", "is_system_time_period_end"),
     *("system_time_period_timestamp_generation", "is_updatable", "partition_index", "comment"),
 )
+_TAG = ("tag_name", "tag_value")
 _TIMES = {"created", "last_altered"}
 _NUMBERS = {
     *("ordinal_position", "character_maximum_length", "numeric_precision", "numeric_precision_radix", "numeric_scale"),
@@ -236,6 +237,11 @@ def _column_rows(tables: Sequence[Described]) -> Iterator[Row]:
             }
 
 
+def _no_rows(tables: Sequence[Described]) -> Iterator[Row]:
+    """Of what only a workspace has, such as tags."""
+    return iter(())
+
+
 def _name(table: Described) -> Row:
     return {"table_catalog": table.name.catalog, "table_schema": table.name.schema, "table_name": table.name.name}
 
@@ -264,6 +270,10 @@ _RELATIONS: Mapping[str, tuple[Sequence[str], Callable[[Sequence[Described]], It
     "tables": (_TABLES, _table_rows),
     "views": (_VIEWS, _view_rows),
     "columns": (_COLUMNS, _column_rows),
+    "catalog_tags": (("catalog_name", *_TAG), _no_rows),
+    "schema_tags": (("catalog_name", "schema_name", *_TAG), _no_rows),
+    "table_tags": (("catalog_name", "schema_name", "table_name", *_TAG), _no_rows),
+    "column_tags": (("catalog_name", "schema_name", "table_name", "column_name", *_TAG), _no_rows),
 }
 """Name → its columns, and what makes the rows; what is not known here, such as owners, is NULL."""
 

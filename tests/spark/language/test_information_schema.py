@@ -75,7 +75,7 @@ def test_SQ15_tables_views_and_columns_of_the_storage(stored: Project) -> None:
 
 
 def test_SQ15_spark_and_duckdb_give_the_same_rows(stored: Project) -> None:
-    for relation in ("catalogs", "schemata", "tables", "views", "columns"):
+    for relation in ("catalogs", "schemata", "tables", "views", "columns", "table_tags"):
         notes: list[str] = []
         by_duckdb = run_sql(stored.storage.root, f"SELECT * FROM information_schema.{relation}", note=notes.append)
         assert not notes, "this query needs no Spark"
@@ -83,6 +83,13 @@ def test_SQ15_spark_and_duckdb_give_the_same_rows(stored: Project) -> None:
         assert notes, "this one does"
         assert (by_duckdb.columns, by_duckdb.types) == (by_spark.columns, by_spark.types)
         assert sorted(map(str, by_duckdb.rows)) == sorted(map(str, by_spark.rows))
+
+
+def test_SQ15_nothing_has_a_tag(stored: Project) -> None:
+    for relation, parts in (("catalog_tags", 1), ("schema_tags", 2), ("table_tags", 3), ("column_tags", 4)):
+        found = run_sql(stored.storage.root, f"SELECT * FROM main.information_schema.{relation}")
+        names = ("catalog_name", "schema_name", "table_name", "column_name")
+        assert (found.columns, list(found.rows)) == ((*names[:parts], "tag_name", "tag_value"), [])
 
 
 def test_SQ15_a_pipeline_makes_one_dataset_for_each_table_that_it_finds(stored: Project) -> None:
