@@ -198,7 +198,7 @@ class Tally:
             self._measure(dataset, flow, body)
         if isinstance(event.error, LakeletError) and event.level is Level.ERROR:
             self.errors.append(event.error)
-        elif event.level is Level.WARN:
+        elif event.level is Level.WARN and flow.state is not FlowState.SKIPPED:  # the failure says why it was skipped
             self.warnings[event.message] += 1
 
     def _measure(self, dataset: DatasetTally, flow: FlowTally, body: Mapping[str, Any]) -> None:

@@ -109,7 +109,7 @@ def failed_story() -> Story:
         todo="Correct the data, or use expect_or_drop.",
     )
     story.flow("orders", "STARTING").flow("orders", "FAILED", level="ERROR", error=error)
-    story.flow("daily", "SKIPPED", message="Flow 'daily' is SKIPPED: orders failed.")
+    story.flow("daily", "SKIPPED", level="WARN", message="Flow 'daily' is SKIPPED: orders failed.")
     story.add("hook_progress", {"name": "h", "status": "FAILED"}, level="WARN", message="Hook 'h' failed.")
     return story.state("FAILED")
 
