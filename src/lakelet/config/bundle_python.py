@@ -29,6 +29,11 @@ MISSING, FAILED = "BUNDLE_PYTHON_MISSING", "BUNDLE_PYTHON_FAILED"
 _PACKAGE = "databricks-bundles"
 _RESTRICTED = "DATABRICKS_BUNDLE_RESTRICTED_CODE_EXECUTION"
 _REFERENCE = re.compile(r"\$\{((?:var|bundle)\.[\w.\-]+)\}")
+_PATHS = {
+    *(("root_path",), ("notebook_path",), ("python_file",), ("file_path",)),
+    *(("file", "path"), ("notebook", "path"), ("glob", "include")),
+}
+"""Keys of resources whose values are paths, alone or behind another key."""
 _EMPTY: tuple[Any, ...] = (None, "", {}, [])
 
 
@@ -63,8 +68,11 @@ def python_section(tree: Node) -> PythonSection | None:
     if len(sections) > 1:
         raise sections[1].bad("the bundle has python and experimental.python", todo="Keep python.")
     node = sections[0]
+    venv = node.get("venv_path")
+    if venv is not None and isinstance(venv.value, (dict, list)):
+        raise venv.bad("python.venv_path is a single path")
     node.refuse_unknown(frozenset({"resources", "mutators", "venv_path"}), "python")
-    found = PythonSection(node, _functions(node, "resources"), _functions(node, "mutators"), node.get("venv_path"))
+    found = PythonSection(node, _functions(node, "resources"), _functions(node, "mutators"), venv)
     return found if found.resources or found.mutators else None
 
 
@@ -95,13 +103,13 @@ def with_python(
         raise _missing(
             section, "the bundle's Python may not run", why=f"{_RESTRICTED} is set.", todo="Unset it, to run code of the bundle."
         )
-    run = _Run(section, _interpreter(section, root), root, cwd)
     values = _Values(tree, root, target, given)
+    run = _Run(section, _interpreter(section, values, root), root, cwd)
     if section.resources:
-        written = run.phase(LOAD, _document(tree, values, section, target))
+        written = run.phase(LOAD, _document(tree, values, run, target))
         tree = _with_resources(tree, written, run)
     if section.mutators:
-        before = _document(tree, values, section, target)
+        before = _document(tree, values, run, target)
         tree = _with_changes(tree, before, run.phase(CHANGE, before), run)
     return tree, tuple(run.warnings)
 
@@ -110,21 +118,22 @@ def _missing(section: PythonSection, what: str, **more: Any) -> LakeletError:
     return LakeletError(MISSING, what, where=section.node.where, **more)
 
 
-def _interpreter(section: PythonSection, root: Path) -> str:
+def _interpreter(section: PythonSection, values: _Values, root: Path) -> str:
     """The interpreter of `venv_path`; without one, or where it does not exist, Lakelet's own if it has the package."""
     own = _own_interpreter()
     if section.venv is None:
         if own is None:
             raise _missing(section, f"{_PACKAGE} is not installed, which runs the bundle's Python", todo=f"Type: pip install {_PACKAGE}")
         return own
-    folder = Path(os.path.normpath(root / section.venv.text))
+    named = str(values.filled(section.venv.text))
+    folder = Path(os.path.normpath(root / named))
     inside = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if inside.exists():
         return str(inside)
     if own is not None:
         return own
-    todo = f"Make it: python3 -m venv {section.venv.text} && {section.venv.text}/bin/pip install {_PACKAGE}"
-    what = f"the virtual environment {section.venv.text!r} of the bundle's Python does not exist"
+    todo = f"Make it: python3 -m venv {named} && {named}/bin/pip install {_PACKAGE}"
+    what = f"the virtual environment {named!r} of the bundle's Python does not exist"
     raise LakeletError(MISSING, what, where=section.venv.where, todo=todo)
 
 
@@ -138,26 +147,39 @@ def _own_interpreter() -> str | None:
 # --- what the code gets ----------------------------------------------------------------------------------------------------------------
 
 
-def _document(tree: Node, values: _Values, section: PythonSection, target: str | None) -> dict[str, Any]:
-    """The bundle as the package reads it: references to variables and to the bundle's own values are filled in."""
-    found = {key: values.filled(_plain(node)) for key, node in tree.value.items() if key in ("resources", "workspace")}
-    bundle = tree.get("bundle")
-    resources = found.get("resources") or {}
+def _document(tree: Node, values: _Values, run: _Run, target: str | None) -> dict[str, Any]:
+    """The bundle as the package reads it.
+
+    References to variables and to the bundle's own values are filled in, and paths are relative to the bundle's folder, as the CLI does it
+    before it runs the code. Raises CONFIG_INVALID for resources of another form.
+    """
+    bundle, workspace, kinds = tree.get("bundle"), tree.get("workspace"), tree.get("resources")
+    groups = {kind: group.entries(f"resources.{kind}") for kind, group in kinds.entries("resources").items()} if kinds else {}
     return {
         "bundle": {**(_plain(bundle) if bundle else {}), "target": target or "default"},
-        "workspace": found.get("workspace") or {},
-        "python": {"resources": list(section.resources), "mutators": list(section.mutators)},
+        "workspace": values.filled(_plain(workspace)) if workspace else {},
+        "python": {"resources": list(run.section.resources), "mutators": list(run.section.mutators)},
         "variables": {name: {"value": value} for name, value in values.all().items()},
-        "resources": {kind: {name: one or {} for name, one in (group or {}).items()} for kind, group in resources.items()},
+        "resources": {
+            kind: {name: values.filled(_plain(one, run.root)) or {} for name, one in group.items()} for kind, group in groups.items()
+        },
     }
 
 
-def _plain(node: Node) -> Any:
+def _plain(node: Node, root: Path | None = None, keys: tuple[str, ...] = ()) -> Any:
+    """The tree as JSON values; with `root`, relative paths begin there."""
     if isinstance(node.value, dict):
-        return {key: _plain(child) for key, child in node.value.items()}
+        return {key: _plain(child, root, (*keys, key)) for key, child in node.value.items()}
     if isinstance(node.value, list):
-        return [_plain(item) for item in node.value]
+        return [_plain(item, root, keys) for item in node.value]
+    is_path = keys[-1:] in _PATHS or keys[-2:] in _PATHS
+    if is_path and root is not None and node.file.parent != root and _is_relative(node):
+        return os.path.relpath(node.file.parent / node.text, root)
     return node.value if node.value is None or isinstance(node.value, (str, bool, int, float)) else node.text
+
+
+def _is_relative(node: Node) -> bool:
+    return isinstance(node.value, str) and not re.match(r"[/$~]|\w+:", node.text)
 
 
 class _Values:
@@ -245,6 +267,8 @@ class _Run:
             if done.returncode:
                 raise self._died(done.returncode, done.stderr)
             self.places = {str(one["path"]): self._place(one) for one in _lines(files["locations"])}
+            if not files["output"].exists():
+                raise self._failed("the bundle's Python ended without a result", done.stderr)
             found = json.loads(files["output"].read_text(encoding="utf-8")).get("resources") or {}
             return {kind: group for kind, group in found.items() if isinstance(group, dict)}
 
@@ -316,7 +340,7 @@ def _with_changes(tree: Node, before: Mapping[str, Any], written: Mapping[str, A
     for kind, group in written.items():
         for name, body in group.items():
             declared = tree.get("resources", kind, name)
-            if declared is not None:
+            if declared is not None and name in before["resources"].get(kind, ()):
                 node = _changed(declared, before["resources"][kind][name], body, run.like(kind, name))
                 tree = _with(tree, declared, "resources", kind, name, node=node)
     return tree
@@ -379,4 +403,8 @@ def _same(before: Any, after: Any) -> bool:
         return all(map(_same, before, after))
     if before in _EMPTY or after in _EMPTY:
         return before in _EMPTY and after in _EMPTY
-    return (type(before) is type(after) and before == after) or str(before).lower() == str(after).lower()
+    return _scalar_text(before) == _scalar_text(after)
+
+
+def _scalar_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,6 +8,7 @@ import pytest
 
 from lakelet.base.names import Namespace
 from lakelet.config import bundle_python
+from lakelet.config.bundle import load_bundle
 from tests.bundles_double import environment, interpreters
 from tests.unit.config.projects import Project
 
@@ -109,6 +110,40 @@ def test_what_a_mutator_leaves_keeps_its_place_and_its_paths(tmp_path: Path, int
 
 
 @interpreters
+def test_the_code_sees_paths_from_the_folder_of_the_bundle_and_may_change_the_case_of_a_text(tmp_path: Path, interpreter: str) -> None:
+    change = MUTATORS.replace('schema=f"{pipeline.schema}_{bundle.target}"', 'schema=pipeline.schema.upper(), tags={"seen": SEEN}')
+    seen = "pipeline.libraries[0].file.path" if interpreter == "real" else "pipeline.libraries[0]['file']['path']"
+    project = Project(tmp_path / "shop").write(
+        "databricks.yml", "bundle: {name: shop}\ninclude: [sub/*.yml]\npython: {venv_path: .venv, mutators: ['m:by_target']}\n"
+    )
+    project.write("sub/x.yml", "resources: {pipelines: {stock: {schema: gold, libraries: [{file: {path: ../src/a.py}}]}}}\n")
+    project.write("m.py", change.replace("SEEN", seen)).write("src/a.py")
+    environment(project.root / ".venv", interpreter)
+    found = load_bundle(project.root / "databricks.yml", target=None, cwd=project.root, environ={}).pipelines()["stock"]
+    assert [node.text for key in (("tags", "seen"), ("schema",)) if (node := found.get(*key))] == ["src/a.py", "GOLD"]
+    assert project.files(project.load()) == ["src/a.py"]
+
+
+@pytest.mark.parametrize("resources", ["resources: []", "resources: {pipelines: []}", "resources: {pipelines: {sales: }}"])
+def test_resources_of_another_form_are_refused_and_empty_ones_are_made(project: Project, resources: str) -> None:
+    project.write("databricks.yml", BUNDLE + resources + "\n")
+    assert project.error().code == "CONFIG_INVALID" if "sales" not in resources else project.load().name == "sales of main in dev"
+
+
+def test_code_that_ends_the_process_is_told(project: Project) -> None:
+    project.write("resources/__init__.py", "import os\n\ndef load_resources():\n    os._exit(0)\n")
+    assert (project.error().code, project.error().what) == ("BUNDLE_PYTHON_FAILED", "the bundle's Python ended without a result")
+
+
+def test_the_environment_may_be_named_by_a_variable(project: Project) -> None:
+    project.write(
+        "databricks.yml",
+        BUNDLE.replace("venv_path: .venv", "venv_path: ${var.env}").replace("variables:\n", "variables:\n  env: {default: .venv}\n", 1),
+    )
+    assert project.load().name == "sales of main in dev"
+
+
+@interpreters
 def test_an_error_of_the_code_says_its_line_and_what_happened(tmp_path: Path, interpreter: str) -> None:
     project = Project(tmp_path / "shop").write("databricks.yml", BUNDLE).write("src/sales/a.py")
     project.write("resources/__init__.py", RESOURCES.replace('"schema": "gold"', '"schemas": "gold"'))
@@ -174,6 +209,7 @@ def test_an_environment_without_the_package_is_said_to_lack_it(project: Project)
             "python: {resources: ['a:b']}\nexperimental: {python: {resources: ['a:b']}}",
             "databricks.yml, line 3: the bundle has python and experimental.python",
         ),
+        ("python: {resources: ['a:b'], venv_path: [x]}", "databricks.yml, line 2: python.venv_path is a single path"),
         ("experimental: {pydabs: {enabled: true}}", "databricks.yml, line 2: experimental.pydabs is read no more"),
     ],
 )
