@@ -49,6 +49,7 @@ export function chart(
     font: "11px system-ui, sans-serif",
   };
   const many = at.length > 60;
+  const counts = show === compact; // there is no half a row
   const options: uPlot.Options = {
     width: 600,
     height: 170,
@@ -69,7 +70,7 @@ export function chart(
         space: 70,
         incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500],
       },
-      { ...axis, size: 56, values: (_, ticks) => ticks.map(tick) },
+      { ...axis, size: 56, values: (_, ticks) => ticks.map((t) => (counts && !Number.isInteger(t) ? "" : tick(t))) },
     ],
     series: [
       {},
