@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from lakelet.base.errors import LakeletError
 from lakelet.language.model import Dataset
+from lakelet.spark.errors.missing_tables import MissingTable
 
 _MARK = "lakelet_own_rows"
 
@@ -23,6 +24,12 @@ def refuse_own_rows(frame: DataFrame, dataset: Dataset) -> None:
     """Raise CYCLE for a query that reads the rows of its own table."""
     if f"SubqueryAlias {_MARK}" in str(frame._jdf.queryExecution().analyzed().treeString()):
         raise circle(dataset)
+
+
+def not_yet_there(dataset: Dataset) -> MissingTable:
+    """The error for a function that looks at its own table before the first update; the function may catch it as Spark's."""
+    found = circle(dataset)
+    return MissingTable(str(dataset.name), found.what, where=found.where, todo=found.todo or "", kind=found.code)
 
 
 def circle(*datasets: Dataset) -> LakeletError:

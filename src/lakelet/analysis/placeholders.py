@@ -88,10 +88,11 @@ class PlaceholderReader(QueryReader):
 
     def open(self, dataset: Dataset, *, streaming: bool, jreader: Any = None, options: Options = None) -> DataFrame:
         """As always; of the function's own table a batch of the rows that the last update left (LG-32)."""
-        is_own = dataset.name.key == self.flow.target.key and not self._scopes and not streaming and not options
-        found = self.analyzer.open_rows(dataset, jreader) if is_own else None
-        if found is None:
+        if dataset.name.key != self.flow.target.key or self._scopes or streaming or options:
             return super().open(dataset, streaming=streaming, jreader=jreader, options=options)
+        found = self.analyzer.open_rows(dataset, jreader)
+        if found is None:
+            raise own_rows.not_yet_there(dataset)
         self.own_is_read = True
         if not self.needs_rows:
             found = self.analyzer.placeholders.frame(dataset.name.key, found.schema, streaming=False)

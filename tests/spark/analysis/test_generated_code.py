@@ -374,6 +374,26 @@ def test_LG32_a_function_looks_at_what_the_last_update_left_of_its_own_table_and
     assert p.rows("items") == [(1, "a"), (2, "b")]
     assert p.rows("top") == [(2, 1)]
 
+    p.write(
+        """
+        import dlt
+        from pyspark.errors import AnalysisException
+
+        @dlt.table
+        def counted():
+            try:
+                before = spark.table("counted").first().n
+            except AnalysisException:
+                before = 0
+            return spark.range(1).selectExpr(f"{before} + 1 AS n")
+        """,
+        "counted.py",
+    )
+    p.run()
+    assert p.rows("counted") == [1]
+    p.run()
+    assert p.rows("counted") == [2]
+
     p.write("import dlt\n\n@dlt.table\ndef top():\n    return spark.table('top').union(spark.sql('SELECT 3, 3'))\n", "own.py")
     p.write("import dlt\n")
     (error,) = p.refused()

@@ -176,7 +176,6 @@ def test_the_schema_of_a_table_may_hold_computed_columns_and_keys(project):
     for name, source in {
         "NOT_SUPPORTED_YET": "dlt.create_streaming_table('fed', schema='number INT, at TIMESTAMP, m INT DEFAULT 1')\n"
         "dlt.apply_changes('fed', source='orders', keys=['number'], sequence_by='at')",
-        "SCHEMA_MISMATCH": "dlt.table(lambda: spark.sql('SELECT 1 AS n, 2 AS m'), name='t', schema='n INT, m INT GENERATED ALWAYS AS (n)')",
         "ARGUMENT_INVALID": "dlt.table(lambda: spark.range(1), name='u', schema='id INT, CONSTRAINT rule EXPECT (id > 0)')",
     }.items():
         p.write(f"import dlt\n{source}\n", "wrong.py")

@@ -10,24 +10,31 @@ _CONDITION = "TABLE_OR_VIEW_NOT_FOUND"
 
 
 class MissingTable(DefinitionError, AnalysisException):
-    """UNKNOWN_DATASET, which code that asked for the table can catch as Spark's error (LG-30). `name`: the table, as it was asked for."""
+    """A table that is not there, which code that asked for it can catch as Spark's error (LG-30). `name`: the table, as it was asked for.
 
-    def __init__(self, name: str, what: str, *, where: Location | None, todo: str, nearest: tuple[str, ...]) -> None:
-        DefinitionError.__init__(self, "UNKNOWN_DATASET", what, where=where, todo=todo, nearest=nearest)
+    `kind`: its code, UNKNOWN_DATASET, or CYCLE for the own table of a dataset's function before its first update (LG-32).
+    """
+
+    def __init__(
+        self, name: str, what: str, *, where: Location | None, todo: str, nearest: tuple[str, ...] = (), kind: str = "UNKNOWN_DATASET"
+    ) -> None:
+        DefinitionError.__init__(self, kind, what, where=where, todo=todo, nearest=nearest)
         message = f"The table or view {name} cannot be found."
         AnalysisException.__init__(self, message=message, errorClass=_CONDITION, messageParameters={"relationName": name})
         self.args = (self.code, self.what)
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.name, self.what, self.where, self.dataset, self.todo, self.nearest))
+        return (_rebuild, (self.name, self.what, self.where, self.dataset, self.todo, self.nearest, self.code))
 
     def getSqlState(self) -> str:
         return "42P01"
 
 
-def _rebuild(name: str, what: str, where: Location | None, dataset: str | None, todo: str, nearest: tuple[str, ...]) -> MissingTable:
-    problem = MissingTable(name, what, where=where, todo=todo, nearest=nearest)
+def _rebuild(
+    name: str, what: str, where: Location | None, dataset: str | None, todo: str, nearest: tuple[str, ...], code: str
+) -> MissingTable:
+    problem = MissingTable(name, what, where=where, todo=todo, nearest=nearest, kind=code)
     problem.dataset = dataset
     return problem
 
