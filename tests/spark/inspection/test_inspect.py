@@ -231,3 +231,16 @@ def test_texts_that_are_not_utf8_are_shown_with_replacement_characters(spark, tm
     assert list(inspector.run_sql(tmp_path, "SELECT * FROM odd", spark=spark).rows) == wanted
     sample = StoredTables(tmp_path, sample_rows=3).facts(["main.shop.odd"])["main.shop.odd"].sample
     assert sample.note == "The table has texts that are not UTF-8: lakelet show reads it."
+
+
+def test_the_name_of_a_table_goes_before_a_struct_that_spells_the_same(spark, tmp_path):
+    path = "tables/main/silver/orders"
+    row = "SELECT 1 AS id, named_struct('id', 99, 'orders', named_struct('id', 55)) AS silver"
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` USING delta AS {row}")
+    datasets = {"main.silver.orders": StoredDataset("main.silver.orders", "streaming_table", path)}
+    Storage(tmp_path).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+    query = "SELECT silver.orders.id AS a, silver.id AS b, orders.silver.orders.id AS c FROM silver.orders"
+    wanted = [{"a": 1, "b": 99, "c": 55}]
+
+    assert list(inspector.run_sql(tmp_path, query).rows) == wanted
+    assert list(inspector.run_sql(tmp_path, query, spark=spark).rows) == wanted

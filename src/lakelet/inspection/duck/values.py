@@ -71,6 +71,10 @@ class Scope:
 
     def resolve(self, parts: Sequence[str]) -> Value:
         """The value that a dotted name means: a column, or a field of a struct. Raises NotSame where that is not clear."""
+        for length in (3, 2):  # the name of a table goes before a column of type struct
+            below = [relation for relation in self.relations if len(parts) > length and relation.goes_by(parts[:length])]
+            if below:
+                return self._value(_named(below, parts[length].lower()), parts, parts[length:])
         name = parts[0].lower()
         qualified = [relation for relation in self.relations if relation.goes_by(parts[:1])] if len(parts) > 1 else []
         plain = _named(self.relations, name)
@@ -81,10 +85,11 @@ class Scope:
             found, rest = of_table, parts[1:]
         else:
             found, rest = plain, parts
-        for length in (2, 3) if not found else ():
-            below = [relation for relation in self.relations if len(parts) > length and relation.goes_by(parts[:length])]
-            if below:
-                found, rest = _named(below, parts[length].lower()), parts[length:]
+        return self._value(found, parts, rest)
+
+    @staticmethod
+    def _value(found: Sequence[Column], parts: Sequence[str], rest: Sequence[str]) -> Value:
+        """The value of the one column found, or of the field that the rest of the name leads to."""
         if len(found) != 1:
             raise NotSame(f"{'.'.join(parts)} is {'not a column' if not found else 'more than one column'} of the query's tables")
         value = found[0].value(rest[0])

@@ -6,6 +6,7 @@ A table that a query names becomes a temporary view, which has one name: Spark f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -31,11 +32,16 @@ class ColumnPrefixes:
         self._names.update(name for name in names if len(name) > 1)
 
     def run(self, text: str, run: Callable[[str], DataFrame]) -> DataFrame:
-        """Run a query; where Spark does not find a column, with the last part alone of each of the names before columns."""
+        """Run a query with the last part alone of each of the names before columns; as it is, where Spark does not find a column then.
+
+        A table's name goes before a column of type struct whose fields spell the same.
+        """
+        short = with_short_prefixes(text, self._names)
         try:
-            return run(text)
+            return run(short)
         except AnalysisException as problem:
-            short = with_short_prefixes(text, self._names)
             if short == text or not (problem.getCondition() or "").startswith(_UNRESOLVED):
                 raise
-            return run(short)
+            with suppress(AnalysisException):
+                return run(text)
+            raise
