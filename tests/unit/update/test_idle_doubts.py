@@ -25,6 +25,8 @@ def found(source: str, **more: frozenset[str]) -> list[str]:
         "import os\nx = os.access('a', 4)",
         "import sys\nx = sys.argv",
         "import os\nx = os.environ['TERM']",
+        "import os\nx = os.environ['_']",
+        "from os import getenv\nx = getenv('_')",
         "import pandas as pd\nx = pd.Timestamp('now')",
         "import requests",
         "import duckdb",
@@ -53,6 +55,7 @@ def test_what_cannot_be_compared_is_a_doubt(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
+        "x = '_'.join(['a', 'b'])",
         "import dlt\nfrom pyspark.sql import functions as F\nx = F.now() + F.rand() + F.exists('a', f)",
         "from pyspark.sql.functions import now, rand\nx = now()",
         "import re\nx = re.compile('a')",
@@ -78,4 +81,6 @@ def test_the_pipelines_of_the_repository_have_none() -> None:
     folders = [ROOT / "pipelines", ROOT / "expectations", *ROOT.glob("examples/*/pipelines")]
     files = [*(file for folder in folders for file in sorted(folder.rglob("*.py"))), ROOT / "examples" / "factory" / "layouts.py"]
     assert len({file.parent for file in files}) > 5
-    assert [doubt for file in files for doubt in doubts_of(file.read_text(encoding="utf-8"), file.name, known=known)] == []
+    assert [
+        doubt for file in files for doubt in doubts_of(file.read_text(encoding="utf-8"), file.name, known=known, volatile=VOLATILE)
+    ] == []

@@ -49,6 +49,9 @@ _COMPILED_READERS = (
     *("read_parquet", "read_feather", "read_orc", "read_hdf", "read_excel", "read_sql", "read_sql_query", "read_sql_table", "read_spss"),
     *("ExcelFile", "HDFStore", "memmap", "fromfile"),
 )
+_SEPARATOR = "_"
+"""A variable that shells set, and a text of nearly every program: it counts where the source reads the environment at all."""
+_OF_ENVIRONMENT = frozenset({"environ", "environb", "getenv", "getenvb", "expandvars"})
 DOUBTFUL = frozenset((*_CLOCK, *_RANDOM, *_MACHINE, *_FILE_FACTS, *_GENERATED_CODE, *_SESSION, *_COMPILED_READERS))
 """Names of attributes and functions whose results cannot be compared later."""
 
@@ -66,12 +69,20 @@ def doubts_of(source: str, file: str, *, known: Set[str] = frozenset(), volatile
         yield f"{file} is not plain Python"
         return
     of_spark, fields = frozenset(_names_of_spark(tree)), frozenset(_fields(tree))
+    if not _reads_environment(tree):
+        volatile = volatile - {_SEPARATOR}
     for node in ast.walk(tree):
         if _is_own_field(node, fields):
             continue
         text = _of_import(node, known) or _of_name(node, of_spark, volatile)
         if text:
             yield f"{file}:{getattr(node, 'lineno', 1)} {text}"
+
+
+def _reads_environment(tree: ast.AST) -> bool:
+    names = (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None) for node in ast.walk(tree))
+    imported = (alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names)
+    return not _OF_ENVIRONMENT.isdisjoint((*names, *imported))
 
 
 def _names_of_spark(tree: ast.AST) -> Iterator[str]:
