@@ -91,7 +91,7 @@ def check_flows(dataset: Dataset, kind: Kind, flows: Sequence[Flow], stored: Sto
             f"it was a {stored.kind.replace('_', ' ')} and is now defined as a {kind.replace('_', ' ')}",
             where=dataset.where,
             dataset=str(dataset.name),
-            todo=f"Change it back, give it another name, or drop its rows and compute it anew: lakelet run --full-refresh {dataset.name}",
+            todo=f"Change it back, give it another name, or drop its rows and compute it again: lakelet run --full-refresh {dataset.name}",
         )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
-from lakelet.config.yaml_tree import Node, merge, read_yaml, shown_path
+from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
 
 BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
 
@@ -54,7 +54,7 @@ class Bundle:
     target: str | None
     environ: Mapping[str, str]
     settings: Node | None = None
-    remarks: tuple[tuple[str, Location], ...] = ()
+    remarks: tuple[Remark, ...] = ()
     without_python: LakeletError | None = None
 
     def pipelines(self) -> Mapping[str, Node]:
@@ -216,11 +216,16 @@ def load_bundle(file: Path, *, target: str | None, cwd: Path, environ: Mapping[s
     return _with_python(read, cwd) if tree.get("python") or tree.get("experimental") else read
 
 
+def variables_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """The values that an environment gives to variables of a bundle."""
+    return {name: value for key, value in environ.items() if (name := key.removeprefix("BUNDLE_VAR_")) != key}
+
+
 def _with_python(read: Bundle, cwd: Path) -> Bundle:
     section = bundle_python.python_section(read.tree)
     if section is None:
         return read
-    given = {name: value for key, value in read.environ.items() if (name := key.removeprefix("BUNDLE_VAR_")) != key}
+    given = variables_of(read.environ)
     try:
         tree, remarks = bundle_python.with_python(section, read.tree, read.root, read.target, given=given, cwd=cwd)
     except LakeletError as missing:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.yaml_tree import Node, shown_path
+from lakelet.config.yaml_tree import Node, Remark, shown_path
 
-Remark = tuple[str, Location]
 LOAD, CHANGE = "load_resources", "apply_mutators"
 
 MISSING, FAILED = "BUNDLE_PYTHON_MISSING", "BUNDLE_PYTHON_FAILED"
@@ -120,19 +120,16 @@ def _missing(section: PythonSection, what: str, **more: Any) -> LakeletError:
 
 def _interpreter(section: PythonSection, values: _Values, root: Path) -> str:
     """The interpreter of `venv_path`; without one, or where it does not exist, Lakelet's own if it has the package."""
-    own = _own_interpreter()
-    if section.venv is None:
-        if own is None:
-            raise _missing(section, f"{_PACKAGE} is not installed, which runs the bundle's Python", todo=f"Type: pip install {_PACKAGE}")
-        return own
-    named = str(values.filled(section.venv.text))
-    folder = Path(os.path.normpath(root / named))
-    inside = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if inside.exists():
+    named = str(values.filled(section.venv.text)) if section.venv else ""
+    inside = Path(os.path.normpath(root / named)) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if section.venv and inside.exists():
         return str(inside)
+    own = _own_interpreter()
     if own is not None:
         return own
-    todo = f"Make it: python3 -m venv {named} && {named}/bin/pip install {_PACKAGE}"
+    if section.venv is None:
+        raise _missing(section, f"{_PACKAGE} is not installed, which runs the bundle's Python", todo=f"Type: pip install {_PACKAGE}")
+    todo = f"Make it: python3 -m venv {shlex.quote(named)} && {shlex.quote(named)}/bin/pip install {_PACKAGE}"
     what = f"the virtual environment {named!r} of the bundle's Python does not exist"
     raise LakeletError(MISSING, what, where=section.venv.where, todo=todo)
 
@@ -229,7 +226,7 @@ class _Values:
 
         def text(match: re.Match[str]) -> str:
             found = self._known(match.group(1), within)
-            return match.group() if found is None or isinstance(found, (dict, list)) else str(found)
+            return match.group() if found is None or isinstance(found, (dict, list)) else _scalar_text(found)
 
         return _REFERENCE.sub(text, value)
 
@@ -254,15 +251,7 @@ class _Run:
             files = {key: Path(folder) / f"{key}.json" for key in ("input", "output", "diagnostics", "locations")}
             files["input"].write_text(json.dumps(document), encoding="utf-8")
             line = [self.interpreter, "-m", "databricks.bundles.build", "--phase", name]
-            done = subprocess.run(
-                [*line, *(word for key, file in files.items() for word in (f"--{key}", str(file)))],
-                cwd=self.root,
-                env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-            )
+            done = self._process([*line, *(word for key, file in files.items() for word in (f"--{key}", str(file)))])
             self._judge(_lines(files["diagnostics"]))
             if done.returncode:
                 raise self._died(done.returncode, done.stderr)
@@ -271,6 +260,15 @@ class _Run:
                 raise self._failed("the bundle's Python ended without a result", done.stderr)
             found = json.loads(files["output"].read_text(encoding="utf-8")).get("resources") or {}
             return {kind: group for kind, group in found.items() if isinstance(group, dict)}
+
+    def _process(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+        texts: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+        try:
+            return subprocess.run(command, cwd=self.root, env=environ, stdin=subprocess.DEVNULL, **texts)
+        except OSError as problem:
+            what = f"{self.interpreter}, which runs the bundle's Python, cannot be started"
+            raise _missing(self.section, what, why=str(problem), todo="Make the virtual environment again.") from problem
 
     def _judge(self, diagnostics: Iterable[Mapping[str, Any]]) -> None:
         for one in diagnostics:
@@ -360,8 +358,7 @@ def _made(value: Any, like: Node) -> Node:
         return replace(like, value={key: _made(one, like) for key, one in value.items()})
     if isinstance(value, list):
         return replace(like, value=[_made(one, like) for one in value])
-    text = "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    return replace(like, value=value, text=text)
+    return replace(like, value=value, text="" if value is None else _scalar_text(value))
 
 
 def _changed(old: Node, before: Any, after: Any, like: Node) -> Node:

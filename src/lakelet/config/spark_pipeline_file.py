@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import LakeletError
 from lakelet.config.bundle import Bundle
-from lakelet.config.yaml_tree import Node, read_yaml, shown_path
+from lakelet.config.yaml_tree import Node, Remark, read_yaml, shown_path
 
 SPARK_FILES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 _PREVIEW = "pipeline.yml"  # its name before Spark 4.1 was out; others use it too, so its content decides
@@ -19,7 +19,6 @@ _ENGINE = re.compile(
     r"spark\.(sql\.(extensions|catalog(\..+)?|warehouse\.dir)|jars(\..+)?|master|remote|app\.name|(driver|executor|submit|eventLog|connect)\..+)"
 )
 
-Remark = tuple[str, Location]
 """Something that has no effect in a local run, and where it is written."""
 
 

@@ -23,9 +23,9 @@ from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.pipeline_names import declared_namespace, event_log_name
-from lakelet.config.spark_pipeline_file import SPARK_FILES, Remark, load_spark_file, spark_file
+from lakelet.config.spark_pipeline_file import SPARK_FILES, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
-from lakelet.config.yaml_tree import Node, shown_path
+from lakelet.config.yaml_tree import Node, Remark, shown_path
 from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
 

@@ -15,6 +15,8 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 if TYPE_CHECKING:
     import yaml
 
+Remark = tuple[str, Location]
+"""What has no effect or was left out, and where it is written."""
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 

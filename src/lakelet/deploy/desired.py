@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import Location
-from lakelet.config.spark_pipeline_file import Remark
+from lakelet.config.yaml_tree import Remark
 
 
 class ResourceKind(str, Enum):

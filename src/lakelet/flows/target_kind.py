@@ -31,7 +31,7 @@ def check_role(run: FlowRun) -> None:
         f"it was {before}, and is now {now}",
         dataset=str(run.dataset.name),
         where=run.dataset.where,
-        todo=f"Change it back, give it another name, or drop its rows and compute it anew: lakelet run --full-refresh {run.dataset.name}",
+        todo=f"Change it back, give it another name, or drop its rows and compute it again: lakelet run --full-refresh {run.dataset.name}",
     )
 
 

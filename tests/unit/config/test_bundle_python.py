@@ -226,3 +226,19 @@ def test_code_does_not_run_where_the_environment_forbids_it(project: Project, mo
 def test_the_older_section_is_read_too(project: Project) -> None:
     older = BUNDLE.replace("python:\n  venv_path: .venv\n  resources:", "experimental:\n  python:\n    venv_path: .venv\n    resources:")
     assert project.write("databricks.yml", older).load().name == "sales of main in dev"
+
+
+def test_an_interpreter_that_cannot_be_started_and_a_folder_with_a_space_are_told(project: Project) -> None:
+    (project.root / ".venv/bin/python").chmod(0o644)
+    error = project.error()
+    assert (error.code, error.todo) == ("BUNDLE_PYTHON_MISSING", "Make the virtual environment again.")
+    error = project.write("databricks.yml", BUNDLE.replace("venv_path: .venv", "venv_path: my env")).error()
+    assert error.todo == "Make it: python3 -m venv 'my env' && 'my env'/bin/pip install databricks-bundles"
+
+
+def test_a_switch_within_a_text_is_written_as_yaml_writes_it(project: Project) -> None:
+    project.write("resources/__init__.py", RESOURCES.replace('"name": f"', '"name": f"{bundle.variables[\'said\']} '))
+    project.write(
+        "databricks.yml", BUNDLE.replace("\nvariables:\n", "\nvariables:\n  on: {default: true}\n  said: {default: 'is ${var.on}'}\n")
+    )
+    assert project.load().name == "is true sales of main in dev"

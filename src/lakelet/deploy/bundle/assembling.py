@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
+from lakelet.config.bundle import variables_of
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
@@ -114,8 +115,7 @@ def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str
 
 
 def _given(variables: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    prefix = "BUNDLE_VAR_"
-    return {**{key.removeprefix(prefix): value for key, value in environ.items() if key.startswith(prefix)}, **variables}
+    return {**variables_of(environ), **variables}
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.config.spark_pipeline_file import Remark
-from lakelet.config.yaml_tree import shown_path
+from lakelet.config.yaml_tree import Remark, shown_path
 from lakelet.deploy.bundle import lakelet_imports, packages
 from lakelet.deploy.bundle.imports import Import, Located, Parsed, forget, located, parsed
 from lakelet.deploy.bundle.notebooks import is_notebook

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lakelet.config.spark_pipeline_file import Remark
-from lakelet.config.yaml_tree import Node
+from lakelet.config.yaml_tree import Node, Remark
 from lakelet.deploy.bundle.checkouts import checkout
 from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 
 from lakelet.base.names import TableName
 from lakelet.language.sql_text.table_names import with_short_prefixes
+from lakelet.language.sql_text.tokens import may_have
 
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
 
@@ -36,7 +37,8 @@ class ColumnPrefixes:
 
         A table's name goes before a column of type struct whose fields spell the same.
         """
-        short = with_short_prefixes(text, self._names)
+        first = tuple({name[0].upper() for name in self._names})
+        short = with_short_prefixes(text, self._names) if first and may_have(text, first) else text
         try:
             return run(short)
         except AnalysisException as problem:

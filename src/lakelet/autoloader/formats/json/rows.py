@@ -125,7 +125,15 @@ class RowReader:
 
     def row(self, record: Obj, text: str) -> Row:
         """The row of one parsed record, `text` being its own. Raises UnknownFields where the rules say so."""
-        return self._row(record, text)
+        self._found_unknown = self._found_wider = False
+        values, members = self._record.convert(record)
+        if self._found_unknown:
+            raise UnknownFields(dump(self.unknown_part(record)), self._found_wider)
+        if members is None or self._rules.rescue:
+            return Row(values, members)
+        if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken
+            values[self._corrupt] = text
+        return Row(values, None, broken=True, text=text)
 
     def rows(self, line: bytes) -> list[Row]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
@@ -145,20 +153,9 @@ class RowReader:
         syntax = self._rules.syntax
         try:
             node = parse_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else parse(text, syntax)
-            return [self._row(record, text) for record in records_of(node)]
+            return [self.row(record, text) for record in records_of(node)]
         except NeedsSource:
-            return [self._row(record, text) for record in records_of(parse_with_source(text, syntax=syntax))]
-
-    def _row(self, record: Obj, text: str) -> Row:
-        self._found_unknown = self._found_wider = False
-        values, members = self._record.convert(record)
-        if self._found_unknown:
-            raise UnknownFields(dump(self.unknown_part(record)), self._found_wider)
-        if members is None or self._rules.rescue:
-            return Row(values, members)
-        if self._corrupt is not None:  # a value that does not fit and that no column takes makes its record broken
-            values[self._corrupt] = text
-        return Row(values, None, broken=True, text=text)
+            return [self.row(record, text) for record in records_of(parse_with_source(text, syntax=syntax))]
 
     def broken(self, line: bytes, *, rescue: bool = True) -> Row:
         """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
