@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
@@ -192,7 +193,8 @@ def _reader(path: AnyPath, dataset: StoredDataset, limit: int | None, note: Note
             first = list(found) if limit is not None else list(islice(found, 1))  # here, so that Spark reads what delta-rs cannot
             return Batches(found.schema, chain(first, _rest(found, dataset.name)))
         if _is_plain(table):  # texts that are not UTF-8
-            return all_of(readable(_files(table).head(limit) if limit is not None else _files(table).to_table()))
+            files = _files(table, path)
+            return all_of(readable(files.to_table() if limit is None else files.head(limit)))
     note(f"{dataset.name} uses table features that need Spark; starting it ...")
     from lakelet.inspection.spark_queries import collected
     from lakelet.spark.launch.session import start_session
@@ -222,11 +224,16 @@ def _is_plain(table: Any) -> bool:
     return not table.protocol().reader_features and not is_mapped(table)
 
 
-def _files(table: Any) -> Any:
-    """The files of a plain table, for arrow to read."""
-    from pyarrow.dataset import ParquetReadOptions
+def _files(table: Any, path: AnyPath) -> Any:
+    """The files of a plain table, for arrow to read.
 
-    return table.to_pyarrow_dataset(parquet_read_options=ParquetReadOptions(coerce_int96_timestamp_unit="us"))
+    On this machine arrow opens them itself: where its threads ask delta-rs, by Python, a process may be aborted when it ends.
+    """
+    from pyarrow.dataset import ParquetReadOptions
+    from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+    local = SubTreeFileSystem(str(path), LocalFileSystem()) if isinstance(path, Path) else None
+    return table.to_pyarrow_dataset(filesystem=local, parquet_read_options=ParquetReadOptions(coerce_int96_timestamp_unit="us"))
 
 
 def run_sql(

@@ -217,14 +217,14 @@ def test_events_come_in_order_and_in_the_form_of_the_live_output(spark, tmp_path
     assert inspector.read_events(tmp_path / "nowhere") == []
 
 
-@pytest.mark.parametrize("clauses", ["", "TBLPROPERTIES (delta.enableDeletionVectors = true)"])
+@pytest.mark.parametrize("clauses", ["", "PARTITIONED BY (p)", "TBLPROPERTIES (delta.enableDeletionVectors = true)"])
 def test_texts_that_are_not_utf8_are_shown_with_replacement_characters(spark, tmp_path, clauses):
     path = "tables/main/shop/odd"
-    spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` (v STRING, l ARRAY<STRING>) USING delta {clauses}")
-    spark.sql(f"INSERT INTO delta.`{tmp_path}/{path}` SELECT CAST(X'636166e9' AS STRING), array('ok', CAST(X'e9' AS STRING))")
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` (v STRING, l ARRAY<STRING>, p STRING) USING delta {clauses}")
+    spark.sql(f"INSERT INTO delta.`{tmp_path}/{path}` SELECT CAST(X'636166e9' AS STRING), array('ok', CAST(X'e9' AS STRING)), 'x ä/%:y'")
     datasets = {"main.shop.odd": StoredDataset("main.shop.odd", "streaming_table", path)}
     Storage(tmp_path).save(Registry(namespace=Namespace("main", "shop"), datasets=datasets))
-    wanted = [{"v": "caf\ufffd", "l": ["ok", "\ufffd"]}]
+    wanted = [{"v": "caf\ufffd", "l": ["ok", "\ufffd"], "p": "x ä/%:y"}]
 
     assert list(inspector.read_rows(tmp_path, "odd", limit=5).rows) == wanted
     assert list(inspector.read_rows(tmp_path, "odd").rows) == wanted
