@@ -118,15 +118,15 @@ class _Views:
             raise
 
     def _analysed(self, query: str) -> DataFrame:
-        from lakelet.spark.names.json_paths import on_text_too
-
-        return self._prefixes.run(self._text_of(query), lambda text: on_text_too(text, self._spark.sql))
-
-    def _text_of(self, query: str) -> str:
         from lakelet.language.sql_text import table_names as sqltext
         from lakelet.spark.names import file_functions as filecalls
+        from lakelet.spark.names.json_paths import on_text_too
 
-        return sqltext.rewrite(self._spark, filecalls.replaced(self._spark, query, self.of_files), self)
+        text = filecalls.replaced(self._spark, query, self.of_files)
+        return self._prefixes.run(
+            lambda alias: sqltext.rewrite(self._spark, text, self, alias=alias),
+            lambda one: on_text_too(one, self._spark.sql),
+        )
 
     def use(self, query: ScopedQuery) -> None:
         """Complete names as the query wants them. Raises SQL_FAILED for a USE of too many parts."""

@@ -174,8 +174,7 @@ class Inputs:
             return name
 
         try:
-            rewritten = _without_stream(rewrite(spark, text, view), views)
-            return prefixes.run(rewritten, run)
+            return prefixes.run(lambda alias: _without_stream(rewrite(spark, text, view, alias=alias), views), run)
         finally:
             for name in views:
                 spark.catalog.dropTempView(name)

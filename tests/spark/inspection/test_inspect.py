@@ -244,3 +244,42 @@ def test_the_name_of_a_table_goes_before_a_struct_that_spells_the_same(spark, tm
 
     assert list(inspector.run_sql(tmp_path, query).rows) == wanted
     assert list(inspector.run_sql(tmp_path, query, spark=spark).rows) == wanted
+
+
+SAME_NAMES = {
+    "SELECT silver.orders.id, gold.orders.total FROM silver.orders JOIN gold.orders ON silver.orders.id = gold.orders.id": [(2, 20)],
+    "SELECT gold.orders.* FROM silver.orders JOIN gold.orders ON main.silver.orders.id = main.gold.orders.id": [(2, 20)],
+    "SELECT silver.orders.id FROM silver.orders WHERE EXISTS (SELECT 1 FROM gold.orders WHERE gold.orders.id = silver.orders.id)": [(2,)],
+    "SELECT orders.id FROM silver.orders UNION ALL SELECT orders.id FROM gold.orders ORDER BY id": [(1,), (2,), (2,), (3,)],
+    "SELECT silver.orders.id FROM silver.orders UNION ALL SELECT gold.orders.id FROM gold.orders ORDER BY id": [(1,), (2,), (2,), (3,)],
+    "SELECT orders.total FROM silver.orders JOIN gold.orders USING (id)": [(20,)],
+}
+
+
+def same_names(spark, folder):
+    """A storage with the tables silver.orders (1, 2) and gold.orders (2, 3)."""
+    paths = {schema: f"tables/main/{schema}/orders" for schema in ("silver", "gold")}
+    spark.sql(f"CREATE TABLE delta.`{folder}/{paths['silver']}` USING delta AS SELECT explode(array(1, 2)) AS id")
+    spark.sql(f"CREATE TABLE delta.`{folder}/{paths['gold']}` USING delta AS SELECT explode(array(2, 3)) AS id, id * 10 AS total")
+    datasets = {f"main.{s}.orders": StoredDataset(f"main.{s}.orders", "streaming_table", path) for s, path in paths.items()}
+    Storage(folder).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+
+
+@pytest.mark.parametrize("with_spark", [False, True])
+def test_full_names_tell_tables_of_one_name_apart(spark, tmp_path, with_spark):
+    same_names(spark, tmp_path)
+
+    for query, wanted in SAME_NAMES.items():
+        rows = inspector.run_sql(tmp_path, query, spark=spark if with_spark else None).rows
+        assert [tuple(row.values()) for row in rows] == wanted, query
+
+
+def test_a_column_of_the_nearest_table_is_not_taken_for_that_of_another_table_of_its_name(spark, tmp_path):
+    same_names(spark, tmp_path)
+    query = "SELECT silver.orders.id FROM silver.orders WHERE EXISTS (SELECT 1 FROM gold.orders WHERE orders.id = silver.orders.id)"
+
+    with pytest.raises(LakeletError) as problem:
+        list(inspector.run_sql(tmp_path, query, spark=spark).rows)
+
+    assert problem.value.code == "SQL_FAILED"
+    assert "`main.gold.orders`.`id`" in (problem.value.why or "")

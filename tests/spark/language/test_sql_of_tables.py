@@ -25,6 +25,24 @@ def test_columns_may_carry_the_schema_or_catalog_of_their_table(project):
     assert p.rows("two") == [(1, "default.raw.id")]
 
 
+SAME_NAMES = """
+    CREATE MATERIALIZED VIEW silver.raw AS SELECT explode(array(1, 2)) AS id;
+    CREATE MATERIALIZED VIEW gold.raw AS SELECT explode(array(2, 3)) AS id;
+    CREATE MATERIALIZED VIEW both AS SELECT silver.raw.id FROM silver.raw JOIN gold.raw ON silver.raw.id = gold.raw.id;
+    CREATE MATERIALIZED VIEW one AS
+    SELECT silver.raw.id FROM silver.raw WHERE NOT EXISTS (SELECT 1 FROM gold.raw WHERE gold.raw.id = silver.raw.id);
+"""
+
+
+def test_full_names_of_columns_tell_tables_of_one_name_in_two_schemas_apart(project):
+    p = project()
+    p.write(SAME_NAMES, "p.sql")
+
+    p.run()
+
+    assert (p.rows("both"), p.rows("one")) == ([2], [1])
+
+
 VERSIONS = """
     import dlt
     dlt.view(lambda: spark.range(1), name="v")

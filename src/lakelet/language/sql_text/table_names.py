@@ -117,17 +117,19 @@ def with_named_parameters(sql: str, args: Mapping[str, Any] | Sequence[Any] | No
     return edited(sql, [(sign.start, sign.stop, f":{name}") for sign, name in zip(signs, named, strict=True)]), named
 
 
-def with_short_prefixes(text: str, names: Collection[tuple[str, ...]]) -> str:
-    """Return SQL text where the last part alone stands for each of these names of several parts before a column (`db.t.a`, `db.t.*`)."""
-    short = {tuple(part.lower() for part in parts): quoted(parts[-1]) for parts in names}
+def with_short_prefixes(text: str, names: Mapping[tuple[str, ...], str]) -> str:
+    """Return SQL text where one word stands for each of these names of several parts before a column (`db.t.a`, `db.t.*`).
+
+    `names`: the word by the parts of the name in lower case.
+    """
     found, edits, at = plain_tokens(text), [], 0
     while at < len(found):
         end = name_end(found, at)
         parts = tuple(token.value.lower() for token in found[at:end:2])
         columns = parts if [token.upper for token in found[end : end + 2]] == [".", "*"] else parts[:-1]
-        length = next((n for n in range(len(columns), 1, -1) if columns[:n] in short), 0)
+        length = next((n for n in range(len(columns), 1, -1) if columns[:n] in names), 0)
         if length:
-            edits.append((found[at].start, found[at + 2 * length - 2].stop, short[columns[:length]]))
+            edits.append((found[at].start, found[at + 2 * length - 2].stop, quoted(names[columns[:length]])))
         at = max(end, at + 1)
     return edited(text, edits)
 
@@ -182,11 +184,17 @@ def _relations(spark: SparkSession, text: str, args: Mapping[str, Any] | None) -
     return [found[span] for span in sorted(found)]
 
 
-def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], str | None], args: Mapping[str, Any] | None = None) -> str:
+def rewrite(
+    spark: SparkSession,
+    sql: str,
+    replacement: Callable[[RelationRef], str | None],
+    args: Mapping[str, Any] | None = None,
+    alias: Callable[[RelationRef], str] = lambda ref: ref.parts[-1],
+) -> str:
     """Return the text with each table name replaced by what `replacement` gives for it; None leaves a name as it is.
 
-    A name without an alias keeps its last part as alias, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is one
-    plain word, has no versions: the clause that asks for one is taken out. Raises like `relations`.
+    A name without an alias gets one, as a rule its last part, so that `SELECT t.a FROM db.t` still works. A temporary view, whose name is
+    one plain word, has no versions: the clause that asks for one is taken out. Raises like `relations`.
     """
     text = substitute(spark, sql)
     edits: list[tuple[int, int, str]] = []
@@ -198,7 +206,7 @@ def rewrite(spark: SparkSession, sql: str, replacement: Callable[[RelationRef], 
         if ref.travel is not None and is_plain(new):
             edits.append((*ref.travel, ""))
         if ref.alias_at is not None:
-            edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(ref.parts[-1])}"))
+            edits.append((ref.alias_at, ref.alias_at, f" AS {quoted(alias(ref))}"))
     return edited(text, edits)
 
 

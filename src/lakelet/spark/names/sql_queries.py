@@ -28,7 +28,7 @@ from lakelet.spark.names import file_functions, named_tables
 from lakelet.spark.names.catalog import is_missing_table, parts_of
 from lakelet.spark.names.catalog_functions import with_own_functions
 from lakelet.spark.names.change_functions import TABLE_CHANGES, feed_of
-from lakelet.spark.names.column_prefixes import ColumnPrefixes
+from lakelet.spark.names.column_prefixes import Alias, ColumnPrefixes
 from lakelet.spark.names.described import asked_about, facts
 from lakelet.spark.names.file_states import STATES, checkpoint_states
 from lakelet.spark.names.json_columns import in_text
@@ -71,12 +71,12 @@ class SqlText:
             if asked is not None:
                 return self._described(*asked)
             text = file_functions.replaced(self._spark, text, self._view_of_files)
-            rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args)
-            if self._reader.reads_batches:
-                rewritten = table_names.without_stream(rewritten, {*self._opened.values(), *self._files})
             hidden = self._files and may_have(text, _HIDDEN)
             call = self._with_hidden if hidden else self._run
-            return with_own_functions(self._spark, rewritten, functools.partial(self._analysed, call))
+            return self._prefixes.run(
+                functools.partial(self._with_views, text),
+                lambda one: with_own_functions(self._spark, one, lambda known: on_text_too(known, call)),
+            )
         except MissingTable:
             raise
         except AnalysisException as problem:
@@ -98,9 +98,11 @@ class SqlText:
             self._reader.noted(dataset, streaming=False)
         return facts(self._spark, dataset, kind, self._run)
 
-    def _analysed(self, call: Callable[[str], DataFrame], text: str) -> DataFrame:
-        """Run a text; where columns carry the catalog or schema of a table that became a view, they are taken away."""
-        return self._prefixes.run(text, lambda one: on_text_too(one, call))
+    def _with_views(self, text: str, alias: Alias) -> str:
+        rewritten = table_names.rewrite(self._spark, text, self._replacement, self._args, alias)
+        if self._reader.reads_batches:
+            rewritten = table_names.without_stream(rewritten, {*self._opened.values(), *self._files})
+        return rewritten
 
     # ------------------------------------------------------------------------------------------------------- tables
 
