@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_c
 _NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
 _MOMENTS = frozenset({"timestamp", "date"})
+_NUMBER = r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class BlockReader:
         dirty = parsed.dirty
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
-        columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table)
+        columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table, block)
         if columns is not None and misfits is not None:
             keep = pc.invert(misfits)
             columns = [column.filter(keep) for column in columns]
@@ -103,16 +105,15 @@ class BlockReader:
         """Columns of rows that were converted one by one."""
         return [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
 
-    def _finish(self, table: Any) -> tuple[list[Any], Any | None]:
+    def _finish(self, table: Any, block: bytes) -> tuple[list[Any], Any | None]:
         columns: list[Any] = []
         misfits: Any | None = None
         for name, kind, arrow in self._fields:
             column = table.column(name)
             array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            array, bad = _convert_array(array, kind, arrow, self._rules.datetime_formats)
+            array, bad = _convert_array(array, name, kind, arrow, self._rules.datetime_formats, block)
             columns.append(array)
-            if bad is not None:
-                misfits = bad if misfits is None else pc.or_(misfits, bad)
+            misfits = _either(misfits, bad)
         return columns, misfits
 
 
@@ -150,25 +151,43 @@ def _has_moment(kind: Any) -> bool:
     return name in _MOMENTS or (name == "struct" and any(_has_moment(f.dataType) for f in kind.fields))
 
 
-def _convert_array(array: Any, kind: Any, arrow: Any, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
-    """Return a parsed array in its final type, and the mask of rows whose text is not a date or timestamp."""
+def _convert_array(array: Any, key: str, kind: Any, arrow: Any, datetime_formats: DatetimeFormats, block: bytes) -> tuple[Any, Any | None]:
+    """Return a parsed array in its final type, and the mask of rows to look at again: what is no date or timestamp, or may be a number."""
     if not _has_moment(kind):
         return array, None
-    name = kind.typeName()
+    if kind.typeName() in _MOMENTS:
+        moments, bad = _moments(array, kind.typeName(), datetime_formats)
+        return moments, _either(bad, _maybe_numbers(array, key, block))
+    children: list[Any] = []
+    misfits: Any | None = None
+    for i, field in enumerate(kind.fields):
+        child, bad = _convert_array(array.field(i), field.name, field.dataType, arrow.field(i).type, datetime_formats, block)
+        children.append(child)
+        misfits = _either(misfits, bad)
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(children, fields=[arrow.field(i) for i in range(arrow.num_fields)], mask=mask), misfits
+
+
+def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[Any, Any | None]:
+    """Texts as timestamps or dates, and the mask of those that are none."""
     if name == "timestamp":
         if datetime_formats.timestamp is None:
             return timestamp_column(array, datetime_formats.zone)
         return parsed_column(array, lru_cache(maxsize=65536)(datetime_formats.timestamps()), pa.int64(), TIMESTAMP)
-    if name == "date":
-        return (
-            date_column(array) if datetime_formats.date is None else parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
-        )
-    children: list[Any] = []
-    misfits: Any | None = None
-    for i, field in enumerate(kind.fields):
-        child, bad = _convert_array(array.field(i), field.dataType, arrow.field(i).type, datetime_formats)
-        children.append(child)
-        if bad is not None:
-            misfits = bad if misfits is None else pc.or_(misfits, bad)
-    mask = pc.is_null(array) if array.null_count else None
-    return pa.StructArray.from_arrays(children, fields=[arrow.field(i) for i in range(arrow.num_fields)], mask=mask), misfits
+    if datetime_formats.date is None:
+        return date_column(array)
+    return parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
+
+
+def _maybe_numbers(array: Any, key: str, block: bytes) -> Any | None:
+    """The mask of texts that look like numbers, where the block has a number behind this key: pyarrow makes `2024` the text of a year."""
+    numbers = pc.fill_null(pc.match_substring_regex(array, _NUMBER), False)
+    if not pc.any(numbers).as_py():
+        return None
+    key_in_block = re.escape(json.dumps(key, ensure_ascii=False).encode())
+    return numbers if b"\\u" in block or re.search(key_in_block + rb"\s*:\s*[-\d]", block) else None
+
+
+def _either(one: Any | None, other: Any | None) -> Any | None:
+    """A mask of what is in one of two masks; None stands for an empty one."""
+    return (one if other is None else other) if one is None or other is None else pc.or_(one, other)
