@@ -9,10 +9,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
+from lakelet.config.nodes import children, scalar
+from lakelet.config.references import REFERENCE, References, Within, below, steps
 from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
 
 BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
@@ -37,8 +41,7 @@ PIPELINE_KEYS = _words(
     " notifications parameters parent_path permissions photon restart_window root_path run_as schema serverless"
     " serverless_compute_id storage tags target trigger usage_policy_id"
 )
-_REFERENCE = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
-_IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root)_path\})")  # people write it in front; here the folder is local
+_OPEN = re.compile(r"\$\{([A-Za-z][\w.\-\[\]]*)\}")
 
 
 @dataclass(frozen=True)
@@ -58,9 +61,9 @@ class Bundle:
     without_python: LakeletError | None = None
 
     def pipelines(self) -> Mapping[str, Node]:
-        """The pipelines by resource key, not yet interpolated."""
+        """The pipelines by resource key. Mappings and lists of variables are filled in, texts are as they are written."""
         found = self.tree.get("resources", "pipelines")
-        return found.entries("resources.pipelines") if found else {}
+        return {key: self._with_complex(node) for key, node in found.entries("resources.pipelines").items()} if found else {}
 
     @property
     def name(self) -> str:
@@ -101,7 +104,7 @@ class Bundle:
         if isinstance(node.value, (dict, list)):
             raise node.bad("a single value is expected here")
         text = self.partly(node)
-        left = _REFERENCE.search(text)
+        left = _OPEN.search(text)
         if left:
             known = [f"var.{name}" for name in (self.tree.get("variables") or replace(node, value={})).entries("variables")]
             raise node.bad(
@@ -113,37 +116,46 @@ class Bundle:
 
     def partly(self, node: Node) -> str:
         """Like `text`, but references that mean nothing locally (`${resources.…}`, `${secrets…}`) stay as they are written."""
-        return self._resolved(_IN_WORKSPACE.sub("", node.text), node, ())
+        return self.filled(scalar(node.text, node)).text
 
-    def referred(self, path: str, node: Node) -> Node | None:
-        """The value that a reference in `node` means, not resolved itself; None where it is no value of the files."""
-        found = self._lookup(path, node)
-        return found if isinstance(found, Node) else None
+    def filled(self, node: Node) -> Node:
+        """A single value with its references filled in, like `partly`; a reference that stands alone keeps the type of what it means."""
+        found = self._references.filled(node)
+        if isinstance(found.value, (dict, list)):
+            raise node.bad(f"{node.text} is not a single value")
+        return found
 
-    def _resolved(self, text: str, node: Node, within: tuple[str, ...]) -> str:
-        def value(match: re.Match[str]) -> str:
-            path = match.group(1)
-            if path in within:
-                raise node.bad(f"${{{path}}} refers to itself", why=" → ".join([*within, path]))
-            found = self._lookup(path, node)
-            if found is None:
-                return match.group()
-            return self._resolved(found.text, found, (*within, path)) if isinstance(found, Node) else found
+    @cached_property
+    def _references(self) -> References:
+        return References(self._meaning, _refuse_circle)
 
-        before = None
-        while text != before:  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
-            before, text = text, _REFERENCE.sub(value, text)
-        return text
+    def _with_complex(self, node: Node, within: Within = ()) -> Node:
+        """The tree with each mapping and list that a variable stands for in its place."""
+        if isinstance(node.value, dict):
+            return replace(node, value={key: self._with_complex(child, within) for key, child in node.value.items()})
+        if isinstance(node.value, list):
+            return replace(node, value=[self._with_complex(item, within) for item in node.value])
+        alone = REFERENCE.fullmatch(node.value) if isinstance(node.value, str) else None
+        if alone is None or alone[1] in within:
+            return node
+        try:
+            meant = self._meaning(alone[1], node)
+        except LakeletError:  # an error of who needs the value
+            return node
+        found = self._with_complex(meant, (*within, alone[1])) if meant is not None else node
+        return replace(found, where=node.where) if isinstance(found.value, (dict, list)) else node
 
-    def _lookup(self, path: str, node: Node) -> Node | str | None:
+    def _meaning(self, path: str, node: Node) -> Node | None:
+        """What a reference stands for in a local run, None where it means nothing there. Raises CONFIG_INVALID for an unknown variable."""
         if path in _BUILT_IN:
-            return self._built_in(path)
-        first, *rest = path.split(".")
+            text = self._built_in(path)
+            return scalar(text, node) if text is not None else None
+        first, *rest = steps(path)
         if first == "var":
             return self._variable(rest, node)
-        found = self.tree.get(first, *rest)
+        found = below(self.tree.get(first), rest)
         if found is None and path == "bundle.name":
-            return self.root.name
+            return scalar(self.root.name, node)
         return found if found and not isinstance(found.value, (dict, list)) else None
 
     def _built_in(self, path: str) -> str | None:
@@ -154,23 +166,26 @@ class Bundle:
         user = self.environ.get("USER") or self.environ.get("LOGNAME") or "local"
         return user if path.endswith(_WHOLE_NAME) else re.sub(r"\W", "_", user)
 
-    def _variable(self, rest: list[str], node: Node) -> Node | str:
-        name = rest[0] if rest else ""
+    def _variable(self, rest: list[str], node: Node) -> Node:
+        name, *path = rest or [""]
         declared = self.tree.get("variables")
         variables = declared.entries("variables") if declared else {}
         if name not in variables:
             raise node.bad(f"the variable {name!r} is not declared", nearest=nearest_names(name, variables))
-        from_environment = self.environ.get(f"BUNDLE_VAR_{name}")
-        if from_environment is not None:
-            return from_environment
         definition = variables[name]
-        found = definition.get("value", *rest[1:]) or definition.get("default", *rest[1:])
-        if found is None:
+        from_environment = self.environ.get(f"BUNDLE_VAR_{name}")
+        whole = definition.get("value") or definition.get("default") if from_environment is None else scalar(from_environment, node)
+        if whole is None:
             why = "It is looked up in a workspace, which a local run does not do." if definition.get("lookup") else None
             raise node.bad(f"the variable {name!r} has no value", why=why, todo=f"Set BUNDLE_VAR_{name}, or give it a default.")
-        if isinstance(found.value, (dict, list)):
-            raise node.bad(f"the variable {name!r} is not a single value")
+        found = below(whole, path)
+        if found is None:
+            raise node.bad(f"the variable {name!r} has no {'.'.join(path)!r}", nearest=nearest_names(path[-1], children(whole)))
         return found
+
+
+def _refuse_circle(node: Node, path: str, circle: str) -> NoReturn:
+    raise node.bad(f"${{{path}}} refers to itself", why=circle)
 
 
 _BUILT_IN = _words(

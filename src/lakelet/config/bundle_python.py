@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.config.nodes import children, scalar
+from lakelet.config.references import References, below, steps
 from lakelet.config.yaml_tree import Node, Remark, shown_path
 
 LOAD, CHANGE = "load_resources", "apply_mutators"
@@ -28,7 +30,6 @@ LOAD, CHANGE = "load_resources", "apply_mutators"
 MISSING, FAILED = "BUNDLE_PYTHON_MISSING", "BUNDLE_PYTHON_FAILED"
 _PACKAGE = "databricks-bundles"
 _RESTRICTED = "DATABRICKS_BUNDLE_RESTRICTED_CODE_EXECUTION"
-_REFERENCE = re.compile(r"\$\{((?:var|bundle)\.[\w.\-]+)\}")
 _PATHS = {
     *(("root_path",), ("notebook_path",), ("python_file",), ("file_path",)),
     *(("file", "path"), ("notebook", "path"), ("glob", "include")),
@@ -103,7 +104,7 @@ def with_python(
         raise _missing(
             section, "the bundle's Python may not run", why=f"{_RESTRICTED} is set.", todo="Unset it, to run code of the bundle."
         )
-    values = _Values(tree, root, target, given)
+    values = _references(tree, root, target, given)
     run = _Run(section, _interpreter(section, values, root), root, cwd)
     if section.resources:
         written = run.phase(LOAD, _document(tree, values, run, target))
@@ -118,9 +119,9 @@ def _missing(section: PythonSection, what: str, **more: Any) -> LakeletError:
     return LakeletError(MISSING, what, where=section.node.where, **more)
 
 
-def _interpreter(section: PythonSection, values: _Values, root: Path) -> str:
+def _interpreter(section: PythonSection, values: References, root: Path) -> str:
     """The interpreter of `venv_path`; without one, or where it does not exist, Lakelet's own if it has the package."""
-    named = str(values.filled(section.venv.text)) if section.venv else ""
+    named = values.filled(section.venv).text if section.venv else ""
     inside = Path(os.path.normpath(root / named)) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if section.venv and inside.exists():
         return str(inside)
@@ -144,34 +145,51 @@ def _own_interpreter() -> str | None:
 # --- what the code gets ----------------------------------------------------------------------------------------------------------------
 
 
-def _document(tree: Node, values: _Values, run: _Run, target: str | None) -> dict[str, Any]:
+def _document(tree: Node, values: References, run: _Run, target: str | None) -> dict[str, Any]:
     """The bundle as the package reads it.
 
     References to variables and to the bundle's own values are filled in, and paths are relative to the bundle's folder, as the CLI does it
     before it runs the code. Raises CONFIG_INVALID for resources of another form.
     """
-    bundle, workspace, kinds = tree.get("bundle"), tree.get("workspace"), tree.get("resources")
+    bundle, workspace, kinds, variables = (tree.get(key) for key in ("bundle", "workspace", "resources", "variables"))
     groups = {kind: group.entries(f"resources.{kind}") for kind, group in kinds.entries("resources").items()} if kinds else {}
     return {
         "bundle": {**(_plain(bundle) if bundle else {}), "target": target or "default"},
-        "workspace": values.filled(_plain(workspace)) if workspace else {},
+        "workspace": _plain(values.filled(workspace)) if workspace else {},
         "python": {"resources": list(run.section.resources), "mutators": list(run.section.mutators)},
-        "variables": {name: {"value": value} for name, value in values.all().items()},
+        "variables": {name: {"value": _value_of(name, node, values)} for name, node in children(variables).items()},
         "resources": {
-            kind: {name: values.filled(_plain(one, run.root)) or {} for name, one in group.items()} for kind, group in groups.items()
+            kind: {name: _plain(values.filled(_from_root(one, run.root))) or {} for name, one in group.items()}
+            for kind, group in groups.items()
         },
     }
 
 
-def _plain(node: Node, root: Path | None = None, keys: tuple[str, ...] = ()) -> Any:
-    """The tree as JSON values; with `root`, relative paths begin there."""
+def _value_of(name: str, definition: Node, values: References) -> Any:
+    """The value of a variable; None where it has none."""
+    text = f"${{var.{name}}}"
+    found = values.filled(scalar(text, definition))
+    return None if found.value == text else _plain(found)
+
+
+def _from_root(node: Node, root: Path, keys: tuple[str, ...] = ()) -> Node:
+    """The tree with relative paths that begin at `root`."""
     if isinstance(node.value, dict):
-        return {key: _plain(child, root, (*keys, key)) for key, child in node.value.items()}
+        return replace(node, value={key: _from_root(child, root, (*keys, key)) for key, child in node.value.items()})
     if isinstance(node.value, list):
-        return [_plain(item, root, keys) for item in node.value]
+        return replace(node, value=[_from_root(item, root, keys) for item in node.value])
     is_path = keys[-1:] in _PATHS or keys[-2:] in _PATHS
-    if is_path and root is not None and node.file.parent != root and _is_relative(node):
-        return os.path.relpath(node.file.parent / node.text, root)
+    if is_path and node.file.parent != root and _is_relative(node):
+        return scalar(os.path.relpath(node.file.parent / node.text, root), node)
+    return node
+
+
+def _plain(node: Node) -> Any:
+    """The tree as JSON values."""
+    if isinstance(node.value, dict):
+        return {key: _plain(child) for key, child in node.value.items()}
+    if isinstance(node.value, list):
+        return [_plain(item) for item in node.value]
     return node.value if node.value is None or isinstance(node.value, (str, bool, int, float)) else node.text
 
 
@@ -179,56 +197,24 @@ def _is_relative(node: Node) -> bool:
     return isinstance(node.value, str) and not re.match(r"[/$~]|\w+:", node.text)
 
 
-class _Values:
-    """Values of variables, and texts with references to them filled in. A reference whose value is not known here stays as it is."""
+def _references(tree: Node, root: Path, target: str | None, given: Mapping[str, str]) -> References:
+    """What references mean before the bundle's Python runs: variables and the bundle's name and target. Others stay as they are."""
+    name = tree.get("bundle", "name")
+    of_bundle = {"name": name.text if name else root.name, "target": target, "environment": target}
 
-    def __init__(self, tree: Node, root: Path, target: str | None, given: Mapping[str, str]) -> None:
-        self._given = given
-        declared = tree.get("variables")
-        self._declared = declared.entries("variables") if declared else {}
-        name = tree.get("bundle", "name")
-        named = name.text if name else root.name
-        self._bundle = {"bundle.name": named, **{f"bundle.{key}": target for key in ("target", "environment") if target}}
-
-    def all(self) -> dict[str, Any]:
-        """Values of all variables; None for one that has none."""
-        return {name: self._variable(name, ()) for name in self._declared}
-
-    def _variable(self, name: str, within: tuple[str, ...]) -> Any:
-        if name in self._given:
-            return self._given[name]
-        definition = self._declared.get(name)
-        node = definition and (definition.get("value") or definition.get("default"))
-        return None if node is None else self.filled(_plain(node), (*within, f"var.{name}"))
-
-    def _known(self, path: str, within: tuple[str, ...]) -> Any:
-        if path in within:
+    def meaning(path: str, node: Node) -> Node | None:
+        head, first, *rest = steps(path)
+        if head == "bundle":
+            text = None if rest else of_bundle.get(first)
+            return scalar(text, node) if text else None
+        if head != "var":
             return None
-        first, name, *rest = path.split(".")
-        if first == "bundle":
-            return self._bundle.get(path)
-        found = self._variable(name, within)
-        for key in rest:
-            found = found.get(key) if isinstance(found, dict) else None
-        return found
+        if first in given:
+            return scalar(given[first], node)
+        definition = tree.get("variables", first)
+        return below(definition and (definition.get("value") or definition.get("default")), rest)
 
-    def filled(self, value: Any, within: tuple[str, ...] = ()) -> Any:
-        if isinstance(value, dict):
-            return {key: self.filled(one, within) for key, one in value.items()}
-        if isinstance(value, list):
-            return [self.filled(one, within) for one in value]
-        if not isinstance(value, str):
-            return value
-        whole = _REFERENCE.fullmatch(value)
-        if whole:
-            found = self._known(whole.group(1), within)
-            return value if found is None else found
-
-        def text(match: re.Match[str]) -> str:
-            found = self._known(match.group(1), within)
-            return match.group() if found is None or isinstance(found, (dict, list)) else _scalar_text(found)
-
-        return _REFERENCE.sub(text, value)
+    return References(meaning, lambda *_: None)
 
 
 # --- one phase -------------------------------------------------------------------------------------------------------------------------

@@ -242,3 +242,12 @@ def test_a_switch_within_a_text_is_written_as_yaml_writes_it(project: Project) -
         "databricks.yml", BUNDLE.replace("\nvariables:\n", "\nvariables:\n  on: {default: true}\n  said: {default: 'is ${var.on}'}\n")
     )
     assert project.load().name == "is true sales of main in dev"
+
+
+def test_the_code_gets_what_is_in_a_list_of_a_variable(project: Project) -> None:
+    project.write("resources/__init__.py", RESOURCES.replace('"name": f"', '"name": f"{bundle.variables[\'second\']} '))
+    variables = (
+        "\nvariables:\n  both: {default: {list: [first, 'second of ${bundle.target}']}}\n  second: {default: '${var.both.list[1]}'}\n"
+    )
+    project.write("databricks.yml", BUNDLE.replace("\nvariables:\n", variables))
+    assert project.load().name == "second of dev sales of main in dev"

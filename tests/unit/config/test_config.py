@@ -382,3 +382,40 @@ def test_a_parameter_that_refers_to_a_secret_has_its_value(project):
     )
     assert (where.file, where.line) == ("databricks.yml", 8)
     assert redacted("it is Hunter2") == "it is [REDACTED]"
+
+
+def test_a_variable_may_stand_for_a_mapping_or_a_list_and_for_what_is_in_it(project):
+    project.write("src/a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        variables:
+          stage: {default: "${bundle.target}"}
+          settings: {type: complex, default: {stage: "${var.stage}", price: "1.10"}}
+          sources: {type: complex, default: [{glob: {include: "src/**"}}]}
+          names: {type: complex, default: {schemas: [raw, "gold_${var.stage}"]}}
+          all: {type: complex, default: {schema: "${var.names.schemas[1]}", libraries: "${var.sources}", configuration: "${var.settings}"}}
+        targets: {dev: }
+        resources: {pipelines: {p: "${var.all}"}}
+        """,
+    )
+
+    config = project.load()
+
+    assert project.files(config) == ["src/a.py"]
+    assert config.namespace == Namespace("main", "gold_dev")
+    assert config.parameters == {"stage": "dev", "price": "1.10"}
+
+
+def test_a_mapping_is_no_text_and_what_is_not_in_it_is_told(project):
+    file = """\
+        bundle: {name: b}
+        variables: {names: {default: {gold: au}}}
+        resources: {pipelines: {p: {schema: "%s", libraries: [{file: {path: a.py}}]}}}
+        """
+    project.write("a.py").write("databricks.yml", file % "${var.names}")
+    assert project.error().what == "a single value is expected here"
+
+    error = project.write("databricks.yml", file % "${var.names.golf}").error()
+    assert (error.what, error.nearest) == ("the variable 'names' has no 'golf'", ("gold",))
+    assert (error.where.file, error.where.line) == ("databricks.yml", 3)

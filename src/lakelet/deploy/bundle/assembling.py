@@ -11,6 +11,7 @@ from typing import Any
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
 from lakelet.config.bundle import variables_of
+from lakelet.config.nodes import children, elements, plain, without
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle import access
 from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
@@ -18,12 +19,11 @@ from lakelet.deploy.bundle.collisions import refuse_shared_names
 from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
 from lakelet.deploy.bundle.modes import DEVELOPMENT, check_mode, mode_remarks, presets_of, with_presets
-from lakelet.deploy.bundle.nodes import children, elements, plain, without
 from lakelet.deploy.bundle.one_sided import one_sided
 from lakelet.deploy.bundle.paths import PipelineSources, WorkspacePaths
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.reading import ReadBundle, read_bundle, with_defaults, with_other_target, with_resources_of_python
-from lakelet.deploy.bundle.references import Lookup, References
+from lakelet.deploy.bundle.references import DeploymentReferences, Lookup
 from lakelet.deploy.bundle.resource_checks import check_resource
 from lakelet.deploy.bundle.resource_forms import RESOURCES
 from lakelet.deploy.bundle.uploads import hashed, synced_files
@@ -76,7 +76,9 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
     try:
         read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
         tree = with_defaults(read.tree, read.root)
-        references = References(tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems())
+        references = DeploymentReferences(
+            tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems()
+        )
         host, profile = (references.filled(node, _BEFORE) if (node := tree.get("workspace", key)) else None for key in ("host", "profile"))
         return (host.text if host else None), (profile.text if profile else None)
     except LakeletError as error:
@@ -102,7 +104,7 @@ def place_of(root: Path, target: str | None, user: User, *, environ: Mapping[str
     try:
         read = read_bundle(Path(os.path.abspath(root)), target, environ=environ, cwd=cwd, problems=problems)
         tree = with_defaults(read.tree, read.root)
-        references = References(tree, target=read.target, user=user, given=_given({}, environ), lookup=None, problems=problems)
+        references = DeploymentReferences(tree, target=read.target, user=user, given=_given({}, environ), lookup=None, problems=problems)
         sections = {key: references.filled(node, _BEFORE) for key, node in children(tree).items() if key in ("bundle", "workspace")}
         problems.raise_all()
         found = Node(sections, tree.where, tree.file)
@@ -165,7 +167,7 @@ def _desired(
 
 def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems) -> _Stage:
     written = with_defaults(read.tree, read.root)
-    references = References(written, target=read.target, user=user, given=given, lookup=lookup, problems=problems)
+    references = DeploymentReferences(written, target=read.target, user=user, given=given, lookup=lookup, problems=problems)
     sections = {
         key: references.filled(node, _BEFORE)
         for key, node in children(written).items()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakelet.base.errors import nearest_names
 from lakelet.config.bundle import TARGET_KEYS, VARIABLE_KEYS
+from lakelet.config.nodes import children, elements
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.forms import (
     SWITCH,
@@ -21,7 +22,6 @@ from lakelet.deploy.bundle.forms import (
     texts,
 )
 from lakelet.deploy.bundle.modes import DEVELOPMENT, PRODUCTION
-from lakelet.deploy.bundle.nodes import children, elements
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.bundle.references import LOOKUP_KINDS
 from lakelet.deploy.bundle.resource_forms import OTHER_KINDS, RUN_AS, permissions

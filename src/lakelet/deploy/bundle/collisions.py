@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from lakelet.config.nodes import children
 from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.nodes import children
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import Workspace
 

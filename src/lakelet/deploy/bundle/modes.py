@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lakelet.config.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.config.yaml_tree import Node, Remark
 from lakelet.deploy.bundle.checkouts import checkout
-from lakelet.deploy.bundle.nodes import changed, children, elements, found, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import nearest_names
+from lakelet.config.nodes import changed, elements, scalar
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
 from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.nodes import changed, elements, scalar
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.problems import Problems
 

@@ -17,10 +17,10 @@ from lakelet.config.bundle import (
     with_overrides_file,
 )
 from lakelet.config.bundle_python import python_section, with_python
+from lakelet.config.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.config.tool_settings import read_tool_settings
 from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
 from lakelet.deploy.bundle.checkouts import checkout
-from lakelet.deploy.bundle.nodes import changed, children, elements, mapping, scalar, with_entries
 from lakelet.deploy.bundle.problems import Problems
 
 _OVERLAID = ("artifacts", "bundle", "permissions", "presets", "resources", "sync", "workspace")

@@ -1,29 +1,24 @@
-"""`${…}` in bundle files: variables, the bundle, the workspace and its user, fields of other resources."""
+"""What `${…}` means in a deployment: variables, the bundle, the workspace and its user, fields of other resources."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.config.nodes import children, scalar
+from lakelet.config.references import References, Within, below, steps
 from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.nodes import children, elements, plain, scalar
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User
 
-REFERENCE = re.compile(r"\$\{([A-Za-z][\w-]*(?:\.[\w-]+|\[\d+\])+)\}")
-_IN_WORKSPACE = re.compile(r"/Workspace/?(?=\$\{workspace\.(file|root|resource|state)_path\})")  # those paths begin with it by themselves
-_STEP = re.compile(r"[^.\[\]]+")
 _USER = "workspace.current_user"
-_DEPTH = 50  # more references within one another are a circle
 
 Lookup = Callable[[str, str], str]
 """Finds the id of what a workspace has under a name: (kind, name) → id. The kinds are those of `lookup` of a variable."""
 
 
-class References:
+class DeploymentReferences:
     """Fills in references, in two rounds.
 
     The first knows variables, bundle and workspace; the second, when presets have given resources their names, the resources. What is
@@ -35,63 +30,29 @@ class References:
     ) -> None:
         self._tree, self._user, self._given, self._lookup, self._problems = tree, user, given, lookup, problems
         self._target = target or "default"
-        self._ready: dict[str, Node] = {}
+        self._of_heads: dict[frozenset[str], References] = {}
 
-    def over(self, tree: Node) -> References:
+    def over(self, tree: Node) -> DeploymentReferences:
         """The same for another state of the tree."""
-        return References(tree, target=self._target, user=self._user, given=self._given, lookup=self._lookup, problems=self._problems)
+        return DeploymentReferences(
+            tree, target=self._target, user=self._user, given=self._given, lookup=self._lookup, problems=self._problems
+        )
 
-    def filled(self, node: Node, heads: Iterable[str], within: tuple[str, ...] = ()) -> Node:
+    def filled(self, node: Node, heads: Iterable[str], within: Within = ()) -> Node:
         """The tree with each reference that begins with one of `heads` replaced by what it stands for."""
-        if isinstance(node.value, dict):
-            return replace(node, value={key: self.filled(child, heads, within) for key, child in node.value.items()})
-        if isinstance(node.value, list):
-            return replace(node, value=[self.filled(item, heads, within) for item in node.value])
-        if not isinstance(node.value, str) or "${" not in node.value:
-            return node
-        return self._filled_text(scalar(_IN_WORKSPACE.sub("", node.value), node), frozenset(heads), within)
+        wanted = frozenset(heads)
+        if wanted not in self._of_heads:
+            self._of_heads[wanted] = References(
+                lambda path, at: self._found(path, at) if path.split(".", 1)[0] in wanted else None, self._circular
+            )
+        return self._of_heads[wanted].filled(node, within)
 
-    def _filled_text(self, node: Node, heads: frozenset[str], within: tuple[str, ...]) -> Node:
-        """A text with its references filled in. One that is the whole text keeps the type of what it stands for."""
-        for _ in range(_DEPTH):  # a reference may stand in the name of another one: ${var.${bundle.target}_catalog}
-            text = node.value
-            whole = REFERENCE.fullmatch(text)
-            if whole and _head(whole.group(1)) in heads:
-                value = self._value(whole.group(1), node, heads, within)
-                if value is None:
-                    return node
-                single = not isinstance(value.value, (dict, list))
-                return replace(value, where=node.where, file=node.file) if single else replace(value, where=node.where)
-            after = REFERENCE.sub(lambda match, node=node: self._text(match, node, heads, within), text)  # type: ignore[misc]
-            if after == text:
-                return node
-            node = scalar(after, node)
-        return node
-
-    def _text(self, match: re.Match[str], node: Node, heads: frozenset[str], within: tuple[str, ...]) -> str:
-        if _head(match.group(1)) not in heads:
-            return match.group()
-        value = self._value(match.group(1), node, heads, within)
-        if value is None:
-            return match.group()
-        return json.dumps(plain(value)) if isinstance(value.value, (dict, list)) else value.text
-
-    def _value(self, path: str, node: Node, heads: frozenset[str], within: tuple[str, ...]) -> Node | None:
-        """Return the value of a reference, with its own references resolved; None where it stays open or its error has been noted."""
-        if path in self._ready:
-            return self._ready[path]
-        if path in within:
-            circle = " → ".join([*within[within.index(path) :], path])
-            self._problems.bad(node, f"${{{path}}} refers to itself", why=circle)
-            return None
-        found = self._found(path, node)
-        if found is None:
-            return None
-        self._ready[path] = filled = self.filled(found, heads, (*within, path))
-        return filled
+    def _circular(self, node: Node, path: str, circle: str) -> None:
+        self._problems.bad(node, f"${{{path}}} refers to itself", why=circle)
 
     def _found(self, path: str, node: Node) -> Node | None:
-        head, *rest = _STEP.findall(path)
+        """Return what a reference stands for; None where it stays open or its error has been noted."""
+        head, *rest = steps(path)
         if head in ("var", "variables"):
             return self._variable(rest[:1] + rest[2:] if head == "variables" and rest[1:2] == ["value"] else rest, node)
         if head == "resources":
@@ -100,7 +61,7 @@ class References:
             return self._of_user(path, node)
         if path in ("bundle.target", "bundle.environment"):
             return scalar(self._target, node)
-        found = _below(self._tree.get(head), rest)
+        found = below(self._tree.get(head), rest)
         if found is None:
             known = [f"{head}.{key}" for key in children(self._tree.get(head))]
             known += _OF_USER if head == "workspace" else ["bundle.target"] if head == "bundle" else []
@@ -130,7 +91,7 @@ class References:
         value = self._value_of(name, variables[name], node)
         if value is None:
             return None
-        found = _below(value, rest[1:])
+        found = below(value, rest[1:])
         if found is None:
             self._problems.bad(
                 node, f"the variable {name!r} has no {'.'.join(rest[1:])!r}", nearest=nearest_names(rest[-1], children(value))
@@ -181,7 +142,7 @@ class References:
             return None
         if field == ["id"] or kind not in {one.value for one in ResourceKind}:
             return None  # other kinds are refused where they are declared
-        found = _below(resource, field)
+        found = below(resource, field)
         if found is None:
             what = f"{kind}.{key} has no {'.'.join(field)!r} before it is deployed"
             self._problems.bad(node, what, nearest=nearest_names(field[-1], ["id", *children(resource)]))
@@ -197,16 +158,3 @@ LOOKUP_KINDS = frozenset(
     )
 )
 """What a variable may look up by name."""
-
-
-def _head(path: str) -> str:
-    return path.split(".", 1)[0]
-
-
-def _below(node: Node | None, steps: list[str]) -> Node | None:
-    for step in steps:
-        if node is None:
-            return None
-        items = elements(node)
-        node = children(node).get(step) if not items else items[int(step)] if step.isdigit() and int(step) < len(items) else None
-    return None if node is None or node.value is None else node

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lakelet.base.errors import nearest_names
+from lakelet.config.nodes import children, elements, found
 from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.nodes import children, elements, found
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKey, ResourceKind
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.config.nodes import elements
 from lakelet.config.yaml_tree import Node
-from lakelet.deploy.bundle.nodes import elements
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import SourceFile

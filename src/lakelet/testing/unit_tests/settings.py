@@ -162,11 +162,7 @@ def _no_texts(nodes: Mapping[str, Node], value: Callable[[Node], Any]) -> dict[s
 
 def _typed(bundle: Bundle, node: Node) -> Any:
     """A scalar; a reference that stands alone has the type of what it refers to."""
-    if not isinstance(node.value, str):
-        return node.value
-    text, alone = bundle.partly(node), _VARIABLE.fullmatch(node.text)
-    found = bundle.referred(alone[1], node) if alone else None
-    return text if found is None else _typed(bundle, found)
+    return bundle.filled(node).value
 
 
 def _names(namespace: Namespace, pipeline: str | None) -> dict[str, str]:
