@@ -303,6 +303,7 @@ def test_whole_numbers_as_versions_have_the_type_that_the_table_declares(project
         assert str(p.table(name).schema.field("__START_AT").type) == kind
 
 
+@pytest.mark.long
 def test_a_function_finds_the_history_and_the_detail_of_a_stored_dataset(project):
     p = project("""
         import dlt
@@ -337,6 +338,7 @@ def test_history_and_detail_of_a_table_that_is_not_made_yet_have_the_columns_of_
         assert [(f.name, f.dataType) for f in stored] == [(f.name, f.dataType) for f in p.spark.createDataFrame([], columns).schema]
 
 
+@pytest.mark.long
 def test_LG32_a_function_looks_at_what_the_last_update_left_of_its_own_table_and_may_not_return_it(project):
     p = project(
         """

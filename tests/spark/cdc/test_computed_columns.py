@@ -30,6 +30,7 @@ def declared(kind: int, properties: str = "{}") -> str:
     """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("properties", ["{}", '{"delta.enableChangeDataFeed": "true"}'], ids=["written again", "merged"])
 def test_rows_of_type_1_have_their_computed_columns_after_each_batch(project, properties):
     p = project(declared(1, properties))
@@ -64,6 +65,7 @@ def test_rows_of_type_2_have_columns_that_are_computed_from_their_times(project,
     ]  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_batch_that_changes_nothing_counts_no_row_of_a_table_with_computed_columns(project):
     p = project(declared(2))
     p.arrive("1.json", {"id": 1, "price": 1, "at": 1})

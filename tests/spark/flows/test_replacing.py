@@ -51,6 +51,7 @@ def shops(project):
 # ------------------------------------------------------------------------------------------------------- REPLACE WHERE
 
 
+@pytest.mark.long
 def test_RP1_each_update_computes_the_part_anew_that_the_condition_names_and_leaves_the_rest(shops):
     p = shops
     p.write(DAYS.replace("2026-01-03", "2026-01-01"), "days.sql")
@@ -66,6 +67,7 @@ def test_RP1_each_update_computes_the_part_anew_that_the_condition_names_and_lea
     assert p.statuses()["days"] == "COMPLETED"
 
 
+@pytest.mark.long
 def test_RP1_nothing_is_computed_where_nothing_changed_and_the_condition_does_not_ask_for_the_time(shops):
     p = shops
     p.arrive("a.json", sale(3, "x", 3))
@@ -258,6 +260,7 @@ def devices(p):
     return p.rows("days", "region", "device", "seq")
 
 
+@pytest.mark.long
 def test_RP2_rows_of_a_key_replace_those_with_a_smaller_sequence_and_other_keys_stay(project):
     p = project(REGIONS)
     p.arrive("a.json", event(1, "iOS", 1), event(1, "Android", 1), event(2, "iOS", 1), event(2, "desktop", 1))

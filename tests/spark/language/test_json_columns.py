@@ -90,6 +90,7 @@ def test_JC4_modes_that_keep_the_schema(project, mode, rescued):
     assert docs(p)['{"id": 2, "name": "n"}'] == {"id": 2, **({"_rescued_data": rescued} if rescued else {})}
 
 
+@pytest.mark.long
 def test_JC4_failOnNewColumns_fails_until_a_hint_names_the_field(project):
     p = parsed(project, schemaEvolutionMode="failOnNewColumns")
     p.arrive("a.json", '{"id": 1}')
@@ -106,6 +107,7 @@ def test_JC4_failOnNewColumns_fails_until_a_hint_names_the_field(project):
     assert docs(p)['{"id": 2, "name": "n"}']["name"] == "n"
 
 
+@pytest.mark.long
 def test_JC5_options_of_the_parser_count_and_a_full_refresh_begins_anew(project):
     p = parsed(project, rescuedDataColumn="rest", schemaHints="id STRING, broken STRING", columnNameOfCorruptRecord="broken")
     p.arrive("a.json", '{"id": 1, "n": 1}', "{")
@@ -118,6 +120,7 @@ def test_JC5_options_of_the_parser_count_and_a_full_refresh_begins_anew(project)
     assert docs(p)['{"id": 1, "n": 1}'] == {"id": "1", "n": "1", "broken": None, "rest": None}
 
 
+@pytest.mark.long
 def test_JC6_what_reads_the_table_is_analysed_when_its_fields_are_known(project):
     p = parsed(project)
     p.write(
@@ -134,6 +137,7 @@ def test_JC6_what_reads_the_table_is_analysed_when_its_fields_are_known(project)
     assert (p.rows("flat"), p.rows("most")) == ([(2, 5)], [2])
 
 
+@pytest.mark.long
 def test_JC6_a_query_may_use_fields_of_its_own_from_json(project):
     p = project()
     p.write(
@@ -161,6 +165,7 @@ def test_JC6_a_query_may_use_fields_of_its_own_from_json(project):
     assert p.quality()["positive"] == (1, 1)
 
 
+@pytest.mark.long
 def test_JC6_changes_of_keys_come_out_of_texts(project):
     p = project(
         """
@@ -246,6 +251,7 @@ def test_JC9_a_preview_shows_the_fields_of_its_sample(project):
     assert not p.storage.root.exists()
 
 
+@pytest.mark.long
 def test_JC3_the_versions_of_the_schema_are_shown_and_one_can_be_gone_back_to(project):
     from lakelet.inspection.schema_history import differences, read_history, roll_back
 
@@ -280,6 +286,7 @@ def reading(project, query):
     return project(TEXTS.replace("QUERY", query))
 
 
+@pytest.mark.long
 def test_JC3_a_text_inside_a_text_brings_its_own_fields(project):
     p = reading(project, """.select("a.id", from_json("a.payload", None, {"schemaLocationKey": "b"}).alias("b")).where("id > 0")""")
     p.arrive("a.json", {"id": 1, "payload": '{"x": 1}'})
@@ -292,6 +299,7 @@ def test_JC3_a_text_inside_a_text_brings_its_own_fields(project):
     ]
 
 
+@pytest.mark.long
 def test_JC3_a_stream_with_state_counts_each_row_once(project):
     p = reading(project, """.select("a.id", "a.v").dropDuplicates(["id"])""")
     p.arrive("a.json", {"id": 1, "v": 1}, {"id": 2, "v": 1}, {"id": 2, "v": 1})
@@ -303,6 +311,7 @@ def test_JC3_a_stream_with_state_counts_each_row_once(project):
     assert p.rows("t", "id") == [1, 2, 3, 4]
 
 
+@pytest.mark.long
 def test_JC3_rows_behind_a_shuffle_have_their_values_where_another_call_has_none(project):
     p = reading(project, """.withColumn("b", from_json(F.lit(None).cast("string"), None, {"schemaLocationKey": "b"})).repartition(3)""")
     p.arrive("a.json", {"id": 1}, "12")
@@ -313,6 +322,7 @@ def test_JC3_rows_behind_a_shuffle_have_their_values_where_another_call_has_none
     assert [row["_rescued_data"] for row in p.rows("t", "a") if not row["id"]] == ['{"_corrupt_record":"12"}']
 
 
+@pytest.mark.long
 def test_JC3_rules_of_views_count_the_rows_of_a_batch_once(project):
     p = project()
     p.write(
@@ -330,6 +340,7 @@ def test_JC3_rules_of_views_count_the_rows_of_a_batch_once(project):
     assert p.quality()["long"] == (1, 1)
 
 
+@pytest.mark.long
 def test_JC6_no_table_gets_a_type_that_was_guessed(project):
     p = reading(project, """.select("a.id").where("id > 100")""")
     p.arrive("a.json", "12")

@@ -71,6 +71,7 @@ def up(value: Any) -> tuple[bool, Any]:
     return (value is not None, value if value is not None else 0)
 
 
+@pytest.mark.long
 @FEW
 @given(given_rows=ROWS)
 def test_deduplicate_keeps_the_first_of_each_key_whatever_the_order_of_arrival(spark: Any, given_rows: list[Any]) -> None:
@@ -108,6 +109,7 @@ def test_rows_and_columns_as_plain_python_does_it(spark: Any, given_rows: list[A
     )
 
 
+@pytest.mark.long
 @FEW
 @given(left=ROWS, right=st.lists(st.tuples(SMALL, st.integers(0, 9)), max_size=20))
 def test_joins_and_unions_as_plain_python_does_it(spark: Any, left: list[Any], right: list[Any]) -> None:

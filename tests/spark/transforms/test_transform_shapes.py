@@ -192,6 +192,7 @@ class FlatTables:
         return [tuple(self.value(below, item, f.name, f.dataType) for f in fields) for item in items]
 
 
+@pytest.mark.long
 @WIDE
 @given(drawn=frames(st.recursive(PLAIN, nested, max_leaves=2)))
 def test_the_tables_of_relationalize_hold_every_nested_row(spark: Any, drawn: tuple[StructType, list[Any]]) -> None:
