@@ -11,6 +11,7 @@ import { timeline } from "./timeline";
 import type { Overview, Ref, SchemaChange, UpdatePage } from "./types";
 
 export async function updateView(overview: Overview, number: number): Promise<HTMLElement> {
+  if (!Number.isInteger(number) || number < 0 || number >= overview.updates) return noUpdate();
   const u = await load<UpdatePage>(`update-${number}`);
   const took = u.end === null ? "still running" : `took ${duration(between(u.start, u.end))}`;
   const refreshed = u.full_refresh.length ? ` · full refresh of ${u.full_refresh.join(", ")}` : "";
@@ -34,6 +35,11 @@ export async function updateView(overview: Overview, number: number): Promise<HT
     schema(overview, u),
     warnings(u),
   );
+}
+
+function noUpdate(): HTMLElement {
+  const missing = empty("There is no update at this address. ", link("#/updates", "All updates"));
+  return h("div.page", {}, h("h1", {}, "No such update"), missing);
 }
 
 function neighbours(overview: Overview, n: number): HTMLElement {

@@ -15,7 +15,8 @@ export async function updatesView(overview: Overview, page: number | null): Prom
     const first = empty("No updates yet. Run the first one: ", h("code", {}, "lakelet run"));
     return h("div.page", {}, h("h1", {}, "Updates"), first);
   }
-  const shown = Math.min(Math.max(page ?? pages - 1, 0), pages - 1);
+  const wanted = page !== null && Number.isInteger(page) ? page : pages - 1;
+  const shown = Math.min(Math.max(wanted, 0), pages - 1);
   const { updates } = await load<UpdatesPage>(`updates-${shown}`);
   const several = overview.pipelines.length > 1;
   const history = table(

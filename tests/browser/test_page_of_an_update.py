@@ -107,6 +107,21 @@ def test_held_rows_and_checks_of_an_update_are_on_the_page(opened, report) -> No
     assert any("has_id" in row and "id IS NOT NULL" in row for row in rules)
 
 
+@pytest.mark.parametrize("address", ["update/99", "update/-1", "update/last"])
+def test_an_address_of_no_update_says_so_and_leads_to_those_there_are(opened, report, address) -> None:
+    page = opened(f"{report}#/{address}")
+    page.wait_for_selector("h1:has-text('No such update')")
+    page.locator("main a", has_text="All updates").click()
+    page.wait_for_selector("h1:has-text('Updates')")
+    assert len(texts(page, "main tbody tr")) == 1
+
+
+def test_an_unknown_page_of_the_updates_is_the_newest(opened, report) -> None:
+    page = opened(f"{report}#/updates/latest")
+    page.wait_for_selector("h1:has-text('Updates')")
+    assert len(texts(page, "main tbody tr")) == 1
+
+
 def test_the_rules_of_a_view_are_on_the_page_with_what_they_demand(opened, report) -> None:
     page = opened(f"{report}#/quality")
     page.wait_for_selector("text=paid")
