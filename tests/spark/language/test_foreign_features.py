@@ -410,13 +410,49 @@ def test_a_subquery_in_the_text_of_a_condition_reads_tables_of_the_pipeline(proj
     assert p.rows("known") == [(3, 6), (4, 6)]
 
 
-def test_a_table_that_nobody_knows_in_the_text_of_a_condition_is_named(project):
+def test_a_subquery_in_a_column_reads_tables_of_the_pipeline(project):
     p = project("""
         import dlt
+        from pyspark.sql import functions as F
+        from pyspark.sql.functions import expr
+
+        @dlt.table
+        def known():
+            is_few = expr("id IN (SELECT id FROM few)")
+            counted = dlt.read("numbers").withColumn("few", is_few).withColumn("most", F.expr("(SELECT max(id) FROM LIVE.numbers) - id"))
+            return counted.filter(F.expr("EXISTS (SELECT 1 FROM main.default.numbers WHERE main.default.numbers.id = 3)"))
+
+        @dlt.table
+        def streamed():
+            others = dlt.read_stream("numbers").where(F.expr("id NOT IN (SELECT id FROM few)"))
+            return others.withColumn("n", F.expr("(SELECT count(*) FROM few)"))
+
+        @dlt.table
+        def numbers():
+            return spark.range(5)
+
+        @dlt.view
+        def few():
+            return spark.range(3, 9)
+    """)
+
+    p.run()
+
+    assert p.rows("known") == [(0, False, 4), (1, False, 3), (2, False, 2), (3, True, 1), (4, True, 0)]
+    assert p.rows("streamed") == [(0, 6), (1, 6), (2, 6)]
+
+
+@pytest.mark.parametrize(
+    "reads", ['spark.range(5).where("id = (SELECT max(id) FROM numbrs)")', 'spark.range(5).where(F.expr("id = (SELECT 1 FROM numbrs)"))']
+)
+def test_a_table_that_nobody_knows_in_the_text_of_a_condition_is_named(project, reads):
+    p = project(f"""
+        import dlt
+        from pyspark.sql import functions as F
 
         @dlt.table
         def newest():
-            return spark.range(5).where("id = (SELECT max(id) FROM numbrs)")
+            return {reads}
 
         @dlt.table
         def numbers():

@@ -111,6 +111,22 @@ def test_named_tables_are_read_as_batches_and_streams_in_python_in_sql_and_while
     assert counts == {**dict.fromkeys(counts, 3), "first_version": 2}
 
 
+def test_a_stream_of_a_table_may_be_given_the_schema_that_the_table_has(project):
+    p = project(
+        HEAD
+        + """
+    def stream(name):
+        return spark.readStream.option("maxFilesPerTrigger", 1).schema(spark.table("samples.shop.orders").schema).table(name)
+
+    dlt.table(lambda: stream("samples.shop.orders"), name="own")
+    dlt.table(lambda: stream("own"), name="next")
+"""
+    )
+    outside(p)
+    p.run()
+    assert p.rows("own") == p.rows("next") == [(1, "a"), (2, "b")]
+
+
 def test_the_older_functions_that_read_take_names_from_outside_too(project):
     p = project(
         HEAD

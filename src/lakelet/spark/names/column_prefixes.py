@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
 
 from lakelet.base.names import TableName
 from lakelet.language.sql_text.table_names import RelationRef, with_short_prefixes
@@ -17,6 +17,7 @@ from lakelet.language.sql_text.tokens import may_have
 
 _UNRESOLVED = ("UNRESOLVED_COLUMN", "CANNOT_RESOLVE_STAR_EXPAND", "UNRESOLVED_FIELD")
 
+T = TypeVar("T")
 Alias = Callable[[RelationRef], str]
 """What a table without an alias is called in the query."""
 
@@ -40,7 +41,7 @@ class ColumnPrefixes:
             if len(name) > 1:
                 self._names.setdefault(name, set()).add(key)
 
-    def run(self, with_aliases: Callable[[Alias], str], run: Callable[[str], DataFrame]) -> DataFrame:
+    def run(self, with_aliases: Callable[[Alias], str], run: Callable[[str], T]) -> T:
         """Run a query whose columns may have names of tables before them.
 
         `with_aliases` gives the query with views for tables, and adds each table; its argument is what a table is called there. It is the

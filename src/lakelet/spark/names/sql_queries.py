@@ -91,6 +91,21 @@ class SqlText:
             for view in (*self._opened.values(), *self._files):
                 self._spark._jsparkSession.catalog().dropTempView(view)
 
+    def in_views(self, text: str) -> str:
+        """The query with views for what it names. They stay, and the next call of the dataset's function replaces them.
+
+        Raises UNKNOWN_DATASET, and what opening a table raises.
+        """
+        text = file_functions.replaced(self._spark, with_values(text), self._view_of_files)
+        found = self._prefixes.run(functools.partial(self._with_views, text), lambda one: one)
+        for name in self._unknown:
+            try:
+                self._spark.table(name)
+            except AnalysisException as problem:
+                if is_missing_table(problem):
+                    raise self._reader.unknown(name) from problem
+        return found
+
     def _described(self, dataset: Dataset, kind: str) -> DataFrame:
         """History or detail of a dataset, which is an input then: what this update does to it comes first."""
         flow = getattr(self._reader, "flow", None)
@@ -222,6 +237,10 @@ class QueryReader(TableReader):
     def sql(self, text: str, run: Callable[[str], DataFrame], args: Mapping[str, Any] | None = None) -> DataFrame:
         """Run SQL text with the pipeline's names: each becomes a temporary view of the flow's own session. `args`: its parameters."""
         return SqlText(self, run, args).answered(text)
+
+    def in_views(self, text: str, run: Callable[[str], DataFrame]) -> str:
+        """SQL text with views for what it names, for a column whose query is still to come. See `SqlText.in_views`."""
+        return SqlText(self, run).in_views(text)
 
 
 def _name(parts: Sequence[str]) -> str:

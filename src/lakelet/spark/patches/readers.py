@@ -61,8 +61,13 @@ def _table(
 def _reader_table(*, streaming: bool) -> Callable[[Any], Any]:
     def make(original: Any) -> Any:
         def table(self: Any, tableName: str) -> DataFrame:
-            asked = reader_arguments(self).get("options", {})
+            said = reader_arguments(self)
+            asked = said.get("options", {})
             jreader = self._jreader if asked or not streaming else None  # a stream reader without options is as good as a new one
+            if streaming and asked and "schema" in said:  # which Spark ignores, and a path to the table would not
+                jreader = self._spark._jsparkSession.readStream()
+                for key, value in asked.items():
+                    jreader.option(key, value)
             return with_metadata_if_asked(_table(self._spark, tableName, streaming, jreader, lambda: original(self, tableName), asked))
 
         return table

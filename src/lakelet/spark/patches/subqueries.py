@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from lakelet.base.patching import Patch, without_context
 from lakelet.language.registry import active_reader
@@ -22,6 +23,16 @@ def _read(head: str, text: Any, run: Callable[[Any], DataFrame]) -> DataFrame:
     if not isinstance(text, str) or not may_have(text, ("SELECT",)) or not isinstance(reader, QueryReader):
         return run(text)
     return reader.sql(head + text, lambda query: run(query.removeprefix(head)))
+
+
+def _expr(original: Any, update: SparkSession) -> Any:
+    def expr(str: str) -> Any:
+        reader = active_reader()
+        if not isinstance(str, builtins.str) or not may_have(str, ("SELECT",)) or not isinstance(reader, QueryReader):
+            return original(str)
+        return original(reader.in_views(_ITEM + str, update.sql).removeprefix(_ITEM))
+
+    return expr
 
 
 def _filter(original: Any) -> Any:
@@ -47,6 +58,8 @@ def _select(original: Any) -> Any:
 _WHY = "names in subqueries of conditions mean the pipeline's tables, as those in spark.sql do"
 
 SUBQUERIES: tuple[Patch, ...] = (
+    Patch(owners.FUNCTIONS, "expr", _expr, _WHY, "1.5.0"),
+    Patch(owners.BUILTIN, "expr", _expr, _WHY, "1.5.0"),
     Patch(owners.FRAME, "filter", without_context(_filter), _WHY, "1.3.0"),
     Patch(owners.FRAME, "selectExpr", without_context(_select), _WHY, "1.3.0"),
 )
