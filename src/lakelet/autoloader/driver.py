@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lakelet.autoloader.formats.options import DROP
 from lakelet.autoloader.options import Options, parse_options
 from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
@@ -113,14 +114,14 @@ class AutoLoaderSource:
     ) -> DataFrame:
         """The streaming DataFrame with `schema()`, hidden `_metadata`, and an observation called `name`.
 
-        The observation has the fields records, rescued, corrupt, first_file, first_line. The data source must be registered.
+        The observation has the fields of `SourceRecords` but the source. The data source must be registered.
         `evolve_here`: nobody calls `evolve` when the query fails; its readers store the next schema version. `committed`: the Spark offset
         up to which the table has the rows. `changing`: files changed under earlier starts of the query (`ReaderSpec.changing`). `rounds`:
         where the update says when a round begins (`ReaderSpec.rounds`).
         """
         from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
-        from lakelet.autoloader.metadata import hide_metadata, observe
+        from lakelet.autoloader.metadata import hide_metadata, observe, without_left_out
         from lakelet.autoloader.state.offsets import batch_of
 
         if self._state is None:
@@ -128,6 +129,7 @@ class AutoLoaderSource:
         self._note_location(self._state)
         description = self.reader_spec(
             parallelism=spark.sparkContext.defaultParallelism,
+            counted=True,
             evolve_here=evolve_here,
             committed=batch_of(committed),
             changing=changing,
@@ -135,7 +137,9 @@ class AutoLoaderSource:
         )
         reader: Any = spark._jsparkSession
         loaded = reader.readStream().format("cloudFiles").option(SPEC_OPTION, description.to_json()).load()
-        return hide_metadata(observe(ClassicDataFrame(loaded, spark), name), self.schema(), spark)
+        observed = observe(ClassicDataFrame(loaded, spark), name)
+        leaves_out = description.bad_records or description.record_mode == DROP or description.ignore_corrupt
+        return hide_metadata(without_left_out(observed) if leaves_out else observed, self.schema(), spark)
 
     def reader_spec(self, **more: Any) -> ReaderSpec:
         """What readers get; `more` are further fields of `ReaderSpec`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.spec import LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL, FilePart
+from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL, FilePart
 from lakelet.base.names import quoted
 
 if TYPE_CHECKING:
@@ -41,8 +41,13 @@ def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
 
 
 def observe(df: DataFrame, name: str) -> DataFrame:
-    """Count records, rescued and corrupt ones, and name the first of them, in an observation called `name`."""
+    """Count records, rescued, corrupt and left out ones, and name the first of them, in an observation called `name`."""
     return df.observe(name, *_counts(df.sparkSession._jvm))
+
+
+def without_left_out(df: DataFrame) -> DataFrame:
+    """The rows without those that were only there to be counted."""
+    return df.where(f"{LINE_INTERNAL} IS NULL OR {LINE_INTERNAL} > {-LEFT_OUT}")
 
 
 @functools.lru_cache(maxsize=1)  # Java's objects are made once for each Java process
@@ -50,13 +55,14 @@ def _counts(_: Any) -> tuple[Column, ...]:
     from pyspark.sql import functions as f
 
     line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
-    first = f.min(f.when(line.isNotNull(), f.struct(path.alias("file"), f.abs(line).alias("line"))))
+    first = f.min(f.when(line.isNotNull(), f.struct(path.alias("file"), (f.abs(line) % LEFT_OUT).alias("line"))))
     return (
         f.count(f.lit(1)).alias("records"),
         f.count(f.when(line > 0, 1)).alias("rescued"),
         f.count(f.when(line < 0, 1)).alias("corrupt"),
         first.getField("file").alias("first_file"),
         first.getField("line").alias("first_line"),
+        f.count(f.when(line <= -LEFT_OUT, 1)).alias("left_out"),
     )
 
 

@@ -19,7 +19,7 @@ from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
-from lakelet.autoloader.spec import FilePart, ReaderSpec
+from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, FilePart, ReaderSpec
 from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote
 from lakelet.base.errors import LakeletError
 
@@ -80,6 +80,8 @@ class PartReader:
                 self._write_bad("bad_files", part, [{"path": self._files.uri(part.path), "reason": error.why or error.what}])
             elif not skipped:
                 raise
+            if spec.counted and error.damaged:
+                yield self._left_out(part)
 
     def _refuse_changed(self, part: FilePart) -> None:
         """Raise CF_FILE_CHANGED if the part was not read from the version of the file that was planned."""
@@ -152,7 +154,19 @@ class PartReader:
             )
         elif spec.record_mode != DROP:
             return batch
+        if spec.counted:
+            at = batch.schema.get_field_index(LINE_INTERNAL)
+            lines = batch.column(at).to_pylist()
+            marks = [(line or 0) - LEFT_OUT if row in chunk.raw else line for row, line in enumerate(lines)]
+            return batch.set_column(at, LINE_INTERNAL, pa.array(marks, pa.int64()))
         return batch.filter(pa.array([at not in chunk.raw for at in range(len(batch))]))
+
+    def _left_out(self, part: FilePart) -> Any:
+        """A row for a file that cannot be read, to be counted and left out."""
+        uri = self._files.uri(part.path)
+        known = {METADATA_INTERNAL: metadata_arrays(part, uri, 1), LINE_INTERNAL: pa.array([-LEFT_OUT], pa.int64())}
+        arrays = [known.get(field.name, pa.nulls(1, field.type)) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _write_bad(self, kind: str, part: FilePart, records: list[dict[str, str]]) -> None:
         """Keep what is left out of the result. Same content, same name: a batch that is read again changes nothing."""

@@ -21,6 +21,7 @@ LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lie
 METADATA_COLUMN = "_metadata"
 METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by metadata.py
 LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus the line number of a broken line
+LEFT_OUT = 1 << 60  # subtracted from the number of a broken line that is counted and then left out of the rows
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,7 @@ class ReaderSpec:
     partitions: tuple[str, ...] = ()  # columns whose value comes from folder names; of an explicit schema: those that may
     parallelism: int = 1
     internal: bool = True  # emit the columns METADATA_INTERNAL and LINE_INTERNAL too
+    counted: bool = False  # whoever reads the rows counts those that are left out (`LEFT_OUT`), and then takes them away
     evolve_here: bool = False  # Lakelet does not run the query: the reader that finds new columns writes the next schema version
     committed: int = -1  # batches up to this one are in the table: what is read of them again is not written
     changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes

@@ -192,6 +192,9 @@ def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
         first = f" (first: {_file(source.first_file)}{line})" if source.first_file else ""
         if facts:
             yield f"{short(name)}: kept {' and '.join(facts)}{first}"
+        if source.left_out:
+            what = counted(source.left_out, "broken line or file", "broken lines or files")
+            yield f"{short(name)}: left out {what}, as the options of its source say{'' if facts else first}"
     for name, number in tally.late.items():
         left_out = f"{counted(number, 'row')} that came later than the watermark allows"
         yield f"{short(name)}: left out {left_out}"

@@ -86,9 +86,10 @@ class DatasetTally:
 
 @dataclass
 class SourceTally:
-    """Input lines of one flow that did not fit the schema: kept as corrupt records or rescued values."""
+    """Input lines of one flow that did not fit the schema: kept as corrupt records or rescued values, or left out as the source says."""
 
     corrupt: int = 0
+    left_out: int = 0
     rescued: int = 0
     first_file: str | None = None
     first_line: int | None = None
@@ -239,7 +240,8 @@ class Tally:
     def _on_source_records(self, event: Event) -> None:
         body = event.body
         source = self.sources.setdefault(_about(event), SourceTally())
-        source.corrupt += int(body.get("corrupt") or 0)
+        source.corrupt += int(body.get("corrupt") or 0) - int(body.get("left_out") or 0)
+        source.left_out += int(body.get("left_out") or 0)
         source.rescued += int(body.get("rescued") or 0)
         if source.first_file is None and body.get("first_file"):
             source.first_file, source.first_line = body["first_file"], body.get("first_line")

@@ -75,7 +75,8 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
         if found.rescued or found.corrupt:
             reporter.emit(
                 EventType.SOURCE_RECORDS,
-                f"Flow '{flow}': {found.corrupt} broken and {found.rescued} partly rescued record(s) of {source}; "
+                f"Flow '{flow}': {found.corrupt} broken and {found.rescued} partly rescued record(s) of {source}"
+                f"{f', of which {found.left_out} left out' if found.left_out else ''}; "
                 f"the first in {found.first_file}, line {found.first_line}.",
                 {"flow_name": flow, **asdict(found)},
                 dataset=dataset,

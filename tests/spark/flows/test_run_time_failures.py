@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 
 import pytest
 
@@ -195,3 +196,35 @@ def test_broken_lines_and_wrong_types_are_kept_counted_and_warned_about(project)
     assert body["first_file"].endswith("/b.json")
     assert warning.level == "WARN"
     assert "2 broken and 1 partly rescued" in warning.message
+
+
+@pytest.mark.parametrize("option", ['.option("badRecordsPath", ROOT + "/bad")', '.option("mode", "DROPMALFORMED")'])
+def test_records_that_options_leave_out_are_counted_and_warned_about(project, option):
+    p = project(
+        HEAD
+        + f"""
+    ROOT = spark.conf.get("landing")
+
+    @dlt.table
+    @dlt.expect("any", "true")
+    def bronze():
+        reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("pathGlobFilter", "*.json*")
+        reader = reader{option}.option("ignoreCorruptFiles", "true")
+        return reader.schema("id BIGINT").load(ROOT)
+"""
+    )
+    p.arrive("a.json", {"id": 1}, {"id": 2})
+    p.arrive("b.json", {"id": 3}, '{"id": 4', {"id": "five"})
+    (p.landing / "c.json.gz").write_bytes(b"broken")
+    p.run()
+    assert p.rows("bronze") == [1, 2, 3]
+    assert p.quality("bronze") == {"any": (3, 0)}
+    (warning,) = [e for e in p.events if e.event_type == "source_records"]
+    body = warning.body
+    assert (body["records"], body["corrupt"], body["left_out"], body["rescued"]) == (6, 3, 3, 0)
+    assert (body["first_file"].endswith("/b.json"), body["first_line"]) == (True, 2)
+    assert "3 broken and 0 partly rescued record(s)" in warning.message
+    assert ", of which 3 left out; the first in" in warning.message
+    if "bad" in option:
+        kept = [json.loads(line) for file in (p.landing / "bad").rglob("part-*.json") for line in file.read_text().splitlines()]
+        assert sorted(one["path"].rsplit("/", 1)[-1] for one in kept) == ["b.json", "b.json", "c.json.gz"]

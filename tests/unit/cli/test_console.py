@@ -188,6 +188,15 @@ def test_summary_when_nothing_was_new(golden):
     golden("run_idle_summary.txt", text_of(summary(story.tally(), UpdateState.COMPLETED)))
 
 
+def test_records_that_were_left_out_are_not_said_to_be_kept():
+    story = Story().add("create_update", {"cause": "USER_ACTION"}).state("RUNNING").flow("orders_raw", "STARTING")
+    body = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "rescued": 0, "corrupt": 3, "left_out": 3}
+    story.add("source_records", {**body, "first_file": "file:/data/b.json", "first_line": 17}, dataset="orders_raw", level="WARN")
+    text = text_of(summary(story.flow("orders_raw", "COMPLETED").tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    assert "orders_raw: left out 3 broken lines or files, as the options of its source say (first: /data/b.json, line 17)" in text
+    assert "kept" not in text
+
+
 def test_a_continuous_update_whose_flows_are_idle_at_its_end_does_not_say_that_nothing_was_new():
     story = Story().state("RUNNING").flow("a", "RUNNING").batch("a", 3).flow("a", "COMPLETED", "IDLE").state("CANCELED")
     text = text_of(summary(story.tally(), UpdateState.CANCELED))

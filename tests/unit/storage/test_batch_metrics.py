@@ -26,6 +26,7 @@ STORED = {
     "stream": HEAD + RULES + SOURCES + "}",
     "view": BATCH.replace(": 3", ": null") + ', "view": {"fingerprint": "abc", "inputs": {"main.shop.raw": 4}}}',
     "once": BATCH + "}",
+    "left out": BATCH.replace("[]}", "[]").replace('"sources": []', SOURCES.replace('4}], "anything": true', '4, "left_out": 2}]')) + "}",
     "quarantine": BATCH + ', "quarantined": 4}',
     "replay": BATCH.replace(": 3", ": null") + ', "released": 7}',
     "sized": BATCH + ', "anything": true, "bytes": 812}',

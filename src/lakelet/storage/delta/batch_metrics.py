@@ -35,7 +35,10 @@ class RuleCounts:
 
 @dataclass(frozen=True)
 class SourceRecords:
-    """What a source of files reported about its records. `source`: its path; None where nothing was reported."""
+    """What a source of files reported about its records. `source`: its path; None where nothing was reported.
+
+    `left_out`: those of the corrupt ones that are in no row, by `badRecordsPath` or the mode; a file that cannot be read counts as one.
+    """
 
     source: str
     records: int | None = 0
@@ -43,6 +46,7 @@ class SourceRecords:
     corrupt: int | None = 0
     first_file: str | None = None
     first_line: int | None = None
+    left_out: int | None = 0
 
     def plus(self, other: SourceRecords) -> SourceRecords:
         """Both together; the first file and line are those of the earlier one that has them."""
@@ -54,7 +58,13 @@ class SourceRecords:
             (self.corrupt or 0) + (other.corrupt or 0),
             first.first_file,
             first.first_line,
+            (self.left_out or 0) + (other.left_out or 0),
         )
+
+    def as_json(self) -> dict[str, Any]:
+        """As kept in the commit; without a key for `left_out` where nothing was."""
+        kept = asdict(self)
+        return kept if self.left_out else {key: value for key, value in kept.items() if key != "left_out"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +156,7 @@ class BatchMetrics:
             "dropped": self.dropped,
             "expectations": [asdict(rule) for rule in self.expectations],
             "late": self.late,
-            "sources": [asdict(source) for source in self.sources],
+            "sources": [source.as_json() for source in self.sources],
             **({} if self.anything is None else {"anything": self.anything}),
             **({} if self.view is None else {"view": {"fingerprint": self.view.fingerprint, "inputs": dict(self.view.inputs)}}),
             **({} if self.batch is None else asdict(self.batch)),
