@@ -18,7 +18,7 @@ from lakelet.base.names import quoted, split_name
 from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
-from lakelet.inspection.json_values import arrow_type_text, json_rows
+from lakelet.inspection.json_values import field_type_text, json_rows
 from lakelet.inspection.logged_events import read_events
 from lakelet.inspection.opened import find_dataset, is_mapped, open_or_none, path_of, query, unwritten
 from lakelet.language.model import Kind
@@ -125,7 +125,7 @@ class Rows:
 
 def _rows(reader: Batches, limit: int | None = None, total: int | None = None) -> Rows:
     names = tuple(reader.schema.names)
-    types = tuple(arrow_type_text(kind) for kind in reader.schema.types)
+    types = tuple(map(field_type_text, reader.schema))
     return Rows(names, islice((row for batch in reader for row in json_rows(batch)), limit), types, total, reader)
 
 

@@ -92,6 +92,16 @@ def _key(value: Any) -> str:
     return value if isinstance(value, str) else "true" if value is True else "false" if value is False else str(value)
 
 
+SPARK_TYPE = "spark_type"
+"""Key in the metadata of an arrow field: the type, in Spark's words, whose values the field has as texts."""
+
+
+def field_type_text(field: Any) -> str:
+    """The type of an arrow field as Spark writes its own in short, also where arrow has the values as texts."""
+    known = (field.metadata or {}).get(SPARK_TYPE.encode())
+    return known.decode() if known else arrow_type_text(field.type)
+
+
 def arrow_type_text(kind: Any) -> str:
     """An arrow type as Spark writes its own in short: `decimal(12,2)`, `array<struct<a:int>>`."""
     import pyarrow.types as t

@@ -10,7 +10,7 @@ from lakelet.base import sentences
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.json_values import distinct_names
+from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
 from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
 from lakelet.language.sql_text.spark_words import in_words_of_spark
@@ -29,19 +29,25 @@ if TYPE_CHECKING:
 
 
 def collected(frame: Any) -> pa.Table:
-    """The rows of a Spark data frame; types that arrow does not take become text (VARIANT as JSON)."""
+    """The rows of a Spark data frame; types that arrow does not take become text (VARIANT as JSON), whose fields say so (`SPARK_TYPE`)."""
+    import pyarrow as pa
     from pyspark.sql import functions as F
 
     from lakelet.inspection.texts import readable
 
-    plain = []
+    plain, as_text = [], {}
     for position, (field, name) in enumerate(zip(frame.schema.fields, distinct_names(frame.columns), strict=True)):
         kind = field.dataType.typeName()
         column = F.col(f"_{position}")
         converted = F.to_json(column) if kind == "variant" else column.cast("string") if "interval" in kind else column
         plain.append(converted.alias(name))
+        if converted is not column:
+            as_text[name] = field.dataType.simpleString()
     renamed = frame.toDF(*(f"_{position}" for position in range(len(frame.columns))))
-    return readable(renamed.select(*plain).toArrow())
+    table = readable(renamed.select(*plain).toArrow())
+    if not as_text:
+        return table
+    return table.cast(pa.schema(f.with_metadata({SPARK_TYPE: as_text[f.name]}) if f.name in as_text else f for f in table.schema))
 
 
 def spark_rows(spark: SparkSession, storage: AnyPath, sql: str, *, limit: int | None = None) -> pa.Table:

@@ -123,6 +123,12 @@ def test_arrow_batches_by_the_last_part_of_a_name(storage):
     assert inspector.read_arrow(storage, "deleted").read_all().num_rows == 3
 
 
+def test_types_that_arrow_does_not_know_are_named_as_spark_names_them(spark, storage):
+    found = inspector.run_sql(storage, "SELECT v, INTERVAL 1 DAY AS i, 1 AS n FROM variants", spark=spark)
+    assert (found.types, next(iter(found.rows))["n"]) == (("variant", "interval day", "int"), 1)
+    assert inspector.read_rows(storage, "variants").types == ("variant",)
+
+
 def rows_of(spark, storage, sql):
     return list(inspector.run_sql(storage, sql, spark=spark).rows)
 
