@@ -236,6 +236,15 @@ def test_a_host_finds_its_profile_as_in_the_databricks_cli(server: Server, tmp_p
     assert server.headers[0]["Authorization"] == f"Bearer {TOKEN}"
 
 
+def test_the_way_to_sign_in_that_the_bundle_names_goes_before_that_of_the_environment(server: Server) -> None:
+    server.answers = always(200, {"userName": "u@x"})
+    environ = {**os.environ, "DATABRICKS_TOKEN": TOKEN, "DATABRICKS_USERNAME": "u", "DATABRICKS_PASSWORD": "p"}
+    connect(server.url, None, {"auth_type": "basic"}, environ=environ, patience=SOON).user()
+    assert server.headers[0]["Authorization"].startswith("Basic ")
+    with pytest.raises(LakeletError, match="has no setting azure_login_app_id, which the bundle's workspace has"):
+        connect(server.url, None, {"azure_login_app_id": "x"}, environ=environ, patience=SOON)
+
+
 def test_a_profile_of_another_host_is_refused_before_its_token_is_sent(server: Server, tmp_path: Path) -> None:
     (tmp_path / "databrickscfg").write_text(f"[other]\nhost = https://o.example\ntoken = {TOKEN}\n")
     with pytest.raises(LakeletError, match="the profile other is for https"):

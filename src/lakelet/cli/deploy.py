@@ -168,9 +168,9 @@ def _connected(root: Path, target: str | None) -> tuple[Client, User]:
     from lakelet.deploy.bundle import workspace_of
     from lakelet.deploy.client import connect
 
-    host, profile = workspace_of(root, target, environ=os.environ, cwd=Path.cwd())
+    said = workspace_of(root, target, environ=os.environ, cwd=Path.cwd())
     _note(f"Connecting to the workspace{f' of the target {target}' if target else ''}")
-    client = connect(host, profile, environ=os.environ, notice=_note)
+    client = connect(said.pop("host", None), said.pop("profile", None), said, environ=os.environ, notice=_note)
     return client, client.user()
 
 

@@ -16,7 +16,7 @@ from typing import NoReturn
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
 from lakelet.config.nodes import children, scalar
-from lakelet.config.references import REFERENCE, References, Within, below, steps
+from lakelet.config.references import REFERENCE, References, Within, below, field_of, full_name, steps
 from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
 
 BUNDLE_FILES = ("databricks.yml", "databricks.yaml", "bundle.yml", "bundle.yaml")
@@ -153,10 +153,16 @@ class Bundle:
         first, *rest = steps(path)
         if first == "var":
             return self._variable(rest, node)
-        found = below(self.tree.get(first), rest)
+        found = self._of_resource(*rest) if first == "resources" and len(rest) > 2 else below(self.tree.get(first), rest)
         if found is None and path == "bundle.name":
             return scalar(self.root.name, node)
         return found if found and not isinstance(found.value, (dict, list)) else None
+
+    def _of_resource(self, kind: str, key: str, *path: str) -> Node | None:
+        resource = self.tree.get("resources", kind, key)
+        if resource is None:
+            return None
+        return full_name(resource, kind) if path == ("id",) else field_of(resource, kind, path)
 
     def _built_in(self, path: str) -> str | None:
         if path in ("workspace.file_path", "workspace.root_path"):

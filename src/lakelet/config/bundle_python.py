@@ -66,7 +66,7 @@ def python_section(tree: Node) -> PythonSection | None:
         raise pydabs.bad("experimental.pydabs is read no more", todo="Write python: with resources: and mutators: in its place.")
     if not sections:
         return None
-    if len(sections) > 1:
+    if len(sections) > 1 and _plain(sections[0]) != _plain(sections[1]):
         raise sections[1].bad("the bundle has python and experimental.python", todo="Keep python.")
     node = sections[0]
     venv = node.get("venv_path")

@@ -91,3 +91,21 @@ def below(node: Node | None, path: Sequence[str]) -> Node | None:
         items = elements(node)
         node = children(node).get(step) if not items else items[int(step)] if step.isdigit() and int(step) < len(items) else None
     return None if node is None or node.value is None else node
+
+
+def field_of(resource: Node, kind: str, path: Sequence[str]) -> Node | None:
+    """A field of a resource as a reference names it; None where it is not known before the resource is made.
+
+    Known are the fields that are written, and the `volume_path` of a volume, which its names give.
+    """
+    if kind == "volumes" and list(path) == ["volume_path"]:
+        names = [below(resource, [key]) for key in ("catalog_name", "schema_name", "name")]
+        return None if None in names else scalar("/Volumes/" + "/".join(name.text for name in names if name), resource)
+    return below(resource, path)
+
+
+def full_name(resource: Node, kind: str) -> Node | None:
+    """The `id` of a schema or volume: its full name. None for other kinds."""
+    keys = {"schemas": ("catalog_name", "name"), "volumes": ("catalog_name", "schema_name", "name")}.get(kind, ())
+    names = [below(resource, [key]) for key in keys]
+    return None if None in names or not names else scalar(".".join(name.text for name in names if name), resource)

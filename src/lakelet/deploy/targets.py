@@ -67,7 +67,7 @@ def open_target(root: Path, target: str | None, *, environ: Mapping[str, str], c
 
     Raises DefinitionErrors for an invalid bundle, LakeletErrors WORKSPACE_… of the connection.
     """
-    host, profile = workspace_of(root, target, environ=environ, cwd=cwd)
-    client = connect(host, profile, environ=environ, notice=notice)
+    said = workspace_of(root, target, environ=environ, cwd=cwd)
+    client = connect(said.pop("host", None), said.pop("profile", None), said, environ=environ, notice=notice)
     place = place_of(root, target, client.user(), environ=environ, cwd=cwd)
     return Target(root, place.bundle, place.target, client, place.workspace, load(client, place.workspace))

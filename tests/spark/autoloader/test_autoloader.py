@@ -51,8 +51,12 @@ def test_a_stream_counts_what_it_rescued_and_names_the_first_place(stream: Make)
     one = stream({"cloudFiles.schemaEvolutionMode": "rescue"}).put("a.json", '{"id":1,"name":"x"}\n').run()
     one.put("b.json", '{"id":2,"c":{"v":"1"}}\n{"id":3,"Name":"y"}\n').run()
     assert one.seen == {
-        **{"records": 2, "rescued": 2, "corrupt": 0, "left_out": 0},
-        **{"first_file": f"file:{one.folder}/b.json", "first_line": 1},
+        "records": 2,
+        "rescued": 2,
+        "corrupt": 0,
+        "left_out": 0,
+        "first_file": f"file:{one.folder}/b.json",
+        "first_line": 1,
     }
 
 

@@ -206,7 +206,7 @@ def test_an_environment_without_the_package_is_said_to_lack_it(project: Project)
         ("python: {resources: [load]}", "databricks.yml, line 2: 'load' names no function"),
         ("python: {resource: ['a:b']}", "databricks.yml, line 2: python has no key 'resource'"),
         (
-            "python: {resources: ['a:b']}\nexperimental: {python: {resources: ['a:b']}}",
+            "python: {resources: ['a:b']}\nexperimental: {python: {resources: ['a:c']}}",
             "databricks.yml, line 3: the bundle has python and experimental.python",
         ),
         ("python: {resources: ['a:b'], venv_path: [x]}", "databricks.yml, line 2: python.venv_path is a single path"),
@@ -226,6 +226,13 @@ def test_code_does_not_run_where_the_environment_forbids_it(project: Project, mo
 def test_the_older_section_is_read_too(project: Project) -> None:
     older = BUNDLE.replace("python:\n  venv_path: .venv\n  resources:", "experimental:\n  python:\n    venv_path: .venv\n    resources:")
     assert project.write("databricks.yml", older).load().name == "sales of main in dev"
+
+
+def test_both_sections_may_say_the_same(project: Project) -> None:
+    section = "{venv_path: .venv, resources: ['resources:load_resources']}"
+    rest = BUNDLE[BUNDLE.index("\nvariables:") :]
+    text = f"bundle: {{name: shop}}\npython: {section}\nexperimental: {{python: {section}}}{rest}"
+    assert project.write("databricks.yml", text).load().name == "sales of main in dev"
 
 
 def test_an_interpreter_that_cannot_be_started_and_a_folder_with_a_space_are_told(project: Project) -> None:

@@ -329,6 +329,32 @@ def test_local_resources_are_looked_up(project):
     assert project.load().namespace.schema == "sales_b"
 
 
+def test_the_path_of_a_volume_and_the_full_name_of_a_schema_are_known_here(project):
+    project.write("a.py").write(
+        "databricks.yml",
+        """\
+        bundle: {name: b}
+        resources:
+          schemas: {s: {name: "sales_${bundle.name}", catalog_name: main}}
+          volumes: {landing: {name: in, catalog_name: main, schema_name: "${resources.schemas.s.name}"}}
+          pipelines:
+            p:
+              libraries: [{file: {path: a.py}}]
+              configuration:
+                landing: ${resources.volumes.landing.volume_path}/json
+                schema: ${resources.schemas.s.id}
+                volume: ${resources.volumes.landing.id}
+                job: ${resources.jobs.j.id}
+        """,
+    )
+    assert project.load().parameters == {
+        "landing": "/Volumes/main/sales_b/in/json",
+        "schema": "main.sales_b",
+        "volume": "main.sales_b.in",
+        "job": "${resources.jobs.j.id}",
+    }
+
+
 def test_the_master_comes_from_the_flag_then_the_environment_then_the_project(project):
     project.write("a.py").write("pyproject.toml", '[tool.lakelet]\nmaster = "local[1]"\nworker_python = "/usr/bin/python3"\n')
     environ = {"LAKELET_MASTER": "spark://b:7077", "LAKELET_WORKER_PYTHON": "/opt/python"}

@@ -287,3 +287,21 @@ def test_a_production_target_that_does_not_say_whose_it_is_gets_a_remark(shop: F
     shop.bundle(SHOP.split("permissions:")[0] + "targets:\n  prod: {mode: production, workspace: {root_path: /Shared/x}}\n")
     assert [text.split(" of ")[0] for text, _ in shop.state().remarks] == ["neither run_as nor permissions"]
     assert shop.state(user=ROBOT).remarks == ()
+
+
+def test_the_path_of_a_volume_is_known_before_it_is_made(shop: Folder) -> None:
+    shop.put({"resources/all.yml": RESOURCES.replace("${var.spark}", "{landing: '${resources.volumes.raw.volume_path}/json'}")})
+    assert shop.resource("pipelines.orders", "prod").settings["configuration"] == {"landing": "/Volumes/prod/shop/raw/json"}
+
+
+def test_a_variable_of_several_values_needs_no_type(shop: Folder) -> None:
+    shop.put({"databricks.yml": SHOP.replace("type: complex, ", "")})
+    assert shop.resource("pipelines.orders", "prod").settings["configuration"] == {"spark.a": "1", "spark.b": "true"}
+
+
+def test_tables_are_not_deleted_with_a_pipeline_because_the_bundle_says_so(shop: Folder) -> None:
+    shop.put({"resources/all.yml": RESOURCES.replace("root_path: ../src", "root_path: ../src\n      cascade_on_destroy: true")})
+    state = shop.state("prod")
+    assert "cascade_on_destroy" not in one(state, "pipelines.orders").settings
+    said = "cascade_on_destroy of pipelines.orders has no effect: tables are deleted with --with-data pipelines.orders only"
+    assert [where.line for text, where in state.remarks if text == said] == [11]

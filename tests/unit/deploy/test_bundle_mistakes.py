@@ -263,6 +263,13 @@ def test_references_in_a_circle_are_refused(folder: Folder) -> None:
 def test_host_and_profile_are_known_before_the_user(folder: Folder) -> None:
     targets = "{dev: {workspace: {host: 'https://${var.h}.net'}}, p: {workspace: {profile: P}}}"
     folder.bundle(f"bundle: {{name: shop}}\nvariables: {{h: {{default: adb}}}}\ntargets: {targets}\n")
-    assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == ("https://adb.net", None)
-    assert workspace_of(folder.root, "p", environ={}, cwd=folder.root) == (None, "P")
-    assert workspace_of(folder.root, None, environ={"BUNDLE_VAR_h": "other"}, cwd=folder.root)[0] == "https://other.net"
+    assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == {"host": "https://adb.net"}
+    assert workspace_of(folder.root, "p", environ={}, cwd=folder.root) == {"profile": "P"}
+    assert workspace_of(folder.root, None, environ={"BUNDLE_VAR_h": "other"}, cwd=folder.root)["host"] == "https://other.net"
+
+
+def test_what_a_bundle_says_of_signing_in_is_handed_on(folder: Folder) -> None:
+    workspace = "{host: https://adb.net, auth_type: azure-msi, azure_use_msi: true, azure_tenant_id: '${var.t}', root_path: /Shared/x}"
+    folder.bundle(f"bundle: {{name: shop}}\nvariables: {{t: {{default: T}}}}\nworkspace: {workspace}\n")
+    said = {"host": "https://adb.net", "auth_type": "azure-msi", "azure_use_msi": "true", "azure_tenant_id": "T"}
+    assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == said

@@ -14,7 +14,7 @@ from lakelet.config.bundle import variables_of
 from lakelet.config.nodes import children, elements, plain, without
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle import access
-from lakelet.deploy.bundle.bundle_forms import check_bundle, check_kinds
+from lakelet.deploy.bundle.bundle_forms import CONNECTION, check_bundle, check_kinds
 from lakelet.deploy.bundle.collisions import refuse_shared_names
 from lakelet.deploy.bundle.coverage import Project, check_coverage
 from lakelet.deploy.bundle.forms import checked
@@ -67,8 +67,8 @@ def desired_state(
         raise problems.error() from error
 
 
-def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], cwd: Path) -> tuple[str | None, str | None]:
-    """Return `workspace.host` and `workspace.profile` of a target, None for what it does not say: known before the user is.
+def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], cwd: Path) -> dict[str, str]:
+    """Return what `workspace` of a target says of the workspace and of signing in (`CONNECTION`): known before the user is.
 
     Raises DefinitionErrors for a bundle that cannot be read.
     """
@@ -79,8 +79,8 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
         references = DeploymentReferences(
             tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems()
         )
-        host, profile = (references.filled(node, _BEFORE) if (node := tree.get("workspace", key)) else None for key in ("host", "profile"))
-        return (host.text if host else None), (profile.text if profile else None)
+        said = {key: node for key in CONNECTION if (node := tree.get("workspace", key)) is not None}
+        return {key: references.filled(node, _BEFORE).text for key, node in said.items()}
     except LakeletError as error:
         problems.add(error)
         raise problems.error() from error
@@ -236,6 +236,7 @@ def _resources(stage: _Stage, base: Path, problems: Problems) -> tuple[tuple[Res
 def _resource(key: ResourceKey, node: Node, body: dict[str, Any], of_bundle: list[Any], run_as: Any, workspace: Workspace) -> Resource:
     lifecycle = body.pop("lifecycle", None) or {}
     own, grants = body.pop("permissions", None), body.pop("grants", None)
+    body.pop("cascade_on_destroy", None)  # what is deleted with a pipeline is said by --with-data alone
     if key.kind is ResourceKind.JOB:
         body = {**_JOB_DEFAULTS, **body}
     elif key.kind is ResourceKind.DASHBOARD:

@@ -19,6 +19,7 @@ from lakelet.deploy.bundle.forms import (
     Record,
     checked,
     choice,
+    switches,
     texts,
 )
 from lakelet.deploy.bundle.modes import DEVELOPMENT, PRODUCTION
@@ -41,11 +42,17 @@ _BUNDLE = Record(
         ),
     },
 )
+CONNECTION = (
+    *("host", "profile", "auth_type", "client_id", "account_id", "workspace_id", "azure_client_id", "azure_environment"),
+    *("azure_login_app_id", "azure_tenant_id", "azure_use_msi", "azure_workspace_resource_id", "google_service_account"),
+)
+"""Keys of `workspace` that say which workspace it is and how to sign in."""
 _WORKSPACE = Record(
     "workspace",
     {
-        **texts("host profile root_path file_path resource_path state_path artifact_path auth_type client_id account_id workspace_id"),
-        **texts("azure_client_id azure_environment azure_login_app_id azure_tenant_id azure_workspace_resource_id google_service_account"),
+        **texts("root_path file_path resource_path state_path artifact_path"),
+        **texts(" ".join(CONNECTION)),
+        **switches("azure_use_msi experimental_is_unified_host"),  # the second one has had no effect anywhere for long
     },
 )
 _PRESETS = Record(
@@ -104,9 +111,6 @@ def _check_variable(name: str, variable: Node, problems: Problems) -> None:
     for kind, node in children(variable.get("lookup")).items():
         if kind not in LOOKUP_KINDS:
             problems.bad(node, f"a lookup knows no {kind!r}", nearest=nearest_names(kind, LOOKUP_KINDS))
-    default = variable.get("default")
-    if default is not None and isinstance(default.value, (dict, list)) and variable.get("type") is None:
-        problems.bad(default, f"the variable {name!r} has a default of several values", todo="Add type: complex to the variable.")
 
 
 def _check_elsewhere(node: Node, problems: Problems) -> None:

@@ -89,6 +89,9 @@ def _pipeline(key: ResourceKey, pipeline: Node, problems: Problems) -> Iterator[
         node = pipeline.get(name)
         if node is not None:
             yield f"only there: {name} of {key}; {why}", node.where
+    cascade = pipeline.get("cascade_on_destroy")
+    if cascade is not None and cascade.value is True:
+        yield f"cascade_on_destroy of {key} has no effect: tables are deleted with --with-data {key} only", cascade.where
     for library in elements(pipeline.get("libraries")):
         for kind in ("jar", "maven"):
             if (node := library.get(kind)) is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config.nodes import children, scalar
-from lakelet.config.references import References, Within, below, steps
+from lakelet.config.references import References, Within, below, field_of, steps
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.problems import Problems
 from lakelet.deploy.desired import ResourceKind, User
@@ -142,7 +142,7 @@ class DeploymentReferences:
             return None
         if field == ["id"] or kind not in {one.value for one in ResourceKind}:
             return None  # other kinds are refused where they are declared
-        found = below(resource, field)
+        found = field_of(resource, kind, field)
         if found is None:
             what = f"{kind}.{key} has no {'.'.join(field)!r} before it is deployed"
             self._problems.bad(node, what, nearest=nearest_names(field[-1], ["id", *children(resource)]))

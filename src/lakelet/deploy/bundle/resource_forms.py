@@ -109,7 +109,7 @@ PIPELINE_REQUEST: dict[str, Form] = {
 
 _PIPELINE = Record(
     "a pipeline",
-    {**PIPELINE_REQUEST, "permissions": permissions(*PIPELINE_LEVELS), "lifecycle": LIFECYCLE},
+    {**PIPELINE_REQUEST, "cascade_on_destroy": SWITCH, "permissions": permissions(*PIPELINE_LEVELS), "lifecycle": LIFECYCLE},
     at_most_one=(("schema", "target"), ("catalog", "storage")),
 )
 
@@ -214,7 +214,7 @@ _TASK_KINDS: dict[str, Form] = {
         ("op", "left", "right"),
     ),
     **fields(ANYTHING, "for_each_task dbt_task alert_task spark_jar_task spark_submit_task clean_rooms_notebook_task"),
-    **fields(ANYTHING, "dbt_cloud_task dbt_platform_task power_bi_task gen_ai_compute_task"),
+    **fields(ANYTHING, "dbt_cloud_task dbt_platform_task power_bi_task gen_ai_compute_task ai_runtime_task python_operator_task"),
 }
 TASK = Record(
     "a task",
@@ -302,7 +302,11 @@ def _grants(*privileges: str) -> Several:
     return Several(Record("a grant", fields, ("principal", "privileges")))
 
 
-SCHEMA_REQUEST: dict[str, Form] = {**texts("name catalog_name comment storage_root"), "properties": TEXT_BY_NAME}
+SCHEMA_REQUEST: dict[str, Form] = {
+    **texts("name catalog_name comment storage_root"),
+    "custom_max_retention_hours": INTEGER,
+    "properties": TEXT_BY_NAME,
+}
 _SCHEMA = Record("a schema", {**SCHEMA_REQUEST, "grants": _grants(*SCHEMA_PRIVILEGES), "lifecycle": LIFECYCLE}, ("name", "catalog_name"))
 VOLUME_REQUEST: dict[str, Form] = {
     **texts("name catalog_name schema_name comment storage_location"),
@@ -325,9 +329,10 @@ RESOURCES: dict[ResourceKind, Record] = {
 OTHER_KINDS = frozenset(
     (
         *("alerts", "apps", "catalogs", "clusters", "database_catalogs", "database_instances", "experiments", "external_locations"),
-        *("genie_spaces", "model_serving_endpoints", "models", "postgres_branches", "postgres_catalogs", "postgres_databases"),
-        *("postgres_endpoints", "postgres_projects", "postgres_roles", "quality_monitors", "registered_models", "secret_scopes"),
-        *("sql_warehouses", "synced_database_tables", "vector_search_endpoints", "vector_search_indexes"),
+        *("genie_spaces", "instance_pools", "job_runs", "model_serving_endpoints", "models", "postgres_branches", "postgres_catalogs"),
+        *("postgres_databases", "postgres_endpoints", "postgres_projects", "postgres_roles", "postgres_synced_tables"),
+        *("quality_monitors", "registered_models", "secret_scopes", "secrets", "sql_warehouses", "synced_database_tables"),
+        *("vector_search_endpoints", "vector_search_indexes"),
     )
 )
 """Kinds of resources that a bundle can have and Lakelet does not deploy."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakelet.base.errors import LakeletError
@@ -157,8 +158,9 @@ class Client:
 
 
 def connect(
-    workspace_host: str | None,
-    profile: str | None,
+    host: str | None = None,
+    profile: str | None = None,
+    said: Mapping[str, str] = MappingProxyType({}),
     *,
     environ: Mapping[str, str],
     patience: Patience | None = None,
@@ -167,8 +169,9 @@ def connect(
     """Return a connection to the workspace.
 
     Args:
-        workspace_host: address that the bundle names; None leaves it to the SDK's chain: environment, then configuration file.
+        host: address that the bundle names; None leaves it to the SDK's chain: environment, then configuration file.
         profile: profile of the SDK's configuration file that the bundle names.
+        said: what else the bundle says of signing in, by the SDK's names (`auth_type`, `azure_tenant_id` …). It goes before `environ`.
         environ: the process's environment. Its values go before what the SDK reads by itself.
         patience: how long the workspace may take.
         notice: called with a sentence before each wait of a second and more.
@@ -184,7 +187,7 @@ def connect(
         raise LakeletError("SDK_MISSING", what, why=str(missing), todo="pip install 'lakelet[deploy]'") from None
     patience, clock = patience or Patience(), _Clock(notice)
     redact_loggers()
-    given = arguments(workspace_host, profile, environ, Config.attributes())
+    given = arguments(host, profile, environ, Config.attributes(), said)
     times = {"retry_timeout_seconds": patience.first, "http_timeout_seconds": min(patience.answer, 15)}
     with Probe() as probe:
         try:

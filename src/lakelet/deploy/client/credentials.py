@@ -6,6 +6,7 @@ import configparser
 import ipaddress
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,16 +26,28 @@ _FOLDERS = ("PWD", "OLDPWD")
 """Variables of shells that sound like passwords."""
 
 
-def arguments(host: str | None, profile: str | None, environ: Mapping[str, str], known: Iterable[ConfigAttribute]) -> dict[str, str]:
-    """Return the keyword arguments of the SDK's `Config`: values of `environ`, before them the host and profile of the bundle.
+def arguments(
+    host: str | None,
+    profile: str | None,
+    environ: Mapping[str, str],
+    known: Iterable[ConfigAttribute],
+    said: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, str]:
+    """Return the keyword arguments of the SDK's `Config`: values of `environ`, before them the host, profile and others of the bundle.
 
     A host without a profile and without credentials in the environment gets the one profile of the configuration file that has this
     host, as in the Databricks CLI. Every secret on the way is remembered for redaction. Raises WORKSPACE_CREDENTIALS for a host that
-    holds a password or is not encrypted, a profile of another host, and a configuration file that cannot be read.
+    holds a password or is not encrypted, a profile of another host, a setting that the SDK does not know, and a configuration file that
+    cannot be read.
     """
     attributes = list(known)
     named = {a.name: environ[a.env] for a in attributes if a.env and environ.get(a.env)}
     _remember_all(environ, attributes)
+    for name, value in said.items():
+        if name not in {a.name for a in attributes}:
+            todo = "Take it out, or set what the SDK for Python knows instead."
+            raise LakeletError(CODE, f"the SDK for Python has no setting {name}, which the bundle's workspace has", todo=todo)
+        named[name] = value
     if profile:
         named["profile"] = profile
     if host:
