@@ -94,3 +94,37 @@ def test_a_query_that_never_ran_with_a_column_too_many_refuses_the_update(projec
     p.arrive("1.json", {"id": 1, "n": 1}, folder="a")
     p.arrive("1.json", {"id": 1, "payload": {"x": 1}}, folder="b")
     assert {error.code for error in p.refused()} >= {"SCHEMA_MISMATCH"}
+
+
+COMMENTED = "id BIGINT COMMENT 'key', n INT, m STRUCT<u: STRING COMMENT 'who'> COMMENT 'meta', a ARRAY<STRUCT<q: INT COMMENT 'what'>>"
+
+
+@pytest.mark.long
+def test_comments_of_nested_fields_are_kept_and_no_part_of_the_type(project):
+    p = project(f"""
+        import dlt
+        TYPES = "id BIGINT, n INT, m STRUCT<u: STRING>, a ARRAY<STRUCT<q: INT>>"
+        COMMENTED = {COMMENTED!r}
+
+        @dlt.view
+        def raw():
+            return spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").schema(TYPES).load(spark.conf.get("landing"))
+
+        dlt.table(lambda: dlt.read_stream("raw"), name="appended", schema=COMMENTED)
+        dlt.table(lambda: dlt.read("appended"), name="computed", schema=COMMENTED)
+        dlt.create_streaming_table("latest", schema=COMMENTED)
+        dlt.apply_changes("latest", "raw", ["id"], sequence_by="n")
+        dlt.create_streaming_table("mirror", schema=COMMENTED)
+        dlt.apply_changes_from_snapshot("mirror", "computed", keys=["id"], stored_as_scd_type=1)
+    """)
+    p.arrive("a.json", {"id": 1, "n": 1, "m": {"u": "x"}, "a": [{"q": 1}]})
+    p.run()
+    p.arrive("b.json", {"id": 2, "n": 1, "m": {"u": "y"}, "a": [{"q": 2}]})
+    p.run()
+    for name in ("appended", "computed", "latest", "mirror"):
+        assert p.rows(name, "id", "m") == [(1, {"u": "x"}), (2, {"u": "y"})]
+        fields = {field.name: field for field in p.spark.read.format("delta").load(str(p.path(name))).schema}
+        assert fields["m"].dataType["u"].metadata == {"comment": "who"}
+        assert fields["a"].dataType.elementType["q"].metadata == {"comment": "what"}
+    p.run()
+    assert p.statuses() == {"appended": "IDLE", "computed": "IDLE", "latest": "IDLE", "mirror": "COMPLETED"}

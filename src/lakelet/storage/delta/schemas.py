@@ -163,13 +163,24 @@ def storable(data_type: Any) -> Any:
     return data_type
 
 
+def _bare(data_type: T.DataType) -> Any:
+    """The type as a table stores it, without comments and other metadata of nested fields."""
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: {} if key == "metadata" and "nullable" in value else bare(one) for key, one in value.items()}
+        return [bare(one) for one in value] if isinstance(value, list) else value
+
+    return bare(storable(data_type).jsonValue())
+
+
 def same_types(declared: T.StructType, found: T.StructType) -> list[str]:
-    """Differences between a declared schema and what a query returns, as sentences; nullability and order do not count."""
+    """Differences between a declared schema and what a query returns, as sentences; nullability, comments and order do not count."""
     by_name = {f.name.lower(): f for f in found.fields}
     problems = []
     for field in declared.fields:
         other = by_name.pop(field.name.lower(), None)
-        if other is not None and storable(other.dataType) != storable(field.dataType) and not isinstance(other.dataType, T.NullType):
+        if other is not None and _bare(other.dataType) != _bare(field.dataType) and not isinstance(other.dataType, T.NullType):
             new = [path for path, _ in undeclared(field.dataType, other.dataType, field.name)]
             added = f" (new: {', '.join(new)})" if new else ""
             given = other.dataType.simpleString()
