@@ -305,3 +305,16 @@ def test_tables_are_not_deleted_with_a_pipeline_because_the_bundle_says_so(shop:
     assert "cascade_on_destroy" not in one(state, "pipelines.orders").settings
     said = "cascade_on_destroy of pipelines.orders has no effect: tables are deleted with --with-data pipelines.orders only"
     assert [where.line for text, where in state.remarks if text == said] == [11]
+
+
+def test_settings_of_a_cluster_are_texts_as_the_workspace_takes_them(shop: Folder) -> None:
+    cluster = "{num_workers: 2, spark_version: 14.3, spark_conf: {spark.speculation: false, spark.x: 1}, custom_tags: {on: true}}"
+    job = f"nightly:\n      job_clusters: [{{job_cluster_key: k, new_cluster: {cluster}}}]"
+    shop.put({"resources/all.yml": RESOURCES.replace("nightly:", job, 1)})
+    (found,) = shop.resource("jobs.nightly", "prod").settings["job_clusters"]
+    assert found["new_cluster"] == {
+        "num_workers": 2,
+        "spark_version": "14.3",
+        "spark_conf": {"spark.speculation": "false", "spark.x": "1"},
+        "custom_tags": {"on": "true"},
+    }

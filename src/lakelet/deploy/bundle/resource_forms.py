@@ -76,6 +76,20 @@ CLUSTER = Record(
         "ssh_public_keys": TEXTS,
     },
 )
+_CLUSTER_OF_JOBS = Record(
+    "a cluster",
+    {
+        **texts("cluster_name driver_instance_pool_id driver_node_type_id instance_pool_id node_type_id policy_id single_user_name"),
+        **texts("data_security_mode dependency_mode kind runtime_engine spark_version"),
+        **switches("apply_policy_default_values enable_elastic_disk enable_local_disk_encryption is_single_node use_ml_runtime"),
+        **fields(INTEGER, "autotermination_minutes num_workers remote_disk_throughput total_initial_remote_disk_size"),
+        **fields(TEXT_BY_NAME, "custom_tags spark_conf spark_env_vars"),
+        **fields(ANYTHING, "aws_attributes azure_attributes gcp_attributes cluster_log_conf docker_image init_scripts workload_type"),
+        **fields(ANYTHING, "driver_node_type_flexibility worker_node_type_flexibility"),
+        "autoscale": Record("autoscale", fields(INTEGER, "min_workers max_workers")),
+        "ssh_public_keys": TEXTS,
+    },
+)
 PIPELINE_LEVELS = ("CAN_MANAGE", "CAN_RUN", "CAN_VIEW", "IS_OWNER")
 PIPELINE_REQUEST: dict[str, Form] = {
     **texts("budget_policy_id catalog id name parent_path root_path schema serverless_compute_id storage target usage_policy_id"),
@@ -234,7 +248,7 @@ TASK = Record(
         ),
         "health": HEALTH,
         "libraries": Several(ANYTHING),
-        "new_cluster": ANYTHING,
+        "new_cluster": _CLUSTER_OF_JOBS,
         "compute": ANYTHING,
     },
     ("task_key",),
@@ -250,7 +264,7 @@ JOB_REQUEST: dict[str, Form] = {
     "environments": Several(Record("an environment", {"environment_key": TEXT, "spec": Named(ANYTHING)}, ("environment_key",))),
     "git_source": ANYTHING,
     "health": HEALTH,
-    "job_clusters": Several(Record("a job cluster", {"job_cluster_key": TEXT, "new_cluster": ANYTHING}, ("job_cluster_key",))),
+    "job_clusters": Several(Record("a job cluster", {"job_cluster_key": TEXT, "new_cluster": _CLUSTER_OF_JOBS}, ("job_cluster_key",))),
     "max_concurrent_runs": _COUNT,
     "notification_settings": Record("notification_settings", switches("no_alert_for_canceled_runs no_alert_for_skipped_runs")),
     "parameters": Several(Record("a job parameter", texts("name default"), ("name", "default"))),
