@@ -61,8 +61,9 @@ def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
     """Validate and preview what changed whenever a file is saved, in one Spark session. Ctrl-C ends it; nothing is written."""
     from lakelet.inspection.watching import Watch
     from lakelet.spark.launch.resident.lending import Lender, SessionEnded
+    from lakelet.spark.launch.resident.warming import Warming
 
-    environ, lender = dict(os.environ), Lender()  # before Spark starts, for which pyspark sets variables
+    environ, lender, warming = dict(os.environ), Lender(), Warming()  # before Spark starts, for which pyspark sets variables
     write_lines([Line("Starting Spark and analysing the pipeline ...", "quiet")], sys.stderr)
     data, phases = sys.stdout, ExitStack()  # with --json, output of the pipeline's code goes to stderr
 
@@ -70,7 +71,7 @@ def watch(asked: o.Asked, rows: Rows = SHOWN_ROWS) -> None:
         phases.close()
         _write_json(finding, data) if asked.as_json else _write_text(finding)
 
-    watching = Watch(lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check)
+    watching = Watch(lambda: configured(asked), report, rows, turn=lender.turn, check=lender.check, idle=lambda: lender.spare(warming.step))
     try:
         with stoppable(), stdout_for_data(asked), phases:
             phases.enter_context(shown_phases(sys.stderr))

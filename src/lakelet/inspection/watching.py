@@ -85,6 +85,7 @@ class Watch:
         rows: of each preview.
         turn: while it is open, this process alone uses the session.
         check: called before each look, every few seconds.
+        idle: called when no file has changed for some seconds.
     """
 
     configure: Callable[[], PipelineConfig]
@@ -93,6 +94,7 @@ class Watch:
     clock: Callable[[], float] = time.monotonic
     turn: Callable[[], AbstractContextManager[None]] = nullcontext
     check: Callable[[], None] = lambda: None
+    idle: Callable[[], None] = lambda: None
     _config: PipelineConfig = field(init=False)
     _seen: Mapping[str, str] = field(default_factory=dict)
     _pieces: Mapping[str, str] = field(default_factory=dict)
@@ -126,9 +128,10 @@ class Watch:
         while True:
             folders = watched_folders(self._config)
             self.look()
-            for _ in _changes(folders):
+            for changed in _changes(folders):
                 self.check()
-                self.look()
+                if not self.look() and not changed:
+                    self.idle()
                 if watched_folders(self._config) != folders:
                     break
 
@@ -204,10 +207,10 @@ def _folders(config: PipelineConfig) -> Iterator[tuple[str, list[str]]]:
             yield folder, names
 
 
-def _changes(folders: Collection[str]) -> Iterator[None]:
-    """One item for each change in these folders, not in those below them, and every five seconds. Ends if they cannot be watched."""
+def _changes(folders: Collection[str]) -> Iterator[bool]:
+    """True for each change in these folders, not in those below them, False every five seconds. Ends if they cannot be watched."""
     try:
-        for _ in watchfiles.watch(
+        for found in watchfiles.watch(
             *sorted(folders),
             watch_filter=None,
             debounce=LONGEST_MS,
@@ -217,7 +220,7 @@ def _changes(folders: Collection[str]) -> Iterator[None]:
             recursive=False,
             ignore_permission_denied=True,
         ):
-            yield
+            yield bool(found)
     except OSError:  # a folder was just removed, or the system has no watch left
         time.sleep(LONGEST_MS / 1000)
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 _BUSY_SECONDS = 2.0
 """So long a command waits while the owner uses the session itself."""
+_STEP_SECONDS = 4.0
+"""So long it waits for a step of `Lender.spare`, which is short. A command waits five seconds for an answer (`offers.ANSWER_SECONDS`)."""
 _LOOK_SECONDS = 0.5
 _DEFAULT_IDLE_SECONDS = 3600.0
 _LONGEST_ADDRESS = 100  # bytes in the path of a Unix socket, with room for those systems that take the fewest
@@ -75,6 +77,8 @@ class Lender:
     _ended: str | None = field(default=None, init=False)
     _asleep: bool = field(default=False, init=False)
     _running: _Running | None = field(default=None, init=False)
+    _lent: bool = field(default=False, init=False)
+    _in_step: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._machine = Machine.here(str(find_java().executable)).facts(bytes.fromhex(self._secret))
@@ -93,6 +97,17 @@ class Lender:
             finally:
                 _lender.reset(token)
                 self._used = self.clock()
+
+    def spare(self, step: Callable[[], None]) -> None:
+        """Do a short step in the session that is offered, while nobody uses it and no command has used it yet."""
+        if self._running is None or self._lent or not self._in_use.acquire(blocking=False):
+            return
+        try:
+            self._in_step = True
+            step()
+        finally:
+            self._in_step = False
+            self._in_use.release()
 
     def check(self) -> None:
         """After long idleness end Java, until the next turn. Raises SessionEnded when a command has left it unusable."""
@@ -176,7 +191,7 @@ class Lender:
                 other = difference(running.facts, request.facts)
                 if other is not None:
                     offers.send(connection, Refused(f"{other} is not what it was started with"))
-                elif not self._in_use.acquire(timeout=_BUSY_SECONDS):
+                elif not self._in_use.acquire(timeout=_STEP_SECONDS if self._in_step else _BUSY_SECONDS):
                     offers.send(connection, Refused(None))
                 else:
                     try:
@@ -194,6 +209,7 @@ class Lender:
         if changed is not None:
             offers.send(connection, Refused(changed))
             return
+        self._lent = True
         offers.send(connection, running.lent)
         if not _given_back(connection, process, running.java):
             self.end("a command that used it was killed")
