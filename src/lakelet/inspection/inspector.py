@@ -263,7 +263,7 @@ def run_sql(
     report("Running the query with Spark")
     with quiet_pyspark():
         rows = spark_rows(spark, storage, sql, limit=limit)
-    return _first_rows(rows, rows.num_rows if limit is None or rows.num_rows <= limit else None, limit)
+    return first_rows(rows, limit)
 
 
 def duck_table(storage: AnyPath, sql: str) -> pa.Table:
@@ -276,6 +276,11 @@ def _duck_answer(storage: AnyPath, sql: str, limit: int | None) -> tuple[pa.Tabl
     from lakelet.inspection.duck.tables import Tables
 
     return answer(Tables(storage), sql, limit=limit)
+
+
+def first_rows(table: pa.Table, limit: int | None) -> Rows:
+    """The rows of a table, which has more than `limit` if there are more."""
+    return _first_rows(table, table.num_rows if limit is None or table.num_rows <= limit else None, limit)
 
 
 def _first_rows(table: pa.Table, total: int | None, limit: int | None) -> Rows:
@@ -292,6 +297,7 @@ __all__ = [
     "TableInfo",
     "duck_table",
     "find_dataset",
+    "first_rows",
     "list_tables",
     "read_arrow",
     "read_events",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +159,7 @@ class _Views:
         from lakelet.autoloader import register
         from lakelet.autoloader.batch import open_files, read_files
         from lakelet.spark.names import file_functions as filecalls
+        from lakelet.spark.names.change_functions import TABLE_CHANGES
         from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
 
         evaluate = filecalls.evaluated(self._spark.sql)
@@ -174,6 +175,8 @@ class _Views:
                 stored = find_dataset(self._registry, asked.table or "")
                 states = dataset_states(self._storage, TableName(*split_name(stored.name)))
             frame = self._spark.createDataFrame(states.to_pylist(), STATES)
+        elif call.name == TABLE_CHANGES:
+            frame = self._changes([name for name, _ in call.arguments], evaluate([text for _, text in call.arguments]))
         elif call.streaming or call.name == filecalls.CLOUD_FILES:
             what = f"{call.name} is a stream here, which only a pipeline can run"
             raise LakeletError("CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION", what, todo="Use read_files without STREAM.")
@@ -183,6 +186,14 @@ class _Views:
         name = f"lakelet_files_{len(self._files)}"
         frame.createOrReplaceTempView(name)
         return self._kept(name)
+
+    def _changes(self, names: Sequence[str | None], values: Sequence[Any]) -> DataFrame:
+        """The change feed of a stored table (`table_changes`)."""
+        from lakelet.spark.names.change_functions import feed_of
+
+        name, options = feed_of(names, values, None)
+        stored = find_dataset(self._registry, name)
+        return self._spark.read.options(**options).format("delta").load(str(path_of(self._storage.root, stored)))
 
     def _kept(self, view: str) -> str:
         """A view that stands in the query already and is not a name of the storage."""

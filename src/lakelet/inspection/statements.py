@@ -1,4 +1,4 @@
-"""Statements of `lakelet sql` other than queries: `SHOW TABLES` and `DESCRIBE name`. Neither needs Spark."""
+"""Statements of `lakelet sql` other than queries: `SHOW TABLES`, `DESCRIBE name`, and, which needs Spark, a table's history and detail."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lakelet.base.names import quoted
 from lakelet.files.paths import AnyPath
-from lakelet.inspection.inspector import Note, Rows, all_of, list_tables, run_sql
+from lakelet.files.remote import is_s3
+from lakelet.inspection.inspector import Note, Rows, all_of, first_rows, list_tables, run_sql
 from lakelet.inspection.opened import find_dataset, open_or_none, path_of, unwritten
 from lakelet.storage.delta.type_names import spark_type_text
 from lakelet.storage.eventlog import views as event_views
@@ -16,17 +18,23 @@ from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.root import Storage
 
 _SHOW = re.compile(r"\s*SHOW\s+TABLES(?:\s+(?:IN|FROM)\s+(?P<schema>[\w.`]+))?\s*;?\s*", re.IGNORECASE)
-_DESCRIBE = re.compile(r"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?(?P<name>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)\s*;?\s*", re.IGNORECASE)
+_NAME = r"(?P<name>(?:`[^`]+`|\w+)(?:\.(?:`[^`]+`|\w+))*)\s*;?\s*"
+_DESCRIBE = re.compile(rf"\s*DESC(?:RIBE)?\s+(?:TABLE\s+)?{_NAME}", re.IGNORECASE)
+_FACTS = re.compile(rf"\s*DESC(?:RIBE)?\s+(?P<kind>HISTORY|DETAIL)\s+{_NAME}", re.IGNORECASE)
 
 
 def run_statement(storage: AnyPath, text: str, *, limit: int | None = None, note: Note = lambda text: None) -> Rows:
-    """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), or of DESCRIBE name (col_name, data_type, comment).
+    """The rows of a query, of SHOW TABLES [IN schema] (dataset, kind, rows, version), of DESCRIBE name (col_name, data_type, comment), or
+    of DESCRIBE HISTORY or DETAIL, with Delta's columns.
 
     `limit` and `note` are those of `run_sql`. Raises like it; UNKNOWN_TABLE for a name that is not stored.
     """
     shown = _SHOW.fullmatch(text)
     if shown:
         return _tables(storage, shown["schema"])
+    facts = _FACTS.fullmatch(text)
+    if facts:
+        return _facts(storage, facts["kind"].upper(), facts["name"], limit, note)
     described = _DESCRIBE.fullmatch(text)
     return _described(storage, described["name"]) if described else run_sql(storage, text, limit=limit, note=note)
 
@@ -57,6 +65,20 @@ def _described(storage: AnyPath, name: str) -> Rows:
         raise unwritten(shown)
     fields: list[Mapping[str, Any]] = json.loads(table.schema().to_json())["fields"]
     return _columns([(f["name"], spark_type_text(f["type"]), (f.get("metadata") or {}).get("comment")) for f in fields])
+
+
+def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note) -> Rows:
+    """The versions of a table, the newest first, or one row about it."""
+    dataset = find_dataset(Storage(storage).registry(), name)
+    path = path_of(storage, dataset)
+    if open_or_none(path) is None:
+        raise unwritten(dataset.name)
+    note(f"Spark answers DESCRIBE {kind}; starting it ...")
+    from lakelet.inspection.spark_queries import collected
+    from lakelet.spark.launch.session import start_session
+
+    spark = start_session(app_name="lakelet sql", s3=is_s3(storage))
+    return first_rows(collected(spark.sql(f"DESCRIBE {kind} delta.{quoted(str(path))}")), limit)
 
 
 def _columns(rows: Sequence[tuple[str, str, str | None]]) -> Rows:

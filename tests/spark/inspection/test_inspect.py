@@ -10,7 +10,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.dashboard.tables import StoredTables
-from lakelet.inspection import inspector
+from lakelet.inspection import inspector, statements
 from lakelet.storage.eventlog.events import Event, Origin
 from lakelet.storage.eventlog.writer import append
 from lakelet.storage.root import Registry, Storage, StoredDataset
@@ -289,3 +289,22 @@ def test_a_column_of_the_nearest_table_is_not_taken_for_that_of_another_table_of
 
     assert problem.value.code == "SQL_FAILED"
     assert "`main.gold.orders`.`id`" in (problem.value.why or "")
+
+
+def test_the_history_of_a_table_and_its_changes_are_asked_for_by_its_name(spark, tmp_path):
+    path = "tables/main/silver/orders"
+    feed = "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    spark.sql(f"CREATE TABLE delta.`{tmp_path}/{path}` USING delta {feed} AS SELECT 1 AS id")
+    spark.sql(f"UPDATE delta.`{tmp_path}/{path}` SET id = 2")
+    datasets = {"main.silver.orders": StoredDataset("main.silver.orders", "streaming_table", path)}
+    Storage(tmp_path).save(Registry(namespace=Namespace("main", "silver"), datasets=datasets))
+
+    history = statements.run_statement(tmp_path, "DESCRIBE HISTORY silver.orders;", limit=1)
+    (detail,) = statements.run_statement(tmp_path, "desc detail orders").rows
+    changes = inspector.run_sql(tmp_path, "SELECT id, _change_type AS c FROM table_changes('silver.orders', 1) ORDER BY id", spark=spark)
+
+    assert ([row["operation"] for row in history.rows], history.more) == (["UPDATE"], True)
+    assert detail["location"].endswith(path)
+    assert list(changes.rows) == [{"id": 1, "c": "update_preimage"}, {"id": 2, "c": "update_postimage"}]
+    with pytest.raises(LakeletError, match="holds no table nope"):
+        statements.run_statement(tmp_path, "DESCRIBE HISTORY nope")
