@@ -200,15 +200,15 @@ def _found(path: ColumnPath, names: Sequence[str], spec: ChangeSpec, what: str) 
     name = ".".join(path)
     raise LakeletError(
         "CDC_UNKNOWN_COLUMN",
-        f"{what} {name!r} is not a column of the source {spec.source}",
+        f"{what} {name!r} is not a column of {f'the source {spec.source}' if spec.source else 'the snapshot'}",
         nearest=nearest_names(name, names),
         todo=f"Its columns are: {', '.join(names[:20])}",
     )
 
 
 def _invalid(spec: ChangeSpec, what: str, todo: str) -> LakeletError:
-    return LakeletError("CDC_UNKNOWN_COLUMN", f"changes from {spec.source}: {what}", todo=todo)
+    return LakeletError("CDC_UNKNOWN_COLUMN", f"changes from {spec.source or 'snapshots'}: {what}", todo=todo)
 
 
 def _bad_rows(code: str, spec: ChangeSpec, what: str, todo: str) -> LakeletError:
-    return LakeletError(code, f"changes from {spec.source}: {what}; nothing of this batch was written", todo=todo)
+    return LakeletError(code, f"changes from {spec.source or 'snapshots'}: {what}; nothing of this batch was written", todo=todo)

@@ -187,6 +187,31 @@ def test_all_paths_without_a_place_are_told_at_once_with_the_flag_of_each(projec
     assert str(errors["reader"].where) == f"{p.files[0]}, line 7"
 
 
+def test_a_place_for_a_stream_that_is_never_started_need_not_be_here(project):
+    p = project(
+        HEAD
+        + """
+    @dlt.table
+    def rows():
+        found = spark.readStream.format("delta").load("/Volumes/main/shop/raw/delta")
+        found.writeStream.option("checkpointLocation", "/Volumes/other/_ops/rows").trigger(availableNow=True)
+        return found
+"""
+    )
+    volume(p)
+    p.run()
+    assert p.rows("rows") == [1, 2]
+    p.write(
+        HEAD
+        + """
+    rows = spark.readStream.format("delta").load("/Volumes/main/shop/raw/delta")
+    rows.writeStream.format("noop").option("checkpointLocation", "/Volumes/other/_ops/rows").start()
+"""
+    )
+    (error,) = p.refused()
+    assert "--map /Volumes/other/_ops/rows=" in str(error)
+
+
 def test_python_itself_and_libraries_open_files_at_their_mapped_place(project):
     p = project(
         HEAD

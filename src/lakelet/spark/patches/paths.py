@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.streaming.readwriter import DataStreamReader
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lakelet.autoloader.loading import FORMAT as CLOUD_FILES
 from lakelet.autoloader.loading import reader_arguments
@@ -20,6 +20,7 @@ from lakelet.spark.names.paths import FILE_FORMATS, located
 from lakelet.spark.patches import owners
 
 _PATH_OPTIONS = ("path", "checkpointlocation", "basepath")
+_UNCHECKED = "_lakelet_unchecked"  # of a stream writer: its paths as written, until it starts
 
 
 def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
@@ -70,6 +71,15 @@ def _writing(original: Any) -> Any:
     return write
 
 
+def _starting(original: Any) -> Any:
+    def start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        for value in vars(self).pop(_UNCHECKED, ()):
+            located(value, writing=True, files=False)
+        return original(self, *args, **kwargs)
+
+    return start
+
+
 def _option(original: Any) -> Any:
     def option(self: Any, *args: Any, **kwargs: Any) -> Any:
         key = kwargs.get("key", args[0] if args else "")
@@ -91,11 +101,14 @@ def _options(original: Any) -> Any:
 def _option_value(owner: Any, value: Any) -> Any:
     """Return the path of an option as a path of this machine.
 
-    A stream reader may still become one of cloudFiles, which reads other schemes than Spark.
+    A stream reader may still become one of cloudFiles, which reads other schemes than Spark. A stream writer that is never started
+    writes nowhere: its paths are looked at when it starts.
     """
     if not isinstance(value, str):
         return value
-    if isinstance(owner, DataStreamReader):
+    if isinstance(owner, DataStreamWriter):
+        vars(owner).setdefault(_UNCHECKED, []).append(value)
+    if isinstance(owner, DataStreamReader | DataStreamWriter):
         return active_map().mapped(value)
     return located(value, writing=not isinstance(owner, DataFrameReader), files=False)
 
@@ -150,6 +163,7 @@ PATHS: tuple[Patch, ...] = (
     *_mapped(owners.STREAM_READER, _reading, _STREAMS),
     *_mapped(owners.BATCH_WRITER, _writing, _WRITES),
     *_mapped(owners.STREAM_WRITER, _writing, {"start": "2.0.0"}),
+    *_mapped(owners.STREAM_WRITER, _starting, {"start": "2.0.0", "toTable": "3.1.0"}),
     *(patch for owner, (since, _) in _WITH_OPTIONS.items() for patch in _mapped(owner, _option, {"option": since})),
     *(patch for owner, (_, since) in _WITH_OPTIONS.items() for patch in _mapped(owner, _options, {"options": since})),
     *_mapped(owners.DELTA_TABLE, _of_delta, {"forPath": "0.4", "isDeltaTable": "0.4"}),
