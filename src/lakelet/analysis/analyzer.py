@@ -196,6 +196,10 @@ class Analyzer:
         self._progress.checked_views.add(dataset.name.key)
         self._progress.nodes[dataset.name.key] = self._node(dataset, Kind.VIEW, frame.schema, reads, {})
 
+    def note_failed_view(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        """Record what a view reads that could not be opened: what reads the view is skipped with what failed above it."""
+        self._progress.nodes.setdefault(dataset.name.key, self._node(dataset, Kind.VIEW, StructType(), reads, {}))
+
     # ------------------------------------------------------------------------------------------------------- inside
 
     def _check_unread_view(self, dataset: Dataset) -> None:

@@ -48,6 +48,7 @@ class Resolver(Protocol):
     def json_schemas(self) -> JsonSchemas: ...
     def usable(self, dataset: Dataset) -> AnalyzedDataset: ...
     def check_view(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
+    def note_failed_view(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None: ...
     def without_cycle(self, dataset: Dataset) -> AbstractContextManager[None]: ...
 
 
@@ -155,6 +156,9 @@ class PlaceholderReader(QueryReader):
 
     def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         self.analyzer.check_view(dataset, frame, reads)
+
+    def view_failed(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None:
+        self.analyzer.note_failed_view(dataset, reads)
 
     @contextmanager
     def resolving(self, dataset: Dataset) -> Iterator[None]:

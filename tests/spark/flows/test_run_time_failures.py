@@ -228,3 +228,23 @@ def test_records_that_options_leave_out_are_counted_and_warned_about(project, op
     if "bad" in option:
         kept = [json.loads(line) for file in (p.landing / "bad").rglob("part-*.json") for line in file.read_text().splitlines()]
         assert sorted(one["path"].rsplit("/", 1)[-1] for one in kept) == ["b.json", "b.json", "c.json.gz"]
+
+
+def test_what_reads_a_failed_table_through_views_is_skipped(project):
+    p = project(
+        HEAD
+        + """
+    @dlt.table
+    def bronze():
+        return spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").load(spark.conf.get("landing"))
+
+    dlt.view(lambda: dlt.read_stream("bronze"), name="streamed")
+    dlt.view(lambda: dlt.read("streamed"), name="again")
+    dlt.table(lambda: dlt.read_stream("streamed"), name="appended")
+    dlt.table(lambda: dlt.read("again"), name="computed")
+    dlt.table(lambda: spark.range(1), name="other")
+"""
+    )
+    p.run(expect="FAILED")
+    assert p.statuses() == {"bronze": "FAILED", "appended": "SKIPPED", "computed": "SKIPPED", "other": "COMPLETED"}
+    assert p.errors() == {"bronze": "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE"}

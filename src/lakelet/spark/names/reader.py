@@ -125,6 +125,9 @@ class TableReader(ABC):
     def view_opened(self, dataset: Dataset, frame: DataFrame, reads: Mapping[tuple[str, bool], TableName]) -> None:
         """Called with the query of each view that is read, before its rules are evaluated; `reads`: the datasets that it reads."""
 
+    def view_failed(self, dataset: Dataset, reads: Mapping[tuple[str, bool], TableName]) -> None:  # noqa: B027 - optional
+        """Called instead where the view's function fails; `reads`: what it has read until then."""
+
     def marked(self) -> Callable[[], None]:
         """Return what makes the reader forget all that it is asked for from now on."""
         kept = {f.name: copy(value) for f in fields(self) if isinstance(value := getattr(self, f.name), dict | list | int)}
@@ -252,8 +255,10 @@ class TableReader(ABC):
         try:
             with names_in(None):
                 frame = rows_of(flow)
-        finally:
-            reads = self._scopes.pop()
+        except BaseException:
+            self.view_failed(dataset, self._scopes.pop())
+            raise
+        reads = self._scopes.pop()
         self.view_opened(dataset, frame, reads)
         return self.with_rules(dataset, frame) if dataset.expectations else frame
 
