@@ -248,6 +248,21 @@ def test_broken_records_of_a_variant_column_follow_the_mode(source: Make, mode: 
     assert len(one.batches[-1]) == rows
 
 
+@pytest.mark.parametrize("record", ['{"a":1,"a":2}', '{"b":[{"a":1,"a":NaN}]}', "{'a':1,'a':2}"])
+def test_a_record_with_a_key_twice_is_broken_where_it_is_one_variant(source: Make, record: str) -> None:
+    one = source({"singleVariantColumn": "v", "rescuedDataColumn": "_r"}).put("a.json", f'{{"a":1}}\n{record}\n').run()
+    assert sorted((row["v"], rescued(row["_r"])) for row in one.batches[-1] if row["v"]) == [('{"a":1}', None)]
+    assert [rescued(row["_r"]) for row in one.batches[-1] if not row["v"]] == [{"_corrupt_record": record}]
+    assert source({"singleVariantColumn": "v"}).put("a.json", record).run().rows("v") == [record]
+    assert source({"singleVariantColumn": "v", "mode": "DROPMALFORMED"}).put("a.json", record).run().rows("v") == []
+
+
+def test_a_value_with_a_key_twice_does_not_fit_a_variant_column(source: Make) -> None:
+    one = source({**INFER, HINTS: "p VARIANT"}).put("a.json", '{"id":1,"p":{"a":1,"a":2}}\n{"id":2,"p":{"a":1}}\n').run()
+    assert one.rows("id", "p") == [(1, None), (2, '{"a":1}')]
+    assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["id"] == 1] == [{"p": {"a": 2}}]
+
+
 def test_a_variant_column_among_others(source: Make) -> None:
     one = source({**INFER, HINTS: "p VARIANT"}).put("a.json", '{"id":1,"p":{"a": [1,"x"]}}\n{"id":2,"p":"text"}\n{"id":3}\n').run()
     assert one.types()["p"] == "variant"

@@ -28,6 +28,7 @@ from lakelet.autoloader.formats.json.text import (
     parse,
     parse_with_source,
     records_of,
+    repeats_key,
     source_text,
 )  # fmt: skip
 from lakelet.autoloader.formats.json.values import DatetimeFormats, rounded_decimal, scalar
@@ -291,7 +292,7 @@ def _converter(data_type: Any, reader: RowReader, path: str) -> Converter:
         value = _converter(data_type.valueType, inner, path + ".value")
         return _map_converter(_key(data_type.keyType, inner), value, repeated=inner.rules.rescue)
     if kind == "variant":
-        return lambda value: (dump(value), None)
+        return _variant
     if kind in ("string", "char", "varchar"):
         return _text if reader.rules.source_text else _compact_text
     return _scalar(data_type, reader, path)
@@ -314,6 +315,11 @@ def _scalar(data_type: Any, reader: RowReader, path: str) -> Converter:
         return None, dump(value)
 
     return convert
+
+
+def _variant(value: Node) -> tuple[Any, str | None]:
+    text = dump(value)
+    return (None, text) if repeats_key(value) else (text, None)
 
 
 def _text(value: Node) -> tuple[Any, str | None]:

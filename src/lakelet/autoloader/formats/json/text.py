@@ -271,6 +271,20 @@ class Scanner:
         return node, at + 1
 
 
+def repeats_key(node: Node) -> bool:
+    """Whether an object in the tree has a key twice: Spark makes no VARIANT of it."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, Obj):
+            if len({key for key, _ in found}) < len(found):
+                return True
+            waiting += [value for _, value in found]
+        elif isinstance(found, list):
+            waiting += found
+    return False
+
+
 def source_text(node: Node) -> str | None:
     """The source text of an object or array, None when it was not asked for."""
     return getattr(node, "raw", None)

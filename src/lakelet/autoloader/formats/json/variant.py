@@ -1,7 +1,7 @@
 """`singleVariantColumn`: every document whole, as the JSON text from which Spark makes a VARIANT (FF-10).
 
-A document is a line or, with `multiLine`, what a file holds: an object, an array, any other value. A broken one is rescued where a rescued
-column was named or `_corrupt_record` is a column; else its text is a text inside the variant.
+A document is a line or, with `multiLine`, what a file holds: any JSON value. A broken one, or one with a key twice, is
+rescued where a rescued column was named or `_corrupt_record` is a column; else its text is a text inside the variant.
 """
 
 from __future__ import annotations
@@ -16,14 +16,27 @@ from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField
 from lakelet.autoloader.formats.json.records import Layout, documents, separated
 from lakelet.autoloader.formats.json.rows import RowReader, RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Node, dump, parse, source_text
+from lakelet.autoloader.formats.json.text import BrokenText, Node, dump, parse, repeats_key, source_text
 from lakelet.autoloader.formats.lines import count_lines, read_blocks
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart
 
 _BATCH = 4096  # records that become one chunk of a document
-_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).decode
+
+
+class _RepeatedKey(Exception):
+    """An object has a key twice, of which Spark makes no VARIANT."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _RepeatedKey
+    return found
+
+
+_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object).decode
 
 
 class JsonVariantReader:
@@ -89,8 +102,11 @@ class JsonVariantReader:
         """The JSON text of one document; None when it is broken."""
         try:
             text = line.decode("utf-8").strip(" \t\r\n")
-            return text if text[:1] in ("{", "[") and _is_strict(text) else _json(parse(text, self._rules.syntax))
-        except (UnicodeDecodeError, BrokenText):
+            if text[:1] in ("{", "[") and _is_strict(text):
+                return text
+            node = parse(text, self._rules.syntax)
+            return None if repeats_key(node) else _json(node)
+        except (UnicodeDecodeError, BrokenText, _RepeatedKey):
             return None
 
 
