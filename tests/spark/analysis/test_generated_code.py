@@ -225,9 +225,15 @@ def test_a_dataset_s_function_does_not_write_to_a_table_of_the_pipeline_through_
         @dlt.table
         def d():
             return spark.sql("DESCRIBE TABLE main.default.a")
+
+        @dlt.table
+        def e():
+            return spark.sql("SHOW TBLPROPERTIES main.default.a")
     """)
 
-    assert codes(p.refused()) == ["ACTION_IN_FUNCTION", "NOT_SUPPORTED_YET", "NOT_SUPPORTED_YET"]
+    errors = p.refused()
+    assert codes(errors) == ["ACTION_IN_FUNCTION", *["NOT_SUPPORTED_YET"] * 3]
+    assert errors[-1].what.startswith("SHOW of main.default.a, a dataset of the pipeline")
 
 
 @pytest.mark.long

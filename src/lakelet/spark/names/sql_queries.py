@@ -83,8 +83,8 @@ class SqlText:
             if is_missing_table(problem):
                 said = problem.getMessageParameters() or {}
                 name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
-                if name and begins_with(text, _DESCRIBING) and self._reader.catalog.dataset(parts_of(name)) is not None:
-                    unsupported(f"DESCRIBE of {name}, a dataset of the pipeline, inside a dataset's function")
+                if name and begins_with(text, _HARMLESS) and self._reader.catalog.dataset(parts_of(name)) is not None:
+                    unsupported(f"{text.split()[0].upper()} of {name}, a dataset of the pipeline, inside a dataset's function")
                 raise self._reader.unknown(name or next(iter(self._unknown), "?")) from problem
             raise
         finally:
