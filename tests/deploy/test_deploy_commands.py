@@ -107,6 +107,26 @@ def test_a_plan_as_markdown_is_the_text_of_a_comment(run):
     ]
 
 
+def test_a_wheel_is_built_uploaded_and_named_in_the_pipeline(run, project, workspace):
+    build = "mkdir -p dist && cp pipelines/orders.py dist/shop-0.1-py3-none-any.whl"
+    dependencies = "      environment: {dependencies: [dist/*.whl]}\n"
+    (project / "databricks.yml").write_text(f"{BUNDLE}{dependencies}artifacts: {{wheel: {{type: whl, build: '{build}'}}}}\n")
+    (project / ".gitignore").write_text("dist/\n")
+    code, _, err = run("deploy", "--no-validate")
+    assert code == 0, err
+    wheel = f"{ROOT}/files/dist/shop-0.1-py3-none-any.whl"
+    assert workspace.files[wheel] == (project / "pipelines/orders.py").read_bytes()
+    (pipeline,) = workspace.pipelines.values()
+    assert pipeline.spec["environment"] == {"dependencies": [f"/Workspace{wheel}"]}
+    assert "Nothing to do" in run("deploy", "--no-validate")[2]
+
+    (project / "databricks.yml").write_text(BUNDLE + "artifacts: {wheel: {type: whl, build: 'echo no compiler; exit 3'}}\n")
+    code, _, err = run("deploy", "--no-validate")
+    assert code == 2
+    for text in ("[ARTIFACT_FAILED] the build of the artifact 'wheel' ended with exit code 3", "no compiler", "Try it in "):
+        assert text in err
+
+
 def test_deploying_twice_changing_rolling_back_and_destroying(run, project, workspace):
     code, out, err = run("deploy", "--no-validate")
     assert code == 0

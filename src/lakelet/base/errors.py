@@ -210,6 +210,7 @@ CODES: dict[str, CodeInfo] = {
     "FILE_EXISTS": CodeInfo(_I, "init or new would have to overwrite a file"),
     "NAME_INVALID": CodeInfo(_I, "a name given to `lakelet new` cannot be that of a project, a layer or a table"),
     "BUNDLE_PYTHON_MISSING": CodeInfo(_E, "the package or the environment that runs the Python of a bundle is missing"),
+    "ARTIFACT_FAILED": CodeInfo(_I, "an artifact of a bundle, such as a wheel, could not be built or is not there"),
     "BUNDLE_PYTHON_FAILED": CodeInfo(_I, "the Python that makes or changes the resources of a bundle failed"),
     "CONFIG_INVALID": CodeInfo(_I, "a bundle file or [tool.lakelet] cannot be read or holds a wrong value"),
     "FILE_NOT_COVERED": CodeInfo(_I, "a pipeline needs a file that a deployment does not upload, or that Databricks does not find there"),

@@ -227,8 +227,8 @@ def test_one_key_in_two_files_is_refused(folder: Folder) -> None:
     ("text", "expected"),
     [
         (
-            "artifacts: {default: {type: whl, path: .}}",
-            "NOT_SUPPORTED_YET databricks.yml, line 2: 'artifacts' of a bundle is not supported yet",
+            "artifacts: {default: {type: whl, path: ., command: make}}",
+            "CONFIG_INVALID databricks.yml, line 2: an artifact has no key 'command'",
         ),
         ("python: {resources: ['load']}", "CONFIG_INVALID databricks.yml, line 2: 'load' names no function"),
         (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from lakelet.config.bundle import variables_of
 from lakelet.config.nodes import children, elements, plain, without
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle import access
+from lakelet.deploy.bundle.artifacts import artifacts_of, built
 from lakelet.deploy.bundle.bundle_forms import CONNECTION, check_bundle, check_kinds
 from lakelet.deploy.bundle.collisions import refuse_shared_names
 from lakelet.deploy.bundle.coverage import Project, check_coverage
@@ -46,7 +47,7 @@ def desired_state(
     variables: Mapping[str, str] | None = None,
     lookup: Lookup | None = None,
 ) -> Desired:
-    """Return what a deployment should leave in the workspace.
+    """Return what a deployment should leave in the workspace. The artifacts of the bundle are built on the way.
 
     Args:
         root: the folder that holds `databricks.yml`.
@@ -57,7 +58,8 @@ def desired_state(
         variables: values by name, which win over all others.
         lookup: finds ids of what the workspace has by a name, for variables with `lookup`. May be called for those that are used only.
 
-    Raises DefinitionErrors with every error that the files, the resources and the mode of the target have; nothing is uploaded then.
+    Raises DefinitionErrors with every error that the files, the resources and the mode of the target have, or with that of an artifact;
+    nothing is uploaded then.
     """
     problems = Problems()
     try:
@@ -148,7 +150,8 @@ def _desired(
     if read.mode == DEVELOPMENT:
         _refuse_what_others_have(stage, user, given, problems)
     synced = synced_files(read.root, stage.tree.get("sync"), problems)
-    resources, files = _resources(stage, synced.base, problems)
+    resources, files = _resources(stage, synced.base, _built(stage, problems), problems)
+    synced = replace(synced, files=tuple(sorted({*synced.files, *files.packages})))
     remarks = check_coverage(files.pipelines, Project.of(read.root, synced, cwd), files.of_jobs, problems)
     pipelines = {key: node for key in files.pipelines if (node := stage.tree.get("resources", key.kind.value, key.name))}
     remarks += one_sided(read.root, cwd, pipelines, (file for one in files.pipelines.values() for file in one.files), problems)
@@ -165,13 +168,22 @@ def _desired(
     )
 
 
+def _built(stage: _Stage, problems: Problems) -> dict[Path, Path]:
+    """Build the artifacts of a bundle that has no mistake so far; their files, each with the one that is deployed in its place."""
+    preset = stage.tree.get("presets", "artifacts_dynamic_version")
+    found = artifacts_of(stage.tree.get("artifacts"), stage.read.root, dynamic=preset is not None and preset.value is True)
+    if found:
+        problems.raise_all()
+    return built(found, stage.read.root / ".databricks" / "bundle" / (stage.read.target or "default") / "patched_wheels")
+
+
 def _staged(read: ReadBundle, user: User, given: Mapping[str, str], lookup: Lookup | None, problems: Problems) -> _Stage:
     written = with_defaults(read.tree, read.root)
     references = DeploymentReferences(written, target=read.target, user=user, given=given, lookup=lookup, problems=problems)
     sections = {
         key: references.filled(node, _BEFORE)
         for key, node in children(written).items()
-        if key in ("bundle", "permissions", "presets", "resources", "run_as", "sync", "workspace")
+        if key in ("artifacts", "bundle", "permissions", "presets", "resources", "run_as", "sync", "workspace")
     }
     tree = Node(sections, written.where, written.file)
     check_mode(read.tree, tree, read.mode, user, read.root, problems)
@@ -204,14 +216,17 @@ def _workspace(tree: Node) -> Workspace:
 
 @dataclass
 class _LocalFiles:
-    """What resources take from this machine: each pipeline, and the tasks of jobs."""
+    """What resources take from this machine: each pipeline, the tasks of jobs, and packages of both."""
 
     pipelines: dict[ResourceKey, PipelineSources] = field(default_factory=dict)
     of_jobs: list[Path] = field(default_factory=list)
+    packages: frozenset[Path] = frozenset()
 
 
-def _resources(stage: _Stage, base: Path, problems: Problems) -> tuple[tuple[Resource, ...], _LocalFiles]:
-    paths = WorkspacePaths(base, stage.workspace.file_path, problems)
+def _resources(
+    stage: _Stage, base: Path, of_artifacts: Mapping[Path, Path], problems: Problems
+) -> tuple[tuple[Resource, ...], _LocalFiles]:
+    paths = WorkspacePaths(base, stage.workspace.file_path, problems, of_artifacts)
     of_bundle = [plain(entry) for entry in elements(stage.tree.get("permissions")) if isinstance(entry.value, dict)]
     run_as = stage.tree.get("run_as")
     found: list[Resource] = []
@@ -230,6 +245,7 @@ def _resources(stage: _Stage, base: Path, problems: Problems) -> tuple[tuple[Res
             body = checked(node, RESOURCES[kind], str(key), problems)
             if isinstance(body, dict):
                 found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))
+    files.packages = frozenset(paths.packages)
     return tuple(found), files
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lakelet.base.errors import nearest_names
 from lakelet.config.bundle import TARGET_KEYS, VARIABLE_KEYS
-from lakelet.config.nodes import children, elements
+from lakelet.config.nodes import children
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.forms import (
     SWITCH,
@@ -17,6 +17,7 @@ from lakelet.deploy.bundle.forms import (
     Integer,
     Named,
     Record,
+    Several,
     checked,
     choice,
     switches,
@@ -67,6 +68,16 @@ _PRESETS = Record(
         "artifacts_dynamic_version": SWITCH,
     },
 )
+_ARTIFACT = Record(
+    "an artifact",
+    {
+        "type": choice("whl", "jar"),
+        **texts("path build"),
+        "executable": choice("bash", "sh", "cmd"),
+        "files": Several(Record("a file of an artifact", {"source": TEXT}, ("source",))),
+        "dynamic_version": SWITCH,
+    },
+)
 _SHARED: dict[str, Form] = {
     "bundle": _BUNDLE,
     "workspace": _WORKSPACE,
@@ -74,12 +85,10 @@ _SHARED: dict[str, Form] = {
     "permissions": permissions(*LEVELS),
     "run_as": RUN_AS,
     "sync": Record("sync", {"include": TEXTS, "exclude": TEXTS, "paths": TEXTS}),
+    "artifacts": Named(_ARTIFACT),
 }
 _TARGET: dict[str, Form] = {**_SHARED, "mode": choice(DEVELOPMENT, PRODUCTION), "default": SWITCH, "git": _GIT}
 _VARIABLE: dict[str, Form] = {"description": TEXT, "type": choice("complex"), "lookup": Named(TEXT)}
-_ELSEWHERE = {
-    "artifacts": "Lakelet does not build artifacts. Build the wheel before, and name its file in `environment.dependencies`.",
-}
 
 
 def check_bundle(tree: Node, targets: Mapping[str, Node], problems: Problems) -> None:
@@ -96,10 +105,10 @@ def check_bundle(tree: Node, targets: Mapping[str, Node], problems: Problems) ->
                 problems.bad(node, f"the target {name!r} has no key {key!r}", nearest=nearest_names(key, TARGET_KEYS))
             elif key in _TARGET and node.value is not None:
                 checked(node, _TARGET[key], key, problems)
-        _check_elsewhere(target, problems)
+        _refuse_cluster(target, problems)
     for name, variable in children(tree.get("variables")).items():
         _check_variable(name, variable, problems)
-    _check_elsewhere(tree, problems)
+    _refuse_cluster(tree, problems)
 
 
 def _check_variable(name: str, variable: Node, problems: Problems) -> None:
@@ -113,12 +122,8 @@ def _check_variable(name: str, variable: Node, problems: Problems) -> None:
             problems.bad(node, f"a lookup knows no {kind!r}", nearest=nearest_names(kind, LOOKUP_KINDS))
 
 
-def _check_elsewhere(node: Node, problems: Problems) -> None:
-    """Refuse what would have to be done before a deployment and is not done here."""
-    for key, why in _ELSEWHERE.items():
-        section = node.get(key)
-        if section is not None and (children(section) or elements(section)):
-            problems.bad(section, f"{key!r} of a bundle is not supported yet", code="NOT_SUPPORTED_YET", why=why)
+def _refuse_cluster(node: Node, problems: Problems) -> None:
+    """Refuse the cluster of a target, on which all jobs of a development deployment would run."""
     for keys in (("cluster_id",), ("compute_id",), ("bundle", "cluster_id"), ("bundle", "compute_id")):
         section = node.get(*keys)
         if section is not None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from glob import glob
 from pathlib import Path
+from types import MappingProxyType
 
 from lakelet.base.errors import nearest_names
-from lakelet.config.nodes import changed, elements, scalar
+from lakelet.config.nodes import changed, elements, scalar, with_entries
 from lakelet.config.source_files import SUFFIXES, glob_base, is_glob, matching
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.notebooks import is_notebook
 from lakelet.deploy.bundle.problems import Problems
 
 _ABSOLUTE = re.compile(r"/|~|[A-Za-z][A-Za-z0-9+.-]*:")
+_WHEEL = re.compile(r"(?P<path>.*\.whl)(\[[^\]]*\])?$")
 _PIP_FOLDER = re.compile(r"(-e\s+|--editable[ =])(?P<path>\S+)$")
 _PIP_FILE = re.compile(r"(-r\s+|--requirement[ =])(?P<path>\S+)$")
 
@@ -35,6 +38,8 @@ _PACKAGES = (
 _GLOBS = (("libraries", "*", "glob", "include"),)
 _FOLDERS = (("root_path",),)
 _REQUIREMENTS = (("environment", "dependencies", "*"), ("environments", "*", "spec", "dependencies", "*"))
+_LISTS = (("libraries",), ("tasks", "*", "libraries"), *(keys[:-1] for keys in _REQUIREMENTS))
+"""Lists in which packages stand."""
 
 
 @dataclass
@@ -59,10 +64,15 @@ class WorkspacePaths:
     Args:
         base: the local folder that lies at `file_path`.
         file_path: its absolute path in the workspace.
+        built: files of artifacts, each with the one that is deployed in its place.
+
+    Attributes:
+        packages: wheels and jars of this machine that were named: they are deployed even if `.gitignore` has them.
     """
 
-    def __init__(self, base: Path, file_path: str, problems: Problems) -> None:
-        self._base, self._file_path, self._problems = base, file_path, problems
+    def __init__(self, base: Path, file_path: str, problems: Problems, built: Mapping[Path, Path] = MappingProxyType({})) -> None:
+        self._base, self._file_path, self._problems, self._built = base, file_path, problems, built
+        self.packages: set[Path] = set()
 
     def local(self, text: str) -> Path | None:
         """The local path of a path below `file_path`; None for any other."""
@@ -97,6 +107,8 @@ class WorkspacePaths:
 
     def _translated(self, resource: Node, sources: PipelineSources) -> Node:
         found = sources.files
+        for place in _LISTS:
+            resource = changed(resource, place, self._each_package)
         steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Node], Node]]] = (
             (_FILES, lambda node: self._file(node, found)),
             (_NOTEBOOKS, lambda node: self._notebook(node, found)),
@@ -176,13 +188,39 @@ class WorkspacePaths:
             self._missing(node, local, "folder")
         return scalar(self.remote(local, node), node)
 
+    def _each_package(self, listed: Node) -> Node:
+        """The list with a pattern for packages replaced by the packages that it matches."""
+        return replace(listed, value=[one for item in elements(listed) for one in self._packages_of(item)]) if elements(listed) else listed
+
+    def _packages_of(self, item: Node) -> list[Node]:
+        kind = next((kind for kind in ("whl", "jar") if item.get(kind) is not None), None)
+        node = item.value[kind] if kind is not None else item
+        wheel = _WHEEL.match(node.text) if isinstance(node.value, str) and kind is None else None
+        text = wheel["path"] if wheel is not None else node.text if kind is not None else ""
+        local = self._local_of(scalar(text, node)) if is_glob(text) else None
+        if local is None:
+            return [item]
+        hits = [Path(hit) for hit in sorted(glob(str(local)))]
+        if not hits:
+            self._problems.bad(node, f"no package {node.text!r} is there", todo="Build it, or let artifacts of the bundle build it.")
+        paths = [scalar(os.path.relpath(hit, node.file.parent) + node.text[len(text) :], node) for hit in hits]
+        return [with_entries(item, **{kind: path}) for path in paths] if kind is not None else [_requirement(path) for path in paths]
+
     def _package(self, node: Node) -> Node:
         local = self._local_of(node)
         if local is None:
             return node
-        if not is_glob(str(local)) and not local.is_file():
+        if not local.is_file():
             self._missing(node, local, "package")
-        return scalar(self.remote(local, node), node)
+            return node
+        return scalar(self._deployed(local, node), node)
+
+    def _deployed(self, package: Path, node: Node) -> str:
+        """The path in the workspace of a package of this machine."""
+        local = self._built.get(package, package)
+        if local.is_relative_to(self._base):
+            self.packages.add(local)
+        return self.remote(local, node)
 
     def _requirement(self, node: Node) -> Node:
         """A line for pip. What names a local folder, file of requirements or wheel names it in the workspace."""
@@ -191,13 +229,20 @@ class WorkspacePaths:
             if not local.path.exists():
                 self._missing(node, local.path, "package")
                 return node
-            return scalar(node.text.replace(written, self.remote(local.path, node)), node)
+            is_package = local.path.suffix == ".whl"
+            path = self._deployed(local.path, node) if is_package else self.remote(local.path, node)
+            return scalar(node.text.replace(written, path), node)
         return node
 
     def _missing(self, node: Node, path: Path, what: str) -> None:
         folder = path.parent
         beside = [one.name for one in folder.iterdir()] if folder.is_dir() else []
         self._problems.bad(node, f"the {what} {node.text!r} does not exist", nearest=nearest_names(path.name, beside))
+
+
+def _requirement(path: Node) -> Node:
+    """A path as a line for pip, which takes one without a folder for the name of a package."""
+    return path if path.text.startswith(".") else scalar(f"./{path.text}", path)
 
 
 @dataclass(frozen=True)
@@ -211,7 +256,7 @@ class LocalRequirement:
 def local_requirements(node: Node) -> Iterator[LocalRequirement]:
     """The local path in a line for pip, if there is one."""
     text = node.text.strip()
-    option = _PIP_FOLDER.match(text) or _PIP_FILE.match(text)
+    option = _PIP_FOLDER.match(text) or _PIP_FILE.match(text) or _WHEEL.match(text)
     written = option["path"] if option else text
     is_path = option is not None or written.endswith(".whl") or written.startswith((".", "/"))
     if is_path and not _ABSOLUTE.match(written) and "${" not in written:
