@@ -273,3 +273,11 @@ def test_what_a_bundle_says_of_signing_in_is_handed_on(folder: Folder) -> None:
     folder.bundle(f"bundle: {{name: shop}}\nvariables: {{t: {{default: T}}}}\nworkspace: {workspace}\n")
     said = {"host": "https://adb.net", "auth_type": "azure-msi", "azure_use_msi": "true", "azure_tenant_id": "T"}
     assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == said
+
+
+def test_a_principal_that_is_no_text_is_a_mistake(folder: Folder) -> None:
+    folder.put({"a.py": SOURCE}).bundle(
+        "bundle: {name: shop}\npermissions: [{level: CAN_VIEW, user_name: [ada]}]\n"
+        "resources: {pipelines: {p: {libraries: [{file: {path: a.py}}]}}}\n"
+    )
+    assert folder.mistakes() == ["CONFIG_INVALID databricks.yml, line 2: user_name must be a text, not a list"]

@@ -243,7 +243,7 @@ def _resources(
                 node = _with_dashboard_file(node, problems)
             check_resource(key, node, problems)
             body = checked(node, RESOURCES[kind], str(key), problems)
-            if isinstance(body, dict):
+            if isinstance(body, dict) and not problems:
                 found.append(_resource(key, node, body, of_bundle, plain(run_as) if run_as else None, stage.workspace))
     files.packages = frozenset(paths.packages)
     return tuple(found), files
