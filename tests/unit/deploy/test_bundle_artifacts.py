@@ -81,6 +81,12 @@ def test_a_wheel_is_built_and_deployed_though_git_ignores_it(shop: Folder) -> No
     assert packages(state) == ["package/dist/shop-0.1-py3-none-any.whl"]
 
 
+def test_modules_of_a_wheel_that_a_pattern_names_are_installed(shop: Folder) -> None:
+    shop.put({"src/orders.py": "import shop\nimport polars\n" + SOURCE})
+    said = [text.split(" is imported")[0] for text, _ in shop.state("prod").remarks if " is imported" in text]
+    assert said == ["polars"]
+
+
 def test_the_version_of_a_wheel_says_when_it_was_built_and_the_wheel_can_be_installed(shop: Folder, tmp_path: Path) -> None:
     (path,) = packages(shop.state("dev"))
     name = path.rpartition("/")[2]

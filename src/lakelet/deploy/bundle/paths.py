@@ -91,11 +91,12 @@ class WorkspacePaths:
     def in_job(self, job: Node) -> tuple[Node, list[Path]]:
         """The job with its paths in the workspace, and the local files that it runs. Those of a Git repository are paths there."""
         sources = PipelineSources()
-        return (job if job.get("git_source") is not None else self._translated(job, sources)), sources.files
+        return (job if job.get("git_source") is not None else self._translated(self._expanded(job), sources)), sources.files
 
     def in_pipeline(self, pipeline: Node) -> tuple[Node, PipelineSources]:
         """The pipeline with its paths in the workspace, and what it takes from this machine."""
         sources = PipelineSources()
+        pipeline = self._expanded(pipeline)
         root = pipeline.get("root_path")
         if root is not None:
             sources.root = self._local_of(root)
@@ -107,8 +108,6 @@ class WorkspacePaths:
 
     def _translated(self, resource: Node, sources: PipelineSources) -> Node:
         found = sources.files
-        for place in _LISTS:
-            resource = changed(resource, place, self._each_package)
         steps: Sequence[tuple[Sequence[tuple[str, ...]], Callable[[Node], Node]]] = (
             (_FILES, lambda node: self._file(node, found)),
             (_NOTEBOOKS, lambda node: self._notebook(node, found)),
@@ -187,6 +186,11 @@ class WorkspacePaths:
         if not local.is_dir():
             self._missing(node, local, "folder")
         return scalar(self.remote(local, node), node)
+
+    def _expanded(self, resource: Node) -> Node:
+        for keys in _LISTS:
+            resource = changed(resource, keys, self._each_package)
+        return resource
 
     def _each_package(self, listed: Node) -> Node:
         """The list with a pattern for packages replaced by the packages that it matches."""
