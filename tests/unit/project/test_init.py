@@ -145,6 +145,34 @@ resources:
     }
 
 
+def test_the_report_has_the_values_that_the_bundle_gives_to_parameters(repository):
+    bundle = """
+bundle: {name: mine}
+variables: {lake: {default: psp}}
+resources:
+  pipelines:
+    one:
+      configuration: {catalog: "${var.lake}", landing: "/Volumes/${var.lake}/in"}
+      libraries: [{glob: {include: src/**}}]
+    two:
+      libraries: [{glob: {include: src/**}}]
+      configuration: {catalog: other}
+"""
+    sql = "CREATE STREAMING TABLE ${catalog}.bronze.a AS SELECT * FROM STREAM read_files('${landing}/a/*.json', format => '${kind}');"
+    code = 'import dlt\nLANDING = spark.conf.get("landing")\ndlt.table(lambda: spark.read.json(LANDING + "/b"), name="b")\n'
+    report = start(repository(**{"databricks.yml": bundle, "src/a.sql": sql, "src/b.py": code})).report
+    one, two = report.pipelines
+    assert [dataset.name for dataset in one.datasets] == ["psp.bronze.a", "b"]
+    assert [(path, form) for path, form, _ in one.paths] == [("/Volumes/psp/in/a/*.json", "{kind}")]
+    assert [dataset.name for dataset in two.datasets] == ["other.bronze.a", "b"]
+    assert [(p.key, p.default, p.configured) for p in one.parameters] == [
+        ("catalog", "psp", True),
+        ("kind", None, False),
+        ("landing", "/Volumes/psp/in", True),
+    ]
+    assert any('catalog  set to "psp"' in line for line in report_lines(report))
+
+
 def test_the_command_line_reports_on_stdout_and_writes_the_bundle_and_types_for_editors(repository, capsys):
     folder = shop(repository)
     before = set(folder.parent.rglob("*"))

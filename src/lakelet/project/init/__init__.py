@@ -16,7 +16,7 @@ from lakelet.base.text import counted, listed
 from lakelet.config.bundle import bundle_file, load_bundle
 from lakelet.config.source_files import all_in_folder
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.update_config import load_config
+from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.plain import PlainResult, plain_results
@@ -81,14 +81,14 @@ def _projects_below(found: Found) -> list[str]:
     return [f"{file.relative_to(found.folder)}: a project of its own; lakelet init {file.parent}" for file in found.projects[:5]]
 
 
-def _declared(folder: Path) -> dict[str, tuple[Path, ...]]:
-    """The files of each pipeline of the folder's own bundle; empty where it has none or cannot be read as it is."""
+def _declared(folder: Path) -> dict[str, PipelineConfig]:
+    """The pipelines of the folder's own bundle; empty where it has none or cannot be read as it is."""
     file = bundle_file(folder)
     try:
         if file is None:
-            return {"pipeline": load_config([str(folder)]).files}
+            return {"pipeline": load_config([str(folder)])}
         keys = load_bundle(file, target=None, cwd=folder, environ=os.environ).pipelines()
-        return {key: load_config([key], cwd=folder).files for key in keys}
+        return {key: load_config([key], cwd=folder) for key in keys}
     except LakeletError:
         return {}
 
@@ -104,10 +104,10 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
         raise LakeletError("USAGE", f"{folder} is not a folder", todo="Name the folder of the repository: lakelet init FOLDER")
     existing = bundle_file(folder) or spark_file(folder)
     declared = _declared(folder) if existing is not None else {}
-    files = list(dict.fromkeys(file for files in declared.values() for file in files))
+    files = list(dict.fromkeys(file for config in declared.values() for file in config.files))
     found = read_repository(folder, files or None)
-    groups = [group_of([one for one in found.sources if one.path in files], key) for key, files in declared.items()]
-    report = report_on(found, load=load, groups=groups or None)
+    groups = [group_of([one for one in found.sources if one.path in config.files], key) for key, config in declared.items()]
+    report = report_on(found, load=load, groups=groups or None, values={key: config.parameters for key, config in declared.items()})
     if not report.pipelines and existing is None:
         sets = data_sets(folder)
         if not (write and sets):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 _HOLE = re.compile(r"xhole(\d+)x")
+_PARAMETER = re.compile(r"\{([\w.-]+)\}")
+_OPEN = re.compile(r"[{*?\[]")
 
 
 @dataclass(frozen=True, order=True)
@@ -92,11 +95,15 @@ class PathFound:
 
 @dataclass(frozen=True)
 class ParameterFound:
-    """A piece of the pipeline's configuration that the code asks for; `default` is the code's own, None without."""
+    """A piece of the pipeline's configuration that the code asks for.
+
+    `default` is its value where the bundle gives it one (`configured`), else the code's own, None without.
+    """
 
     key: str
     default: str | None
     location: CodeLocation
+    configured: bool = False
 
 
 @dataclass(frozen=True)
@@ -144,6 +151,26 @@ class FileReading:
     incomplete: bool = False
     scripts: int = 0
     stored: int = 0
+
+    def settled(self, values: Mapping[str, str]) -> FileReading:
+        """The same with values of the pipeline's configuration in the place of parameters."""
+
+        def filled(text: str) -> str:
+            return _PARAMETER.sub(lambda found: values.get(found[1], found[0]), text)
+
+        def known(path: PathFound) -> PathFound:
+            text = filled(path.path)
+            end = _OPEN.search(text)
+            return path if text == path.path else replace(path, path=text, fixed=end.start() if end else len(text))
+
+        datasets = [replace(one, name=filled(one.name)) for one in self.datasets]
+        return replace(
+            self,
+            datasets=[replace(one, computed=one.computed and "{" in one.name) for one in datasets],
+            tables=[replace(one, name=filled(one.name), within=one.within and filled(one.within)) for one in self.tables],
+            paths=[known(one) for one in self.paths],
+            parameters=[replace(one, default=values.get(one.key, one.default), configured=one.key in values) for one in self.parameters],
+        )
 
     def take(self, other: FileReading) -> None:
         """Add what a notebook says that this one runs by `%run`."""

@@ -26,7 +26,7 @@ def path_found(text: str, holes: Holes, location: CodeLocation, format: str = ""
     ends += [hole] if hole is not None else []
     pattern = _PATTERN.search(text)
     ends += [pattern.start()] if pattern else []
-    return PathFound(holes.shown(text), min(ends), location, format)
+    return PathFound(holes.shown(text), min(ends), location, holes.shown(format))
 
 
 def is_here(path: str, folder: Path) -> bool:

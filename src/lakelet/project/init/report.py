@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lakelet.base import phases
@@ -105,12 +106,23 @@ class Report:
     tables: dict[str, str] = field(default_factory=dict)
 
 
-def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = None) -> Report:
-    """Make the report. `load`: run code whose dataset names are known only when it runs, apart from this process and without Spark."""
+def report_on(
+    found: Found,
+    *,
+    load: bool = True,
+    groups: list[Group] | None = None,
+    values: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+) -> Report:
+    """Make the report. `load`: run code whose dataset names are known only when it runs, apart from this process and without Spark.
+
+    `values`: what the bundle configures, by the keys of its pipelines.
+    """
     folder = found.folder
     groups = grouped(folder, found.sources) if groups is None else groups
     for group in groups:
         group.helpers = _helpers(group, found)
+        if group.key in values:
+            group.files, group.helpers = ([reading.settled(values[group.key]) for reading in some] for some in (group.files, group.helpers))
     loaded = [group for group in groups if load and any(reading.incomplete for reading in group.readings)]
     for number, group in enumerate(loaded):
         phases.report(f"Loading the code of {group.key}", number, len(loaded))

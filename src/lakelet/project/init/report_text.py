@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from lakelet.base.text import aligned, counted, listed
-from lakelet.project.init.findings import CodeLocation
+from lakelet.project.init.findings import CodeLocation, ParameterFound
 from lakelet.project.init.report import PipelineReport, Report, needs_map
 
 
@@ -56,11 +56,17 @@ def _pipeline(one: PipelineReport) -> Iterator[str]:
     yield from _part("files it names", _aligned(paths))
     outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", locations(t.locations)) for t in one.tables]
     yield from _part("tables from outside", _aligned(outside))
-    parameters = [(p.key, "no default" if p.default is None else f'default "{p.default}"', location(p.location)) for p in one.parameters]
+    parameters = [(p.key, _value(p), location(p.location)) for p in one.parameters]
     yield from _part("parameters", _aligned(parameters))
     yield from _part("not supported", [f"{location(r.location)}  [{r.code}] {r.what}" for r in one.refused])
     missing = [(m.module, f"pip install {m.package}", locations(m.locations)) for m in one.missing]
     yield from _part("packages that are not installed", _aligned(missing))
+
+
+def _value(parameter: ParameterFound) -> str:
+    if parameter.default is None:
+        return "no default"
+    return f'{"set to" if parameter.configured else "default"} "{parameter.default}"'
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
