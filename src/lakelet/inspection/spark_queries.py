@@ -94,6 +94,7 @@ class _Views:
     """Makes a temporary view for each stored table that a query names, and gives the view's name."""
 
     def __init__(self, spark: SparkSession, storage: AnyPath, within: tuple[PublishedView, ...] = ()) -> None:
+        from lakelet.language.sql_text.table_names import has_subqueries
         from lakelet.spark.names.column_prefixes import ColumnPrefixes
 
         self._spark = spark
@@ -102,7 +103,7 @@ class _Views:
         self._files: set[str] = set()
         self._made: dict[str, str] = {}  # views of the event log
         self._defined: dict[str, str] = {}  # views of the text itself
-        self._prefixes = ColumnPrefixes()
+        self._prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
         self._space = Namespace(within[-1].catalog, within[-1].schema) if within else self._registry.namespace
         self._within = within  # the published views whose query this is, the outermost first
 

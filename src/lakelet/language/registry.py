@@ -173,12 +173,15 @@ def recording(registry: Registry) -> Iterator[Registry]:
 
 @contextmanager
 def reading(reader: Reader) -> Iterator[None]:
-    """Make `reader` answer the reads of dataset functions in this thread."""
+    """Make `reader` answer the reads of dataset functions in this thread; its `close`, where it has one, is called at the end."""
     token = active.reader.set(reader)
     try:
         yield
     finally:
         active.reader.reset(token)
+        close = getattr(reader, "close", None)
+        if close is not None:
+            close()
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from lakelet.language.loader import sql_into
 from lakelet.language.model import Dataset, Definitions, Expectation
 from lakelet.language.notebook import Sources
 from lakelet.language.registry import Registry, reading, recording
-from lakelet.language.sql_text.table_names import RelationRef, rewrite
+from lakelet.language.sql_text.table_names import RelationRef, has_subqueries, rewrite
 from lakelet.language.sql_text.tokens import edited, may_have, plain_tokens
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class Inputs:
         from lakelet.spark.names.column_prefixes import ColumnPrefixes
 
         views: dict[str, DataFrame] = {}
-        prefixes = ColumnPrefixes()
+        prefixes = ColumnPrefixes(lambda text: has_subqueries(spark, text))
 
         def view(ref: RelationRef) -> str:
             name = f"__lakelet_input_{len(views)}"

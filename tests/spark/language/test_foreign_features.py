@@ -442,6 +442,27 @@ def test_a_subquery_in_a_column_reads_tables_of_the_pipeline(project):
     assert p.rows("streamed") == [(0, 6), (1, 6), (2, 6)]
 
 
+def test_a_column_with_a_subquery_that_is_kept_from_call_to_call_is_refused(project):
+    p = project("""
+        import dlt
+        from functools import cache
+        from pyspark.sql import functions as F
+
+        @cache
+        def is_few():
+            return F.expr("id IN (SELECT id FROM few)")
+
+        dlt.table(lambda: spark.range(3, 9), name="few")
+        dlt.table(lambda: spark.range(5).where(is_few()), name="known")
+        dlt.table(lambda: spark.range(5).where(is_few()), name="again")
+    """)
+
+    [error] = p.refused()
+
+    assert (error.code, str(error.dataset)) == ("QUERY_FAILED_ANALYSIS", "main.default.again")
+    assert error.what == "the query has a column with a subquery that was made in another call of a function"
+
+
 @pytest.mark.parametrize(
     "reads", ['spark.range(5).where("id = (SELECT max(id) FROM numbrs)")', 'spark.range(5).where(F.expr("id = (SELECT 1 FROM numbrs)"))']
 )

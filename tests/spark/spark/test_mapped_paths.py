@@ -201,15 +201,14 @@ def test_a_place_for_a_stream_that_is_never_started_need_not_be_here(project):
     volume(p)
     p.run()
     assert p.rows("rows") == [1, 2]
-    p.write(
-        HEAD
-        + """
-    rows = spark.readStream.format("delta").load("/Volumes/main/shop/raw/delta")
-    rows.writeStream.format("noop").option("checkpointLocation", "/Volumes/other/_ops/rows").start()
-"""
-    )
-    (error,) = p.refused()
-    assert "--map /Volumes/other/_ops/rows=" in str(error)
+    for start in (
+        'option("checkpointLocation", "/Volumes/other/_ops/rows").start()',
+        'start(checkpointLocation="/Volumes/other/_ops/rows")',
+        'toTable("copy", checkpointLocation="/Volumes/other/_ops/rows")',
+    ):
+        p.write(f"{HEAD}\n    spark.readStream.format('delta').load('/Volumes/main/shop/raw/delta').writeStream.{start}\n")
+        (error,) = p.refused()
+        assert "--map /Volumes/other/_ops/rows=" in str(error), start
 
 
 def test_python_itself_and_libraries_open_files_at_their_mapped_place(project):

@@ -225,6 +225,20 @@ def is_query(spark: SparkSession, sql: str) -> bool:
     return reads_only(parse(spark, sql))
 
 
+def has_subqueries(spark: SparkSession, sql: str) -> bool:
+    """Whether an expression of a query holds a query, which may name columns of the one around it. Raises like `relations`."""
+
+    def holds(node: Any) -> bool:
+        if node.subqueries().size():
+            return True
+        below = [*_items(node.children())]
+        if str(node.nodeName()) == "UnresolvedWith":
+            below += [definition._2() for definition in _items(node.cteRelations())]
+        return any(map(holds, below))
+
+    return may_have(sql, ("SELECT",)) and holds(parse(spark, sql))
+
+
 def parse(spark: SparkSession, sql: str) -> Any:
     """Spark's unresolved plan of `sql` (a Java object). Raises pyspark's ParseException."""
     session: Any = spark

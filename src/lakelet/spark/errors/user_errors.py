@@ -83,6 +83,15 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
 
 def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
     condition = error.getCondition() or ""
+    if condition.startswith("TABLE_OR_VIEW_NOT_FOUND") and "__lakelet_" in str(error):
+        return LakeletError(
+            "QUERY_FAILED_ANALYSIS",
+            "the query has a column with a subquery that was made in another call of a function",
+            where=_user_location(error, flow),
+            dataset=str(dataset.name),
+            why="The tables that F.expr names are those of the call in which it stands.",
+            todo="Make the column in the dataset's function, each time that it is called.",
+        )
     data = condition.startswith(_DATA_CONDITIONS)
     message = first_line(error)
     nearest = unresolved_nearest(error, proposed(error)) or _near_routines(error) or near_names(error)

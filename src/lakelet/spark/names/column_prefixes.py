@@ -5,12 +5,13 @@ A table that a query names becomes a temporary view, which has one name: Spark f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
 from pyspark.errors import AnalysisException
 
+from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName
 from lakelet.language.sql_text.table_names import RelationRef, with_short_prefixes
 from lakelet.language.sql_text.tokens import may_have
@@ -23,9 +24,13 @@ Alias = Callable[[RelationRef], str]
 
 
 class ColumnPrefixes:
-    """Names of tables, of several parts, as they may stand before columns of one query."""
+    """Names of tables, of several parts, as they may stand before columns of one query.
 
-    def __init__(self) -> None:
+    `has_subqueries`: whether an expression of a text holds a query.
+    """
+
+    def __init__(self, has_subqueries: Callable[[str], bool]) -> None:
+        self._has_subqueries = has_subqueries
         self._written: dict[tuple[str, ...], str] = {}  # name as the query writes it → full name; all in lower case
         self._names: dict[tuple[str, ...], set[str]] = {}  # name of several parts → full names
 
@@ -44,11 +49,9 @@ class ColumnPrefixes:
     def run(self, with_aliases: Callable[[Alias], str], run: Callable[[str], T]) -> T:
         """Run a query whose columns may have names of tables before them.
 
-        `with_aliases` gives the query with views for tables, and adds each table; its argument is what a table is called there. It is the
-        last part of its name, also before columns; where Spark does not find a column then, the columns stay as they are written. A table's
-        name goes before a column of type struct whose fields spell the same. Tables of one name in several schemas are told apart by their
-        full names, if these stand before columns: before all of them, for `orders.id` is a column of the nearest FROM in Spark, and which
-        one that is is not known here.
+        `with_aliases` gives the query with views for tables, and adds each table; its argument is what a table is called there: the last
+        part of its name, also before columns. Where Spark does not find a column then, the columns stay as they are written. A table's
+        name goes before a column of type struct whose fields spell the same. Raises QUERY_FAILED_ANALYSIS like `_apart`.
         """
         self._written.clear()
         self._names.clear()
@@ -56,21 +59,48 @@ class ColumnPrefixes:
         first = tuple({name[0].upper() for name in self._names})
         if not first or not may_have(text, first):
             return run(text)
-        if len({written[-1] for written in self._written}) < len(set(self._written.values())):
-            full = with_aliases(self._full_name)
-            of_one = {name: min(keys) for name, keys in self._names.items() if len(keys) == 1}
-            apart = with_short_prefixes(full, {**of_one, **self._written})
-            if apart != full:
-                return run(apart)
         short = with_short_prefixes(text, {name: name[-1] for name in self._names})
+        shared = self._shared()
+        if shared and short != text and self._has_subqueries(text):
+            return self._apart(shared, with_aliases, run)
         try:
             return run(short)
         except AnalysisException as problem:
-            if short == text or not (problem.getCondition() or "").startswith(_UNRESOLVED):
-                raise
-            with suppress(AnalysisException):
-                return run(text)
+            condition = problem.getCondition() or ""
+            if shared and condition.startswith("AMBIGUOUS_REFERENCE"):
+                with suppress(AnalysisException):
+                    return self._apart(shared, with_aliases, run)
+            if short != text and condition.startswith(_UNRESOLVED):
+                with suppress(AnalysisException):
+                    return run(text)
             raise
 
-    def _full_name(self, ref: RelationRef) -> str:
-        return self._written.get(tuple(part.lower() for part in ref.parts), ref.parts[-1])
+    def _shared(self) -> dict[str, list[str]]:
+        """The last names of several tables, with the full names of these."""
+        tables: dict[str, set[str]] = {}
+        for written, key in self._written.items():
+            tables.setdefault(written[-1], set()).add(key)
+        return {last: sorted(keys) for last, keys in tables.items() if len(keys) > 1}
+
+    def _apart(self, shared: Mapping[str, Sequence[str]], with_aliases: Callable[[Alias], str], run: Callable[[str], T]) -> T:
+        """Run a query with tables of one name in several schemas, told apart by the full names before their columns.
+
+        Within a subquery `orders.id` is a column of the nearest FROM, and which one that is is not known here: where a column has the
+        last name of such tables alone before it, the query is refused with QUERY_FAILED_ANALYSIS.
+        """
+
+        def called(ref: RelationRef) -> str:
+            last = ref.parts[-1].lower()
+            return self._written.get(tuple(part.lower() for part in ref.parts), last) if last in shared else ref.parts[-1]
+
+        of_one = {name: min(keys) if name[-1] in shared else name[-1] for name, keys in self._names.items() if len(keys) == 1}
+        own = {name: key for name, key in self._written.items() if len(name) > 1 and name[-1] in shared}
+        try:
+            return run(with_short_prefixes(with_aliases(called), {**of_one, **own}))
+        except AnalysisException as problem:
+            last = next((last for last in shared if f"`{last}`." in str(problem).lower()), None)
+            if last is None or not (problem.getCondition() or "").startswith(_UNRESOLVED):
+                raise
+            todo = f"Give them aliases (FROM {shared[last][0]} AS a), or write their full names before all of their columns."
+            what = f"the query reads several tables called {last} ({', '.join(shared[last])}), and does not say which one is meant"
+            raise LakeletError("QUERY_FAILED_ANALYSIS", what, why=f"{last} stands alone before a column", todo=todo) from problem

@@ -80,6 +80,7 @@ class TableReader(ABC):
     """Whether SQL text may write: in functions of sinks only."""
     reads_batches: ClassVar[bool] = False
     """Whether what is asked for as a stream is opened as a batch, in SQL text too."""
+    kept_views: list[str] = field(default_factory=list)  # of columns whose query is still to come
     _views: int = 0
     _scopes: list[dict[tuple[str, bool], TableName]] = field(default_factory=list)
 
@@ -299,6 +300,12 @@ class TableReader(ABC):
         self._views += 1
         frame._jdf.createOrReplaceTempView(view)
         return view
+
+    def close(self) -> None:
+        """The function has returned its rows. A column that it keeps for its next call finds no view, not one of another call."""
+        for view in self.kept_views:
+            self.spark._jsparkSession.catalog().dropTempView(view)
+        self.kept_views.clear()
 
     def noted(self, dataset: Dataset, *, streaming: bool) -> None:
         """Remember that the query, or the view that is being looked through, reads a dataset."""

@@ -57,8 +57,8 @@ class SqlText:
         self._spark = reader.spark
         self._opened: dict[tuple[object, ...], str] = {}  # what was asked for → its view
         self._files: dict[str, DataFrame] = {}  # view → rows of files
-        self._unknown: list[str] = []
-        self._prefixes = ColumnPrefixes()
+        self._unknown: list[tuple[str, ...]] = []
+        self._prefixes = ColumnPrefixes(functools.partial(table_names.has_subqueries, self._spark))
 
     def answered(self, text: str) -> DataFrame:
         """The rows of the query. Raises QUERY_FAILED_ANALYSIS for a command, UNKNOWN_DATASET, and what opening a table raises."""
@@ -85,25 +85,26 @@ class SqlText:
                 name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
                 if name and begins_with(text, _HARMLESS) and self._reader.catalog.dataset(parts_of(name)) is not None:
                     unsupported(f"{text.split()[0].upper()} of {name}, a dataset of the pipeline, inside a dataset's function")
-                raise self._reader.unknown(name or next(iter(self._unknown), "?")) from problem
+                raise self._reader.unknown(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
             raise
         finally:
             for view in (*self._opened.values(), *self._files):
                 self._spark._jsparkSession.catalog().dropTempView(view)
 
     def in_views(self, text: str) -> str:
-        """The query with views for what it names. They stay, and the next call of the dataset's function replaces them.
+        """The query with views for what it names, which stay until the reader is closed.
 
         Raises UNKNOWN_DATASET, and what opening a table raises.
         """
         text = file_functions.replaced(self._spark, with_values(text), self._view_of_files)
         found = self._prefixes.run(functools.partial(self._with_views, text), lambda one: one)
-        for name in self._unknown:
+        self._reader.kept_views += [*self._opened.values(), *self._files]
+        for parts in self._unknown:
             try:
-                self._spark.table(name)
+                self._spark.table(_name(parts))
             except AnalysisException as problem:
                 if is_missing_table(problem):
-                    raise self._reader.unknown(name) from problem
+                    raise self._reader.unknown(".".join(parts)) from problem
         return found
 
     def _described(self, dataset: Dataset, kind: str) -> DataFrame:
@@ -148,7 +149,7 @@ class SqlText:
         files = located_relation(ref.parts)
         if files is not None:
             return files
-        self._unknown.append(".".join(ref.parts))
+        self._unknown.append(ref.parts)
         return self._completed(ref.parts)
 
     def _referred(self, ref: table_names.RelationRef, folder: str | None) -> DataFrame:

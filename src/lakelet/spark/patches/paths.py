@@ -20,7 +20,7 @@ from lakelet.spark.names.paths import FILE_FORMATS, located
 from lakelet.spark.patches import owners
 
 _PATH_OPTIONS = ("path", "checkpointlocation", "basepath")
-_UNCHECKED = "_lakelet_unchecked"  # of a stream writer: its paths as written, until it starts
+_UNCHECKED = "_lakelet_unchecked"  # of a stream writer: its paths as they are written, by the names of options
 
 
 def _replaced(value: Any, *, writing: bool = False, files: bool = True) -> Any:
@@ -73,7 +73,8 @@ def _writing(original: Any) -> Any:
 
 def _starting(original: Any) -> Any:
     def start(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for value in vars(self).pop(_UNCHECKED, ()):
+        options = {key.lower(): value for key, value in kwargs.items() if key.lower() in _PATH_OPTIONS and isinstance(value, str)}
+        for value in {**vars(self).get(_UNCHECKED, {}), **options}.values():
             located(value, writing=True, files=False)
         return original(self, *args, **kwargs)
 
@@ -84,8 +85,8 @@ def _option(original: Any) -> Any:
     def option(self: Any, *args: Any, **kwargs: Any) -> Any:
         key = kwargs.get("key", args[0] if args else "")
         if str(key).lower() in _PATH_OPTIONS:
-            args = tuple(_option_value(self, item) if at == 1 else item for at, item in enumerate(args))
-            kwargs = {k: _option_value(self, v) if k == "value" else v for k, v in kwargs.items()}
+            args = tuple(_option_value(self, key, item) if at == 1 else item for at, item in enumerate(args))
+            kwargs = {k: _option_value(self, key, v) if k == "value" else v for k, v in kwargs.items()}
         return original(self, *args, **kwargs)
 
     return option
@@ -93,12 +94,12 @@ def _option(original: Any) -> Any:
 
 def _options(original: Any) -> Any:
     def options(self: Any, **kwargs: Any) -> Any:
-        return original(self, **{k: _option_value(self, v) if k.lower() in _PATH_OPTIONS else v for k, v in kwargs.items()})
+        return original(self, **{k: _option_value(self, k, v) if k.lower() in _PATH_OPTIONS else v for k, v in kwargs.items()})
 
     return options
 
 
-def _option_value(owner: Any, value: Any) -> Any:
+def _option_value(owner: Any, key: str, value: Any) -> Any:
     """Return the path of an option as a path of this machine.
 
     A stream reader may still become one of cloudFiles, which reads other schemes than Spark. A stream writer that is never started
@@ -107,7 +108,7 @@ def _option_value(owner: Any, value: Any) -> Any:
     if not isinstance(value, str):
         return value
     if isinstance(owner, DataStreamWriter):
-        vars(owner).setdefault(_UNCHECKED, []).append(value)
+        vars(owner).setdefault(_UNCHECKED, {})[key.lower()] = value
     if isinstance(owner, DataStreamReader | DataStreamWriter):
         return active_map().mapped(value)
     return located(value, writing=not isinstance(owner, DataFrameReader), files=False)
