@@ -188,7 +188,7 @@ def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
     for name, source in tally.sources.items():
         facts = [counted(source.corrupt, "broken line")] if source.corrupt else []
         facts += [counted(source.rescued, "row with rescued values", "rows with rescued values")] if source.rescued else []
-        line = f", line {source.first_line}" if source.first_line is not None else ""
+        line = f", line {source.first_line}" if source.first_line else ""  # 0: the file as a whole
         first = f" (first: {_file(source.first_file)}{line})" if source.first_file else ""
         if facts:
             yield f"{short(name)}: kept {' and '.join(facts)}{first}"

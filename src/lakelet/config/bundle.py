@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -135,7 +136,12 @@ class Bundle:
             return replace(node, value={key: self._with_complex(child, within) for key, child in node.value.items()})
         if isinstance(node.value, list):
             return replace(node, value=[self._with_complex(item, within) for item in node.value])
-        alone = REFERENCE.fullmatch(node.value) if isinstance(node.value, str) else None
+        text = node.value if isinstance(node.value, str) else ""
+        if text.count("${") > 1:  # a reference may stand in the name of another one: ${var.${bundle.target}_libraries}
+            with suppress(LakeletError):
+                found = self._references.filled(node)
+                return found if isinstance(found.value, (dict, list)) else node
+        alone = REFERENCE.fullmatch(text)
         if alone is None or alone[1] in within:
             return node
         try:

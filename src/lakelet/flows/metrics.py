@@ -77,7 +77,7 @@ def emit_warnings(reporter: Reporter, totals: Totals, *, dataset: str, flow: str
                 EventType.SOURCE_RECORDS,
                 f"Flow '{flow}': {found.corrupt} broken and {found.rescued} partly rescued record(s) of {source}"
                 f"{f', of which {found.left_out} left out' if found.left_out else ''}; "
-                f"the first in {found.first_file}, line {found.first_line}.",
+                f"the first in {found.first_file}{f', line {found.first_line}' if found.first_line else ''}.",
                 {"flow_name": flow, **asdict(found)},
                 dataset=dataset,
                 flow=flow,

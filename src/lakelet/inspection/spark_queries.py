@@ -19,7 +19,7 @@ from lakelet.storage.eventlog.reading import open_log
 from lakelet.storage.eventlog.views import EVENT_LOG
 from lakelet.storage.information_schema import SCHEMA, Asked, asked_for, described
 from lakelet.storage.published_views import PublishedView, load_views
-from lakelet.storage.root import Storage, new_table_path
+from lakelet.storage.root import Storage, StoredDataset, new_table_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -156,7 +156,7 @@ class _Views:
         self._defined[key] = view
 
     def of_files(self, call: CallRef) -> str:
-        """The view for a call of `read_files` or `cloud_files_state`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
+        """The view for a call of a table function, such as `read_files`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
         from lakelet.autoloader import register
         from lakelet.autoloader.batch import open_files, read_files
         from lakelet.spark.names import file_functions as filecalls
@@ -173,14 +173,16 @@ class _Views:
             if asked.checkpoint is not None:
                 states = checkpoint_states(asked.checkpoint, None)
             else:
-                stored = find_dataset(self._registry, asked.table or "")
+                stored = self._stored(asked.table or "")
                 states = dataset_states(self._storage, TableName(*split_name(stored.name)))
             frame = self._spark.createDataFrame(states.to_pylist(), STATES)
-        elif call.name == TABLE_CHANGES:
-            frame = self._changes([name for name, _ in call.arguments], evaluate([text for _, text in call.arguments]))
+        elif call.name == TABLE_CHANGES and call.streaming:
+            raise LakeletError("SQL_FAILED", f"{TABLE_CHANGES} is a stream here, which only a pipeline can run: leave STREAM out")
         elif call.streaming or call.name == filecalls.CLOUD_FILES:
             what = f"{call.name} is a stream here, which only a pipeline can run"
             raise LakeletError("CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION", what, todo="Use read_files without STREAM.")
+        elif call.name == TABLE_CHANGES:
+            frame = self._changes([name for name, _ in call.arguments], evaluate([text for _, text in call.arguments]))
         else:
             register(self._spark, wrap=False)
             frame = read_files(self._spark, open_files(filecalls.source_of(call, self._spark, evaluate, None), {})[0])
@@ -193,8 +195,15 @@ class _Views:
         from lakelet.spark.names.change_functions import feed_of
 
         name, options = feed_of(names, values, None)
-        stored = find_dataset(self._registry, name)
+        stored = self._stored(name)
         return self._spark.read.options(**options).format("delta").load(str(path_of(self._storage.root, stored)))
+
+    def _stored(self, name: str) -> StoredDataset:
+        """The stored dataset of a name, completed as the query wants it. Raises UNKNOWN_TABLE."""
+        try:
+            return find_stored(self._registry, self._space.resolve(name)) or find_dataset(self._registry, name)
+        except ValueError:
+            return find_dataset(self._registry, name)
 
     def _kept(self, view: str) -> str:
         """A view that stands in the query already and is not a name of the storage."""

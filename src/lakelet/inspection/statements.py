@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lakelet.base.names import quoted
+from lakelet.base.phases import report
 from lakelet.files.paths import AnyPath
 from lakelet.files.remote import is_s3
 from lakelet.inspection.inspector import Note, Rows, all_of, first_rows, list_tables, run_sql
@@ -76,9 +77,12 @@ def _facts(storage: AnyPath, kind: str, name: str, limit: int | None, note: Note
     note(f"Spark answers DESCRIBE {kind}; starting it ...")
     from lakelet.inspection.spark_queries import collected
     from lakelet.spark.launch.session import start_session
+    from lakelet.spark.session_clones import quiet_pyspark
 
     spark = start_session(app_name="lakelet sql", s3=is_s3(storage))
-    return first_rows(collected(spark.sql(f"DESCRIBE {kind} delta.{quoted(str(path))}")), limit)
+    report(f"Reading the {kind.lower()} of {dataset.name} with Spark")
+    with quiet_pyspark():
+        return first_rows(collected(spark.sql(f"DESCRIBE {kind} delta.{quoted(str(path))}")), limit)
 
 
 def _columns(rows: Sequence[tuple[str, str, str | None]]) -> Rows:

@@ -316,3 +316,16 @@ def test_the_history_of_a_table_and_its_changes_are_asked_for_by_its_name(spark,
     assert list(changes.rows) == [{"id": 1, "c": "update_preimage"}, {"id": 2, "c": "update_postimage"}]
     with pytest.raises(LakeletError, match="holds no table nope"):
         statements.run_statement(tmp_path, "DESCRIBE HISTORY nope")
+    with pytest.raises(LakeletError, match="table_changes is a stream here"):
+        inspector.run_sql(tmp_path, "SELECT * FROM STREAM table_changes('orders', 0)", spark=spark)
+
+
+def test_the_table_whose_changes_are_asked_for_is_that_of_the_schema_in_use(spark, tmp_path):
+    same_names(spark, tmp_path)
+    for schema in ("silver", "gold"):
+        path = f"{tmp_path}/tables/main/{schema}/orders"
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id = 2")
+    for use, total in (("", None), ("USE gold; ", 20)):
+        (row,) = inspector.run_sql(tmp_path, f"{use}SELECT * FROM table_changes('orders', 2)", spark=spark).rows
+        assert (row["id"], row.get("total")) == (2, total)

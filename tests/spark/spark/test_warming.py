@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lakelet.spark.launch.resident import warming
 from lakelet.spark.launch.resident.lending import Lender
 from lakelet.spark.launch.resident.remains import Remains
-from lakelet.spark.launch.resident.warming import Warming
 
 
 def test_the_steps_end_and_leave_nothing(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    remains, warming = Remains.of(spark), Warming()
+    def scratch_folder(purpose: str) -> Path:
+        folder = tmp_path / purpose
+        folder.mkdir()
+        return folder
+
+    monkeypatch.setattr(warming, "scratch_folder", scratch_folder)
+    remains, steps = Remains.of(spark), warming.Warming()
     folders = []
     for _ in range(6):
-        warming.step()
+        steps.step()
         folders.append(len(list(tmp_path.iterdir())))
     assert folders == [1, 1, 1, 1, 0, 0]
     assert remains.unlike() is None
@@ -26,8 +30,16 @@ def test_the_steps_end_and_leave_nothing(spark: Any, tmp_path: Path, monkeypatch
     assert list(spark.streams.active) == []
 
 
-def test_a_session_that_is_offered_to_nobody_is_left_alone() -> None:
-    done: list[None] = []
-    lender = Lender()
-    lender.spare(lambda: done.append(None))
-    assert done == []
+def test_a_session_is_used_in_idle_time_only_while_it_is_offered_and_nobody_has_or_had_it() -> None:
+    done: list[str] = []
+    lender: Any = Lender()
+    lender.spare(lambda: done.append("not offered"))
+    lender._running = object()
+    lender.spare(lambda: done.append("offered"))
+    with lender._in_use:
+        lender.spare(lambda: done.append("in use"))
+    lender.spare(lambda: done.append("again"))
+    lender._lent = True
+    lender.spare(lambda: done.append("lent"))
+    assert done == ["offered", "again"]
+    assert not lender._in_step

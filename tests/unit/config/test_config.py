@@ -420,7 +420,9 @@ def test_a_variable_may_stand_for_a_mapping_or_a_list_and_for_what_is_in_it(proj
           settings: {type: complex, default: {stage: "${var.stage}", price: "1.10"}}
           sources: {type: complex, default: [{glob: {include: "src/**"}}]}
           names: {type: complex, default: {schemas: [raw, "gold_${var.stage}"]}}
-          all: {type: complex, default: {schema: "${var.names.schemas[1]}", libraries: "${var.sources}", configuration: "${var.settings}"}}
+          dev_settings: {type: complex, default: "${var.settings}"}
+          all:
+            default: {schema: "${var.names.schemas[1]}", libraries: "${var.sources}", configuration: "${var.${bundle.target}_settings}"}
         targets: {dev: }
         resources: {pipelines: {p: "${var.all}"}}
         """,

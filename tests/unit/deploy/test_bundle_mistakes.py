@@ -273,6 +273,9 @@ def test_what_a_bundle_says_of_signing_in_is_handed_on(folder: Folder) -> None:
     folder.bundle(f"bundle: {{name: shop}}\nvariables: {{t: {{default: T}}}}\nworkspace: {workspace}\n")
     said = {"host": "https://adb.net", "auth_type": "azure-msi", "azure_use_msi": "true", "azure_tenant_id": "T"}
     assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == said
+    off = "{host: https://adb.net, azure_use_msi: false}"
+    folder.bundle(f"bundle: {{name: shop}}\nworkspace: {off}\n")
+    assert workspace_of(folder.root, None, environ={}, cwd=folder.root) == {"host": "https://adb.net"}
 
 
 def test_a_principal_that_is_no_text_is_a_mistake(folder: Folder) -> None:

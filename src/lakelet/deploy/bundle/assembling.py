@@ -82,7 +82,8 @@ def workspace_of(root: Path, target: str | None, *, environ: Mapping[str, str], 
             tree, target=read.target, user=_NOBODY, given=_given({}, environ), lookup=None, problems=Problems()
         )
         said = {key: node for key in CONNECTION if (node := tree.get("workspace", key)) is not None}
-        return {key: references.filled(node, _BEFORE).text for key, node in said.items()}
+        texts = {key: references.filled(node, _BEFORE).text for key, node in said.items()}
+        return {key: text for key, text in texts.items() if text.lower() != "false"}  # a switch that is off
     except LakeletError as error:
         problems.add(error)
         raise problems.error() from error

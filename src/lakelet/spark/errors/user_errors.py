@@ -57,6 +57,9 @@ RUN_AGAIN = "Correct the function, or what it needs; the next update runs it aga
 _PATH_TODO = "Write get_json_object(column, '$.path') in place of column:path."
 
 
+_COLUMN_TODO = "Make the column in the dataset's function, each time that it is called."
+
+
 def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
     """Return the exception that the function of `dataset` raised as a LakeletError."""
     if isinstance(error, LakeletError):
@@ -90,7 +93,7 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
             where=_user_location(error, flow),
             dataset=str(dataset.name),
             why="The tables that F.expr names are those of the call in which it stands.",
-            todo="Make the column in the dataset's function, each time that it is called.",
+            todo=_COLUMN_TODO,
         )
     data = condition.startswith(_DATA_CONDITIONS)
     message = first_line(error)

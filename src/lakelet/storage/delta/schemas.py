@@ -164,12 +164,15 @@ def storable(data_type: Any) -> Any:
 
 
 def _bare(data_type: T.DataType) -> Any:
-    """The type as a table stores it, without comments and other metadata of nested fields."""
+    """The type as a table stores it; of the metadata of nested fields what Spark keeps of types there, such as collations, no comments."""
 
     def bare(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: {} if key == "metadata" and "nullable" in value else bare(one) for key, one in value.items()}
-        return [bare(one) for one in value] if isinstance(value, list) else value
+        if isinstance(value, list):
+            return [bare(one) for one in value]
+        if not isinstance(value, dict):
+            return value
+        own = {key: one for key, one in value.get("metadata", {}).items() if key.startswith("__")}
+        return {key: own if key == "metadata" else bare(one) for key, one in value.items()}
 
     return bare(storable(data_type).jsonValue())
 

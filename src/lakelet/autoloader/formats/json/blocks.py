@@ -20,6 +20,8 @@ from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_c
 _NESTED = re.compile(rb'":\s*[\[{]')
 _PLAIN = frozenset({"string", "char", "varchar", "long", "integer", "short", "byte", "double", "boolean"})
 _MOMENTS = frozenset({"timestamp", "date"})
+_DIGITS = re.compile(r"-?[A-Za-z.]+")  # a pattern of letters alone has no sign that a number does not have
+_LONGEST_YEAR = 7
 _NUMBER = r"^-?\d+(\.\d+)?([eE][+-]?\d+)?$"
 
 
@@ -157,7 +159,8 @@ def _convert_array(array: Any, key: str, kind: Any, arrow: Any, datetime_formats
         return array, None
     if kind.typeName() in _MOMENTS:
         moments, bad = _moments(array, kind.typeName(), datetime_formats)
-        return moments, _either(bad, _maybe_numbers(array, key, block))
+        numbers = _maybe_numbers(array, key, block) if _may_be_number(array, kind.typeName(), datetime_formats) else None
+        return moments, _either(bad, numbers)
     children: list[Any] = []
     misfits: Any | None = None
     for i, field in enumerate(kind.fields):
@@ -177,6 +180,15 @@ def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[
     if datetime_formats.date is None:
         return date_column(array)
     return parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
+
+
+def _may_be_number(array: Any, name: str, datetime_formats: DatetimeFormats) -> bool:
+    """Whether a text of the array may be both a number and a timestamp or date: a year alone, or digits that a pattern takes."""
+    pattern = datetime_formats.timestamp if name == "timestamp" else datetime_formats.date
+    if pattern is not None:
+        return _DIGITS.fullmatch(pattern) is not None
+    shortest = pc.min(pc.binary_length(array)).as_py()
+    return shortest is not None and shortest <= _LONGEST_YEAR
 
 
 def _maybe_numbers(array: Any, key: str, block: bytes) -> Any | None:

@@ -100,11 +100,12 @@ class Lender:
 
     def spare(self, step: Callable[[], None]) -> None:
         """Do a short step in the session that is offered, while nobody uses it and no command has used it yet."""
-        if self._running is None or self._lent or not self._in_use.acquire(blocking=False):
+        if not self._in_use.acquire(blocking=False):
             return
         try:
-            self._in_step = True
-            step()
+            if self._running is not None and not self._lent:
+                self._in_step = True
+                step()
         finally:
             self._in_step = False
             self._in_use.release()

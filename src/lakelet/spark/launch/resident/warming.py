@@ -6,11 +6,12 @@ because a file that is saved meanwhile waits for its end. Steps write below a fo
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from lakelet.files.scratch import scratch_folder
 
 
 @dataclass
@@ -36,8 +37,9 @@ def _steps() -> Iterator[None]:
     if active is None:
         return
     spark = active.newSession()
-    with tempfile.TemporaryDirectory(prefix="lakelet-warm-") as folder:
-        table, copied, checkpoint = (str(Path(folder) / name) for name in ("table", "copied", "checkpoint"))
+    folder = scratch_folder("warm")
+    try:
+        table, copied, checkpoint = (str(folder / name) for name in ("table", "copied", "checkpoint"))
         rows = spark.range(20).selectExpr("id", "concat('k', id % 2) AS kind", "CAST(id AS DECIMAL(20, 2)) AS amount")
         rows.write.format("delta").save(table)
         yield
@@ -51,6 +53,8 @@ def _steps() -> Iterator[None]:
         yield
         spark.read.format("delta").load(table).orderBy("kind").toArrow()
         yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 __all__ = ["Warming"]
