@@ -69,6 +69,7 @@ _KOMAE = ("komae5519pv/databricks_quick_demo", "38f3678c4f230c296fcadfa9f6fdfee8
 _NISHAD = ("nishadvispute2311/Declarative_Pipelines_Databricks", "fcc1d933fca9bf0a9510b5dce953381cc44be9d1")
 _CLI = ("databricks/cli", "7bbe2852131bc5c4a6c7bad5f147bc7772eedf9f")
 
+_VARIABLES = "acceptance/bundle/variables"
 _BOOKS = "4- Production Pipelines"
 _WORKSHOP = "20251216_lakeflow_sdp_workshop"
 _SNAPSHOTS = "apply-changes-from-snapshot-demo/src/notebooks"
@@ -102,6 +103,7 @@ SOURCES: dict[str, Source] = {
     "V14": Source(*_PACKT_COOKBOOK, ("Chapter09/9.6 dlt-dabs-cicd/9.6 create-medallion-arch-DLT.sql",)),
     "V15": Source(*_NOTEBOOKS, (f"{_SNAPSHOTS}/process_snapshot_pattern2.py", f"{_SNAPSHOTS}/order_count_by_status_pattern2.sql")),
     "smoke": Source(*_CLI, ("acceptance/pipelines/run/run-pipeline/pipeline_file.py",)),
+    "bundles": Source(*_CLI, (_VARIABLES,), runs=(f"{_VARIABLES}/complex/databricks.yml",)),
 }
 
 
