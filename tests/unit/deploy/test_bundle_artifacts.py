@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -109,6 +110,27 @@ def test_the_version_of_a_wheel_says_when_it_was_built_and_the_wheel_can_be_inst
     assert not wheel.exists()
 
 
+def test_all_wheels_of_an_artifact_have_copies_and_those_of_earlier_builds_are_removed(shop: Folder) -> None:
+    shop.put({"databricks.yml": BUNDLE.replace("make.py 0.1", "make.py 0.1 && sleep 0.02 && " + sys.executable + " make.py 0.2")})
+    for _ in range(2):
+        found = packages(shop.state("dev"))
+        assert [path.rpartition("/")[2].split("+")[0] for path in found] == ["shop-0.1", "shop-0.2"]
+        copies = (shop.root / ".databricks/bundle/dev/patched_wheels/wheel").iterdir()
+        assert sorted(copy.name for copy in copies) == [path.rpartition("/")[2] for path in found]
+
+
+def test_the_folder_of_a_bundle_may_have_the_signs_of_a_pattern(shop: Folder, tmp_path: Path) -> None:
+    moved = Folder(tmp_path / "copy [1]").put({"a.txt": ""})
+    shutil.copytree(shop.root, moved.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("copy *"))
+    assert packages(moved.state("prod")) == ["package/dist/shop-0.1-py3-none-any.whl"]
+
+
+def test_a_wheel_at_an_address_is_no_local_one(shop: Folder) -> None:
+    line = "shop @ https://example.net/shop-0.1-py3-none-any.whl"
+    shop.put({"resources/all.yml": RESOURCES.replace("requests]", f'"{line}"]')})
+    assert line in shop.resource("pipelines.orders", "prod").settings["environment"]["dependencies"]
+
+
 def test_a_build_that_fails_says_what_it_wrote_and_nothing_is_deployed(shop: Folder) -> None:
     shop.put({"databricks.yml": BUNDLE.replace("make.py 0.1", "make.py")})
     (mistake,) = shop.mistakes("prod")
@@ -127,4 +149,4 @@ def test_nothing_is_built_for_a_bundle_with_a_mistake(shop: Folder) -> None:
 
 def test_a_pattern_that_no_package_matches_is_a_mistake(shop: Folder) -> None:
     shop.put({"resources/all.yml": RESOURCES.replace("{whl: ../package/dist/*.whl}", "{whl: ../package/out/*.whl}")})
-    assert shop.mistakes("prod") == ["CONFIG_INVALID resources/all.yml, line 11: no package '../package/out/*.whl' is there"]
+    assert shop.mistakes("prod") == ["CONFIG_INVALID resources/all.yml, line 11: no package matches '../package/out/*.whl'"]

@@ -1,13 +1,12 @@
-"""What a bundle builds before it is deployed (`artifacts`): wheels and jars, by commands of the bundle, as the Databricks CLI does it."""
+"""The `artifacts` of a bundle: wheels and jars that are built before a deployment, with the rules of the Databricks CLI (decision 58)."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
-from glob import glob
+from glob import escape, glob
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,11 @@ class Artifact:
     """One artifact.
 
     Attributes:
-        folder: where its command runs.
-        command: what builds it; None where its files are there already.
-        shell: the program that gets the command.
-        sources: absolute paths and patterns of its files.
-        dynamic: whether the version of a wheel gets the time of its build, so that a package of the same version is installed anew.
+        folder: the working folder of its command.
+        command: the command that builds it; None if its files exist without a build.
+        shell: the program that runs the command.
+        sources: absolute paths and glob patterns of its files.
+        dynamic: whether the deployed wheel has the time of its build in its version.
     """
 
     name: str
@@ -46,7 +45,10 @@ class Artifact:
 
 
 def artifacts_of(section: Node | None, root: Path, *, dynamic: bool) -> list[Artifact]:
-    """The artifacts of a bundle, references filled in. `dynamic`: for wheels that do not say."""
+    """The artifacts in a section whose references are filled in. `dynamic`: the default of `dynamic_version`.
+
+    Raises CONFIG_INVALID for an artifact with neither a build command nor files.
+    """
     return [_artifact(name, node, root, dynamic) for name, node in sorted(children(section).items()) if isinstance(node.value, dict)]
 
 
@@ -66,24 +68,29 @@ def _artifact(name: str, node: Node, root: Path, dynamic: bool) -> Artifact:
         folder=place,
         command=builds,
         shell=shell.text if shell is not None else next((one for one in _SHELLS if shutil.which(one)), "sh"),
-        sources=tuple(os.path.normpath(beside / text) for text in written) or ((str(place / "dist" / "*.whl"),) if is_wheel else ()),
+        sources=tuple(os.path.normpath(os.path.join(escape(str(beside)), text)) for text in written)
+        or ((os.path.join(escape(str(place)), "dist", "*.whl"),) if is_wheel else ()),
         dynamic=is_wheel and (dynamic if own is None else own.value is True),
     )
 
 
 def built(artifacts: list[Artifact], cache: Path) -> dict[Path, Path]:
-    """Build the artifacts, one after the other; return their files, each with the one that is deployed in its place.
+    """Build the artifacts one after the other. Return each of their files with the file that is deployed instead of it.
 
-    `cache`: a folder for wheels with the time of their build in the version. Raises ARTIFACT_FAILED for a command that fails, and for one
-    after which no file of the artifact is there.
+    `cache`: a folder for copies of wheels; older copies are removed. Raises ARTIFACT_FAILED for a command that fails, and for an artifact
+    that has no files after it.
     """
     found: dict[Path, Path] = {}
     for number, artifact in enumerate(artifacts):
         phases.report(f"Building {printable(artifact.name)}", number, len(artifacts))
         if artifact.command is not None:
             _run(artifact, artifact.command)
-        for file in _files(artifact):
-            found[file] = with_version_of_build(file, cache / artifact.name) if artifact.dynamic else file
+        files, copies = _files(artifact), cache / artifact.name
+        deployed = {file: with_version_of_build(file, copies) if artifact.dynamic else file for file in files}
+        if artifact.dynamic:
+            for older in set(copies.iterdir()) - set(deployed.values()):
+                older.unlink()
+        found |= deployed
     return found
 
 
@@ -108,14 +115,16 @@ def _run(artifact: Artifact, command: str) -> None:
         )
 
 
-def _files(artifact: Artifact) -> Iterator[Path]:
+def _files(artifact: Artifact) -> list[Path]:
+    found: list[Path] = []
     for source in artifact.sources:
         hits = [Path(hit) for hit in sorted(glob(source)) if os.path.isfile(hit)]
         if not hits:
             what = f"the artifact {artifact.name!r} has no file {source}"
-            todo = "Its command has to make it." if artifact.command is not None else "Build it, or give the artifact a build command."
+            todo = "Correct the command or the path." if artifact.command is not None else "Build it, or give the artifact a build command."
             raise _failed(artifact, what, todo=todo)
-        yield from hits
+        found += hits
+    return found
 
 
 def _failed(artifact: Artifact, what: str, **more: Any) -> LakeletError:

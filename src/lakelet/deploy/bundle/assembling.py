@@ -170,7 +170,7 @@ def _desired(
 
 
 def _built(stage: _Stage, problems: Problems) -> dict[Path, Path]:
-    """Build the artifacts of a bundle that has no mistake so far; their files, each with the one that is deployed in its place."""
+    """Build the artifacts, if the bundle has no mistake so far. Return each of their files with the file that is deployed instead of it."""
     preset = stage.tree.get("presets", "artifacts_dynamic_version")
     found = artifacts_of(stage.tree.get("artifacts"), stage.read.root, dynamic=preset is not None and preset.value is True)
     if found:

@@ -64,10 +64,10 @@ class WorkspacePaths:
     Args:
         base: the local folder that lies at `file_path`.
         file_path: its absolute path in the workspace.
-        built: files of artifacts, each with the one that is deployed in its place.
+        built: files of artifacts, each with the file that is deployed instead of it.
 
     Attributes:
-        packages: wheels and jars of this machine that were named: they are deployed even if `.gitignore` has them.
+        packages: local wheels and jars that the resources name. They are uploaded even if `.gitignore` excludes them.
     """
 
     def __init__(self, base: Path, file_path: str, problems: Problems, built: Mapping[Path, Path] = MappingProxyType({})) -> None:
@@ -204,10 +204,11 @@ class WorkspacePaths:
         local = self._local_of(scalar(text, node)) if is_glob(text) else None
         if local is None:
             return [item]
-        hits = [Path(hit) for hit in sorted(glob(str(local)))]
+        beside = node.file.parent
+        hits = sorted(glob(os.path.relpath(local, beside), root_dir=beside))
         if not hits:
-            self._problems.bad(node, f"no package {node.text!r} is there", todo="Build it, or let artifacts of the bundle build it.")
-        paths = [scalar(os.path.relpath(hit, node.file.parent) + node.text[len(text) :], node) for hit in hits]
+            self._problems.bad(node, f"no package matches {node.text!r}", todo="Build it, or let artifacts of the bundle build it.")
+        paths = [scalar(hit + node.text[len(text) :], node) for hit in hits]
         return [with_entries(item, **{kind: path}) for path in paths] if kind is not None else [_requirement(path) for path in paths]
 
     def _package(self, node: Node) -> Node:
@@ -262,6 +263,6 @@ def local_requirements(node: Node) -> Iterator[LocalRequirement]:
     text = node.text.strip()
     option = _PIP_FOLDER.match(text) or _PIP_FILE.match(text) or _WHEEL.match(text)
     written = option["path"] if option else text
-    is_path = option is not None or written.endswith(".whl") or written.startswith((".", "/"))
-    if is_path and not _ABSOLUTE.match(written) and "${" not in written:
+    is_path = option is not None or written.startswith((".", "/"))
+    if is_path and not _ABSOLUTE.match(written) and "${" not in written and "://" not in written:
         yield LocalRequirement(written, Path(os.path.normpath(node.file.parent / written)))

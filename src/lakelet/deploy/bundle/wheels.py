@@ -1,4 +1,4 @@
-"""Wheels whose version says when they were built (`dynamic_version`): a package is installed anew only if its version is another one."""
+"""Wheels with the time of their build in the version (`dynamic_version`): Databricks reinstalls a package only when its version changes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,19 @@ _PARTS = (5, 6)
 
 
 def with_version_of_build(wheel: Path, folder: Path) -> Path:
-    """Return a copy of the wheel in `folder` whose version ends in `+<time of its last change>`; other copies there are removed.
+    """Return a copy of the wheel in `folder` whose version ends in `+<time of its last change>`. A copy that exists is kept.
 
-    Name, folder of metadata, METADATA and RECORD carry the version, as the binary distribution format wants it. Raises ARTIFACT_FAILED for
-    a file that is no wheel.
+    The version is changed in the name, in the name of the `.dist-info` folder, in METADATA and in RECORD. Raises ARTIFACT_FAILED for a file
+    that is not a wheel.
     """
     parts = wheel.name.removesuffix(".whl").split("-")
     if len(parts) not in _PARTS or wheel.suffix != ".whl":
-        raise LakeletError("ARTIFACT_FAILED", f"{wheel} is no wheel by its name: its version cannot be changed")
+        raise LakeletError("ARTIFACT_FAILED", f"{wheel} does not have the name of a wheel, so its version cannot be changed")
     distribution, version = parts[:2]
     changed = datetime.fromtimestamp(wheel.stat().st_mtime, timezone.utc)
     new = f"{version.partition('+')[0]}+{changed:%Y%m%d%H%M%S}{changed.microsecond // 10_000:02d}"
     target = folder / ("-".join([distribution, new, *parts[2:]]) + ".whl")
     folder.mkdir(parents=True, exist_ok=True)
-    for other in folder.iterdir():
-        if other != target:
-            other.unlink()
     if not target.exists():
         unfinished = target.with_suffix(f".{os.getpid()}")
         try:
@@ -41,7 +38,9 @@ def with_version_of_build(wheel: Path, folder: Path) -> Path:
             unfinished.replace(target)
         except (zipfile.BadZipFile, KeyError, UnicodeDecodeError) as problem:
             unfinished.unlink(missing_ok=True)
-            raise LakeletError("ARTIFACT_FAILED", f"{wheel} is no wheel: its version cannot be changed", why=str(problem)) from problem
+            raise LakeletError(
+                "ARTIFACT_FAILED", f"{wheel} is not a wheel, so its version cannot be changed", why=str(problem)
+            ) from problem
     return target
 
 
@@ -60,7 +59,7 @@ def _copy(wheel: Path, target: Path, before: str, after: str, version: str) -> N
 
 
 def _metadata(text: str, version: str) -> bytes:
-    """The metadata with another version; what is below the first empty line is a description."""
+    """The METADATA file with another version. The description below the first empty line is not changed."""
     head, empty, description = text.partition("\n\n")
     lines = [f"Version: {version}" if line.startswith("Version:") else line for line in head.split("\n")]
     return ("\n".join(lines) + empty + description).encode()
