@@ -200,10 +200,10 @@ class _Views:
 
     def _stored(self, name: str) -> StoredDataset:
         """The stored dataset of a name, completed as the query wants it. Raises UNKNOWN_TABLE."""
-        try:
-            return find_stored(self._registry, self._space.resolve(name)) or find_dataset(self._registry, name)
-        except ValueError:
-            return find_dataset(self._registry, name)
+        found = None
+        with suppress(ValueError):  # the error for a name of too many parts is that of `find_dataset`
+            found = find_stored(self._registry, self._space.resolve(name))
+        return found or find_dataset(self._registry, name)
 
     def _kept(self, view: str) -> str:
         """A view that stands in the query already and is not a name of the storage."""

@@ -55,8 +55,6 @@ RUN_AGAIN = "Correct the function, or what it needs; the next update runs it aga
 
 
 _PATH_TODO = "Write get_json_object(column, '$.path') in place of column:path."
-
-
 _COLUMN_TODO = "Make the column in the dataset's function, each time that it is called."
 
 
@@ -73,28 +71,22 @@ def coded(error: Exception, dataset: Dataset, flow: Flow) -> LakeletError:
     if isinstance(error, _MISTAKES):
         return _analysis_error(error, dataset, flow)
     if sentences.NOT_VARIANT.is_in(str(error)):
-        return LakeletError(
-            "QUERY_FAILED_ANALYSIS",
-            "the query takes a path out of a column that is text",
-            where=_user_location(error, flow),
-            dataset=str(dataset.name),
-            why="A path in F.expr outside of a dataset's function is one into VARIANT.",
-            todo=_PATH_TODO,
-        )
+        what = "the query takes a path out of a column that is text"
+        return _refused(error, dataset, flow, what, "A path in F.expr outside of a dataset's function is one into VARIANT.", _PATH_TODO)
     return user_error(error, dataset, flow)
+
+
+def _refused(error: BaseException, dataset: Dataset, flow: Flow, what: str, why: str, todo: str) -> LakeletError:
+    """The error for a query that Spark refuses for a reason that Lakelet knows better."""
+    where = _user_location(error, flow)
+    return LakeletError("QUERY_FAILED_ANALYSIS", what, where=where, dataset=str(dataset.name), why=why, todo=todo)
 
 
 def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> LakeletError:
     condition = error.getCondition() or ""
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND") and "__lakelet_" in str(error):
-        return LakeletError(
-            "QUERY_FAILED_ANALYSIS",
-            "the query has a column with a subquery that was made in another call of a function",
-            where=_user_location(error, flow),
-            dataset=str(dataset.name),
-            why="The tables that F.expr names are those of the call in which it stands.",
-            todo=_COLUMN_TODO,
-        )
+        what = "the query has a column with a subquery that was made in another call of a function"
+        return _refused(error, dataset, flow, what, "The tables that F.expr names are those of the call in which it stands.", _COLUMN_TODO)
     data = condition.startswith(_DATA_CONDITIONS)
     message = first_line(error)
     nearest = unresolved_nearest(error, proposed(error)) or _near_routines(error) or near_names(error)

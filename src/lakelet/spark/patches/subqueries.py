@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -17,20 +16,24 @@ from lakelet.spark.patches import owners
 _CONDITION, _ITEM = "SELECT 1 FROM VALUES (1) WHERE ", "SELECT "
 
 
+def _reader_of(text: Any) -> QueryReader | None:
+    """The reader of the dataset's function that is running, if the text may hold a subquery."""
+    reader = active_reader()
+    return reader if isinstance(reader, QueryReader) and isinstance(text, str) and may_have(text, ("SELECT",)) else None
+
+
 def _read(head: str, text: Any, run: Callable[[Any], DataFrame]) -> DataFrame:
     """Call `run` with a text; where a dataset's function names tables in it, with the names of views of theirs."""
-    reader = active_reader()
-    if not isinstance(text, str) or not may_have(text, ("SELECT",)) or not isinstance(reader, QueryReader):
+    reader = _reader_of(text)
+    if reader is None:
         return run(text)
     return reader.sql(head + text, lambda query: run(query.removeprefix(head)))
 
 
 def _expr(original: Any, update: SparkSession) -> Any:
     def expr(str: str) -> Any:
-        reader = active_reader()
-        if not isinstance(str, builtins.str) or not may_have(str, ("SELECT",)) or not isinstance(reader, QueryReader):
-            return original(str)
-        return original(reader.in_views(_ITEM + str, update.sql).removeprefix(_ITEM))
+        reader = _reader_of(str)
+        return original(str if reader is None else reader.in_views(_ITEM + str, update.sql).removeprefix(_ITEM))
 
     return expr
 

@@ -159,7 +159,7 @@ def _convert_array(array: Any, key: str, kind: Any, arrow: Any, datetime_formats
         return array, None
     if kind.typeName() in _MOMENTS:
         moments, bad = _moments(array, kind.typeName(), datetime_formats)
-        numbers = _maybe_numbers(array, key, block) if _may_be_number(array, kind.typeName(), datetime_formats) else None
+        numbers = _numbers(array, key, block) if _takes_digits(array, kind.typeName(), datetime_formats) else None
         return moments, _either(bad, numbers)
     children: list[Any] = []
     misfits: Any | None = None
@@ -182,7 +182,7 @@ def _moments(array: Any, name: str, datetime_formats: DatetimeFormats) -> tuple[
     return parsed_column(array, datetime_formats.dates(), pa.int32(), pa.date32())
 
 
-def _may_be_number(array: Any, name: str, datetime_formats: DatetimeFormats) -> bool:
+def _takes_digits(array: Any, name: str, datetime_formats: DatetimeFormats) -> bool:
     """Whether a text of the array may be both a number and a timestamp or date: a year alone, or digits that a pattern takes."""
     pattern = datetime_formats.timestamp if name == "timestamp" else datetime_formats.date
     if pattern is not None:
@@ -191,7 +191,7 @@ def _may_be_number(array: Any, name: str, datetime_formats: DatetimeFormats) -> 
     return shortest is not None and shortest <= _LONGEST_YEAR
 
 
-def _maybe_numbers(array: Any, key: str, block: bytes) -> Any | None:
+def _numbers(array: Any, key: str, block: bytes) -> Any | None:
     """The mask of texts that look like numbers, where the block has a number behind this key: pyarrow makes `2024` the text of a year."""
     numbers = pc.fill_null(pc.match_substring_regex(array, _NUMBER), False)
     if not pc.any(numbers).as_py():
