@@ -59,10 +59,12 @@ _SIGNATURES: Mapping[Access, Callable[[str], str]] = {
 class Reads:
     """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: what cannot be compared later.
 
-    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts.
+    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts. `passing`: the folder of this
+    process, new in each, in which Python looks for modules because Spark has one for added files there.
     """
 
     own: tuple[str, ...] = ()
+    passing: str | None = None
     found: dict[tuple[Access, str], str] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
 
@@ -95,6 +97,8 @@ class Reads:
     def note(self, access: Access, path: str) -> None:
         """Note a file or folder that is about to be read."""
         if "__pycache__" in path:  # the sources of modules are compared
+            return
+        if access is Access.NAMES and self.passing is not None and path.startswith(self.passing + os.sep):
             return
         if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
             user = _user_line()

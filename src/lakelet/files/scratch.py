@@ -22,11 +22,12 @@ _held: list[int] = []  # open as long as the process lives
 
 def scratch_folder(purpose: str) -> Path:
     """A new, empty folder of this process."""
-    return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=_root()))
+    return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=process_folder()))
 
 
 @functools.cache
-def _root() -> Path:
+def process_folder() -> Path:
+    """The folder of this process, in which those of `scratch_folder` lie."""
     remove_abandoned()
     root = Path(tempfile.mkdtemp(prefix=_PREFIX))
     lock = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -142,3 +143,21 @@ def test_the_end_of_the_watch_keeps_a_function_that_was_replaced_meanwhile(monke
         end()
         assert os.stat is mapped
     assert os.stat is before
+
+
+def test_the_folder_in_which_spark_puts_added_files_is_passed_by_when_python_looks_for_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lies on Python's path, is another one in each process, and code that reads a file in it is seen."""
+    added = tmp_path / "process" / "added"
+    added.mkdir(parents=True)
+    (added / "a.txt").write_text("a")
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "found_after_it.py").write_text("X = 1")
+    monkeypatch.setattr(sys, "path", [str(added), str(tmp_path / "modules"), *sys.path])
+    reads = Reads((), str(tmp_path / "process"))
+    with reads.watching():
+        importlib.import_module("found_after_it")
+        (added / "a.txt").read_text()
+    seen = {(str(kind), path.removeprefix(str(tmp_path))) for kind, path in reads.found if path.startswith(str(tmp_path))}
+    assert seen == {("names", "/modules"), ("file", "/modules/found_after_it.py"), ("file", "/process/added/a.txt")}

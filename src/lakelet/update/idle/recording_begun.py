@@ -13,6 +13,7 @@ import psutil
 
 from lakelet.config.update_config import PipelineConfig
 from lakelet.files.reads import Reads
+from lakelet.files.scratch import process_folder
 from lakelet.quality.files import FOLDER as RULES
 from lakelet.spark.launch.environment import cache_folder, configuration_folders, spark_home
 from lakelet.update.idle import facts
@@ -56,7 +57,7 @@ class Recording:
             start = (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders]))
         except facts.UNKNOWN:
             return None
-        return cls(here, start, process_start(), Reads(own))
+        return cls(here, start, process_start(), Reads(own, str(process_folder())))
 
 
 def process_start() -> float:
