@@ -264,6 +264,7 @@ class Pipeline:
 
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
+        from lakelet.spark.launch.delta_encoders import give_offered
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
         from lakelet.spark.names.outside import Named, Outside
@@ -271,6 +272,7 @@ class Pipeline:
         from lakelet.storage.eventlog.reporter import Reporter
         from lakelet.update.opened import LoadedPipeline
 
+        give_offered()
         roots = [*config.import_roots]
         stored = HeldTables(storage)
         context = UpdateContext(
@@ -381,15 +383,20 @@ def _session(config: PipelineConfig, registry: StoredRegistry, pipeline_id: str,
     )
 
 
-def import_update() -> None:
+def import_update(*, pandas: bool = True) -> None:
     """Import what an update needs, which takes a second: a session calls it while Java starts.
 
-    pyarrow imports pandas, half of that second, with the first list that becomes an array.
+    pyarrow imports pandas, half of that second, with a list that becomes an array. Without `pandas` it does so only where it has to.
     """
-    import pandas  # noqa: F401
-
     import lakelet.flows.environment
     import lakelet.update.update  # noqa: F401
+
+    if pandas:
+        import pandas as _  # noqa: F401
+    else:
+        from lakelet.spark.launch.quick_start import leave_pandas
+
+        leave_pandas()
 
 
 @contextmanager

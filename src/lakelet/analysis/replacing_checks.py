@@ -13,6 +13,7 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.cdc.checks import is_unordered
 from lakelet.language.model import Dataset, Flow, Replacement
+from lakelet.spark.catalyst import without_rows
 from lakelet.spark.errors.diagnosis import first_line, proposed, without_proposal
 
 _SEQUENCE = "SEQUENCE BY"
@@ -28,7 +29,7 @@ def check_replacement(dataset: Dataset, flow: Flow, replaces: Replacement, frame
 
     It is checked on the columns alone: stored rows know nothing of the tables that the query reads.
     """
-    columns = frame.sparkSession.createDataFrame([], frame.schema)
+    columns = without_rows(frame)
 
     def refused(what: str, todo: str, why: str | None = None, nearest: tuple[str, ...] = ()) -> LakeletError:
         return LakeletError("REPLACE_FLOW_INVALID", what, where=flow.where, dataset=str(dataset.name), why=why, todo=todo, nearest=nearest)

@@ -17,15 +17,14 @@ from pyspark.sql import Column, DataFrame
 
 from lakelet.cdc.changes import Layout, expression
 from lakelet.language.model import ChangeSpec
-from lakelet.spark.catalyst import by_names, column, items
+from lakelet.spark.catalyst import by_names, column, items, without_rows
 
 
 def of_keys(spec: ChangeSpec, source: DataFrame, shape: Layout, alias: str) -> Column | None:
     """What `where` says about the key columns, on a table called `alias`; None if it says nothing that is sure."""
     if spec.where is None:
         return None
-    empty = source.sparkSession.createDataFrame([], source.schema)
-    plan = empty.where(expression(spec.where))._jdf.queryExecution().analyzed()
+    plan = without_rows(source).where(expression(spec.where))._jdf.queryExecution().analyzed()
     keys = {key.lower() for key in shape.keys}
     jvm: Any = source.sparkSession._jvm
     target = source.sparkSession.createDataFrame([], shape.columns).alias(alias)

@@ -76,9 +76,8 @@ def at_one_time(frame: DataFrame, condition: Any) -> Column:
 
     Spark evaluates them once for each query: if midnight passed between two queries, rows would be left out or doubled.
     """
-    spark = frame.sparkSession
-    jvm: Any = spark._jvm
-    plan = spark.createDataFrame([], frame.schema).where(condition)._jdf.queryExecution().analyzed()
+    jvm: Any = frame.sparkSession._jvm
+    plan = catalyst.without_rows(frame).where(condition)._jdf.queryExecution().analyzed()
     optimizer = jvm.org.apache.spark.sql.catalyst.optimizer
     for rule in (optimizer.ReplaceExpressions, optimizer.ComputeCurrentTime, optimizer.ConstantFolding):
         plan = rule.apply(plan)

@@ -15,6 +15,7 @@ from importlib.machinery import PathFinder
 from lakelet.base.errors import LakeletError
 from lakelet.config.update_config import find_storage
 from lakelet.files.remote import S3Settings, is_s3
+from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
 OLDEST_PYTHON = (3, 10)
@@ -160,7 +161,7 @@ def check_archive() -> Check:
     name = "class-data archive"
     remedy = f"Type: {sys.executable} -m lakelet.spark.launch.warmup (takes up to a minute, once)"
     try:
-        archive = env.archive_path(env.find_java(), env.jars())
+        archive = archives.archive_path(env.find_java(), env.jars())
     except (LakeletError, OSError):
         return Check(name, False, "none: it needs Java and the jars first", remedy, blocking=False)
     if archive.is_file():

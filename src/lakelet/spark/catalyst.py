@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 
 
 def items(sequence: Any) -> list[Any]:
@@ -47,6 +47,13 @@ def by_names(jvm: Any, expression: Any, qualifier: str) -> Any:
         return common[int(node.id().id())] if kind == "CommonExpressionRef" else None
 
     return replaced(jvm, expression, named)
+
+
+def without_rows(frame: DataFrame) -> DataFrame:
+    """A frame of the same columns that has no rows and reads nothing, made in one call to Java."""
+    spark = frame.sparkSession
+    jvm: Any = spark._jvm
+    return DataFrame(spark._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), frame._jdf.schema()), spark)
 
 
 def column(jvm: Any, expression: Any) -> Column:

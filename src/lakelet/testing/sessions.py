@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __tracebackhide__ = True
+
+_APP_NAME = "pytest"
+
+
+def begin() -> None:
+    """Start what takes longest of `shared_session`, which is going to be called, and return at once."""
+    from lakelet.spark.launch.session import begin_session
+
+    begin_session(app_name=_APP_NAME, input_bytes=0)
 
 
 def shared_session() -> SparkSession:
@@ -19,7 +29,7 @@ def shared_session() -> SparkSession:
     from lakelet.pipeline import import_update
     from lakelet.spark.launch.session import start_session
 
-    session = start_session(app_name="pytest", input_bytes=0, meanwhile=import_update)
+    session = start_session(app_name=_APP_NAME, input_bytes=0, meanwhile=partial(import_update, pandas=False))
     from pyspark.logger import PySparkLogger
 
     from lakelet.spark.session_clones import PYSPARK_LOGGERS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.imports import unless_imported
 from lakelet.testing.comparing import Row, converted
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def frame_of(spark: SparkSession, rows: Sequence[Row], schema: Mapping[str, str]
     from pyspark.sql import functions as F
 
     variants = [name for name, text in schema.items() if text.lower() == VARIANT]
-    frame = spark.createDataFrame(table_of(with_json(rows, variants), kinds_of(schema)))
+    with unless_imported("pandas"):  # half a second of a first test
+        frame = spark.createDataFrame(table_of(with_json(rows, variants), kinds_of(schema)))
     return frame.withColumns({name: F.parse_json(F.col(f"`{name}`")) for name in variants}) if variants else frame
 
 

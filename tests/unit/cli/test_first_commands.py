@@ -21,6 +21,7 @@ PROGRAM = """
 import os, sys, time
 from pathlib import Path
 from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
 cache = Path(os.environ["LAKELET_CACHE"])
@@ -46,8 +47,8 @@ def refuse(*arguments, **options):
 
 env.jars, env.fetch_jars, env.ensure_jars = jars, fetch, jars
 env.require_java = lambda: env.Java(Path("java"), "17.0.1", 17, has_vector=True)
-env.archive_path = lambda java, delta: cache / "archives" / "fitting.jsa"
-env.make_archive = lambda: (cache / "archives" / "fitting.jsa").write_text("classes")
+archives.archive_path = lambda java, delta: cache / "archives" / "fitting.jsa"
+archives.make_archive = lambda: (cache / "archives" / "fitting.jsa").write_text("classes")
 from lakelet.spark.launch import session
 
 session.start_session = refuse

@@ -12,6 +12,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.project import doctor
 from lakelet.project.doctor import Check
+from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
 Install = Callable[[str, str], Path]
@@ -175,7 +176,7 @@ def test_an_archive_for_another_java_is_told_apart_from_none(
 ) -> None:
     java(HEALTHY_JAVA)
     monkeypatch.setattr(env, "jars", lambda: env.Jars(tmp_path / "a.jar", tmp_path / "b.jar"))
-    monkeypatch.setattr(env, "archive_path", lambda *_: tmp_path / "archives" / "fitting.jsa")
+    monkeypatch.setattr(archives, "archive_path", lambda *_: tmp_path / "archives" / "fitting.jsa")
     (tmp_path / "archives").mkdir()
     assert doctor.check_archive().finding.startswith("none yet")
     (tmp_path / "archives" / "stale.jsa").touch()

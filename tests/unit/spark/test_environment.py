@@ -1,12 +1,10 @@
-"""Finding Java and Delta's jars, and the class-data archive. No Spark, no network: Java is a shell script, the jars are small zip files."""
+"""Finding Java and Delta's jars. No Spark, no network: Java is a shell script, the jars are small zip files."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,65 +12,9 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.spark.launch import environment as env
 from tests.paths import ROOT
+from tests.unit.spark.fake_java import MakeJava, calls, put_jars
 
-MakeJava = Callable[..., Path]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of the test's own, and none of the user's settings."""
-    folder = tmp_path / "cache"
-    monkeypatch.setenv("LAKELET_CACHE", str(folder))
-    for name in ("JAVA_HOME", "LAKELET_JARS", "LAKELET_MAVEN"):
-        monkeypatch.delenv(name, raising=False)
-    return folder
-
-
-@pytest.fixture
-def make_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeJava:
-    """Put a `java` that claims a version on the path, or in a folder of its own; it notes each call in `calls` beside it."""
-
-    def make(
-        version: str = "17",
-        *,
-        full: str = "17.0.9+9",
-        modules: str = "java.base@17\njdk.incubator.vector@17",
-        home: str = "",
-        own_archive: bool = True,
-    ) -> Path:
-        folder = tmp_path / (home or "path") / "bin"
-        folder.mkdir(parents=True, exist_ok=True)
-        java = folder / "java"
-        java.write_text(
-            f"""#!/bin/sh
-echo "$@" >> {folder}/calls
-case "$1" in
-  --list-modules) printf '{modules.replace(chr(10), chr(92) + "n")}\\n' ;;
-  *) printf 'Property settings:\\n    java.runtime.version = {full}\\n    java.specification.version = {version}\\n' >&2 ;;
-esac
-"""
-        )
-        java.chmod(0o755)
-        if own_archive:
-            (folder.parent / "lib" / "server").mkdir(parents=True, exist_ok=True)
-            (folder.parent / "lib" / "server" / "classes.jsa").touch()
-        if not home:
-            monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-        return java
-
-    return make
-
-
-def calls(java: Path) -> int:
-    return len((java.parent / "calls").read_text().splitlines())
-
-
-def put_jars(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in env.JAR_NAMES:
-        with zipfile.ZipFile(folder / name, "w") as jar:
-            jar.writestr("META-INF/MANIFEST.MF", "")
-    return folder
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 # --- Java -----------------------------------------------------------------------------------------------------------------------------
@@ -259,93 +201,6 @@ def test_half_a_fetch_puts_nothing_into_the_cache(make_java: MakeJava, cache: Pa
     with pytest.raises(LakeletError):
         env.fetch_jars()
     assert list((cache / "jars").iterdir()) == []
-
-
-# --- the class-data archive -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_archive_s_name_follows_java_and_the_jars(make_java: MakeJava, cache: Path) -> None:
-    make_java()
-    put_jars(cache / "jars")
-    java, delta = env.find_java(), env.jars()
-    first = env.archive_path(java, delta)
-    assert first == env.archive_path(java, delta)
-    assert f"17.0.9+9-spark-{env.SPARK_VERSION}-delta-{env.DELTA_VERSION}" in first.name
-    os.utime(delta.delta_spark, (1, 1))
-    after_new_jar = env.archive_path(java, delta)
-    other_java = env.Java(java.executable, "17.0.10+1", 17, True)
-    assert len({first, after_new_jar, env.archive_path(other_java, delta)}) == 3
-
-
-@pytest.fixture
-def warm_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Replace the Python that the warm-up process runs in by a shell script."""
-
-    def replace(script: str) -> None:
-        fake = tmp_path / "python"
-        fake.write_text(f"#!/bin/sh\n{script}\n")
-        fake.chmod(0o755)
-        monkeypatch.setattr(sys, "executable", str(fake))
-
-    return replace
-
-
-def test_the_archive_appears_where_sessions_look_for_it(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
-    make_java()
-    put_jars(cache / "jars")
-    warm_up('echo classes > "$LAKELET_RECORD_CLASSES"')
-    made = env.make_archive()
-    assert made == env.archive_path(env.find_java(), env.jars())
-    assert made.read_text() == "classes\n"
-    assert [path.name for path in made.parent.iterdir()] == [made.name]
-
-
-def test_a_java_without_an_archive_of_its_own_classes_gets_one(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
-    java = make_java(own_archive=False)
-    java.write_text(java.read_text().replace("*)", "-Xshare:dump) echo base > ${2#-XX:SharedArchiveFile=} ;;\n  *)", 1))
-    put_jars(cache / "jars")
-    warm_up('echo classes > "$LAKELET_RECORD_CLASSES"')
-    base = env.base_archive_path(env.find_java())
-    assert base is not None
-    made = env.make_archive()
-    assert base.read_text() == "base\n"
-    assert {path.name for path in made.parent.iterdir()} == {made.name, base.name}
-    assert made == env.archive_path(env.find_java(), env.jars())
-    (java.parents[1] / "lib" / "server").mkdir(parents=True)
-    (java.parents[1] / "lib" / "server" / "classes.jsa").touch()
-    assert env.base_archive_path(env.find_java()) is None
-    assert made != env.archive_path(env.find_java(), env.jars())  # it was made on the other one
-
-
-def test_the_archive_of_java_s_own_classes_that_cannot_be_made_is_told(make_java: MakeJava, cache: Path) -> None:
-    java = make_java(own_archive=False)
-    java.write_text(java.read_text().replace("*)", "-Xshare:dump) echo no room >&2; exit 1 ;;\n  *)", 1))
-    put_jars(cache / "jars")
-    with pytest.raises(LakeletError, match="no room") as caught:
-        env.make_archive()
-    assert caught.value.code == "ARCHIVE_FAILED"
-
-
-def test_only_the_newest_archives_are_kept(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
-    make_java()
-    put_jars(cache / "jars")
-    (cache / "archives").mkdir()
-    for age in range(5):
-        (cache / "archives" / f"{age}.jsa").touch()
-        os.utime(cache / "archives" / f"{age}.jsa", (age, age))
-    warm_up('echo classes > "$LAKELET_RECORD_CLASSES"')
-    made = env.make_archive()
-    assert {path.name for path in made.parent.iterdir()} == {made.name, "4.jsa", "3.jsa"}
-
-
-def test_a_warm_up_that_fails_is_told_with_its_last_words(make_java: MakeJava, cache: Path, warm_up: Callable[[str], None]) -> None:
-    make_java()
-    put_jars(cache / "jars")
-    warm_up("echo 'no space left' >&2; exit 1")
-    with pytest.raises(LakeletError, match="no space left") as caught:
-        env.make_archive()
-    assert caught.value.code == "ARCHIVE_FAILED"
-    assert list((cache / "archives").iterdir()) == []
 
 
 # --- the repository -------------------------------------------------------------------------------------------------------------------

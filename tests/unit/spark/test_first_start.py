@@ -12,8 +12,8 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.phases import Phase, reported_to
 from lakelet.cli.first_start import StepLines
+from lakelet.spark.launch import archives, first_start
 from lakelet.spark.launch import environment as env
-from lakelet.spark.launch import first_start
 from lakelet.spark.launch.first_start import Step, prepare
 
 
@@ -25,7 +25,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("LAKELET_JARS", raising=False)
     monkeypatch.setattr(first_start, "_session_is_running", lambda: False)
     monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True))
-    monkeypatch.setattr(env, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
+    monkeypatch.setattr(archives, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
     found: list[env.Jars] = []
 
     def jars() -> env.Jars:
@@ -40,7 +40,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     monkeypatch.setattr(env, "jars", jars)
     monkeypatch.setattr(env, "fetch_jars", fetch)
-    monkeypatch.setattr(env, "make_archive", lambda: (cache / "archives" / "fitting.jsa").write_text("classes"))
+    monkeypatch.setattr(archives, "make_archive", lambda: (cache / "archives" / "fitting.jsa").write_text("classes"))
     return cache
 
 
@@ -67,7 +67,7 @@ def test_an_archive_that_cannot_be_made_is_not_tried_again_and_stops_nothing(mac
     def fail() -> None:
         raise LakeletError("ARCHIVE_FAILED", "no space left")
 
-    monkeypatch.setattr(env, "make_archive", fail)
+    monkeypatch.setattr(archives, "make_archive", fail)
     assert len(reported()) == 5
     assert reported() == []
     assert "no space left" in (machine / "archives" / "fitting.failed").read_text()
@@ -77,7 +77,7 @@ def test_archives_that_other_environments_used_today_are_not_thrown_out(machine:
     reported()
     folder = machine / "archives"
     (folder / "fitting.jsa").unlink()
-    others = [folder / f"{number}.jsa" for number in range(env.KEPT_ARCHIVES)]
+    others = [folder / f"{number}.jsa" for number in range(archives.KEPT_ARCHIVES)]
     for other in others:
         other.touch()
     assert reported() == []

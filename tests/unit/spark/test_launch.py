@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import archives, java_process, session
 from lakelet.spark.launch import environment as env
-from lakelet.spark.launch import java_process, session
 
 JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
 
@@ -18,7 +18,7 @@ JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
 @pytest.fixture
 def delta(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> env.Jars:
     monkeypatch.setenv("LAKELET_CACHE", str(tmp_path / "cache"))
-    for name in (java_process.RECORD_CLASSES, java_process.DEBUG, "SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR"):
+    for name in (archives.RECORD_CLASSES, java_process.DEBUG, "SPARK_CONF_DIR", "SPARK_HOME", "HADOOP_CONF_DIR"):
         monkeypatch.delenv(name, raising=False)
     jars = env.Jars(tmp_path / env.JAR_NAMES[0], tmp_path / env.JAR_NAMES[1])
     for path in jars.paths:
@@ -49,7 +49,7 @@ def installed(folder: Path, *, own_archive: bool) -> env.Java:
 
 def test_the_archive_is_used_only_when_it_fits(delta: env.Jars, tmp_path: Path) -> None:
     java = installed(tmp_path / "jdk", own_archive=True)
-    archive = env.archive_path(java, delta)
+    archive = archives.archive_path(java, delta)
     option = f"-XX:SharedArchiveFile={archive}"
     assert option not in java_process.tuning_options(java, delta, None)
     archive.parent.mkdir(parents=True)
@@ -63,14 +63,14 @@ def test_a_java_without_an_archive_of_its_own_classes_gets_both_or_none(
     delta: env.Jars, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = installed(tmp_path / "jre", own_archive=False)
-    archive, base = env.archive_path(java, delta), env.base_archive_path(java)
+    archive, base = archives.archive_path(java, delta), archives.base_archive_path(java)
     assert base is not None
     archive.parent.mkdir(parents=True)
     archive.touch()
     assert not any("SharedArchiveFile" in option for option in java_process.tuning_options(java, delta, None))
     base.touch()
     assert f"-XX:SharedArchiveFile={base}{os.pathsep}{archive}" in java_process.tuning_options(java, delta, None)
-    monkeypatch.setenv(java_process.RECORD_CLASSES, "new.jsa")
+    monkeypatch.setenv(archives.RECORD_CLASSES, "new.jsa")
     assert java_process.tuning_options(java, delta, None)[-2:] == [f"-XX:SharedArchiveFile={base}", "-XX:ArchiveClassesAtExit=new.jsa"]
 
 

@@ -19,7 +19,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from lakelet.spark.catalyst import column, items
+from lakelet.spark.catalyst import column, items, without_rows
 
 CHECKS = "__lakelet_checks"
 """The column that `checked` adds."""
@@ -66,7 +66,7 @@ def on_own_columns(rows: DataFrame, conditions: Sequence[Column]) -> Resolved:
 
     Raises what Spark raises about a condition that finds its columns nowhere.
     """
-    bare = rows.sparkSession.createDataFrame([], rows.schema)
+    bare = without_rows(rows)
     tried = _unobserved(rows)
     hidden = [i for i, condition in enumerate(conditions) if not _all_resolve(bare, [condition])]
     below = frozenset(i for i in hidden if not _all_resolve(tried, [conditions[i]]))

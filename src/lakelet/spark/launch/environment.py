@@ -1,4 +1,4 @@
-"""Requirements of Spark on this machine: Java, Delta's two jars, the class-data archive.
+"""Requirements of Spark on this machine: Java and Delta's two jars.
 
 Imports neither Spark nor any other module of Lakelet but the errors. Everything kept between processes lies in one per-user cache folder
 (`LAKELET_CACHE`, default `~/.cache/lakelet`): `jars/`, `archives/`, `logs/` and `java.json`. All of it can be deleted at any time.
@@ -6,7 +6,6 @@ Imports neither Spark nor any other module of Lakelet but the errors. Everything
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
@@ -48,10 +47,6 @@ JAR_BYTES = 9_629_779
 
 Fetched = Callable[[int], None]
 """Function that is called with the number of bytes received so far."""
-
-KEPT_ARCHIVES = 3
-_NOT_IN_NAMES = r"[^\w.+-]"
-_ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark are in the folder logs of the cache."
 
 INSTALL_JAVA = {
     "apt-get": "sudo apt-get install -y openjdk-17-jre-headless",
@@ -154,7 +149,7 @@ def packaged_java() -> Path | None:
 
 
 def _ask_java(executable: Path) -> Java:
-    settings = _output_of([str(executable), "-XshowSettings:properties", "-version"])
+    settings = output_of([str(executable), "-XshowSettings:properties", "-version"])
     properties = dict(re.findall(r"^\s+([\w.]+) = (.*)$", settings, re.MULTILINE))
     specification = properties.get("java.specification.version", "")
     digits = re.match(r"(?:1\.)?(\d+)", specification)
@@ -163,12 +158,13 @@ def _ask_java(executable: Path) -> Java:
         why = first[0] if first else "it printed nothing"
         raise LakeletError("JAVA_MISSING", f"{executable} does not say its version", why=why, todo=java_remedy())
     version = int(digits.group(1))
-    modules = _output_of([str(executable), "--list-modules"]) if version >= MINIMUM_JAVA else ""
+    modules = output_of([str(executable), "--list-modules"]) if version >= MINIMUM_JAVA else ""
     full = properties.get("java.runtime.version") or specification
     return Java(executable, full, version, re.search(rf"^{re.escape(VECTOR_MODULE)}(@|$)", modules, re.MULTILINE) is not None)
 
 
-def _output_of(command: list[str], seconds: float = 60) -> str:
+def output_of(command: list[str], seconds: float = 60) -> str:
+    """Return what a command prints to both of its outputs; why it could not be run, or did not end in time, where that is so."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -287,7 +283,7 @@ def _fetch(what: str, wanted: Mapping[str, tuple[str, str, str]], fetched: Fetch
         work = Path(temporary)
         command, arriving = _ivy_command(java, work, wanted.values()), work / "ivy"
         with meanwhile(lambda: fetched(_size(arriving)), every=_LOOK_SECONDS) if fetched else nullcontext():
-            output = _output_of(command, seconds=_FETCH_SECONDS)
+            output = output_of(command, seconds=_FETCH_SECONDS)
         if not all(zipfile.is_zipfile(work / name) for name in wanted):
             raise LakeletError(
                 "JARS_MISSING",
@@ -351,76 +347,7 @@ def _ivy_reason(output: str) -> str:
     return "\n".join(dict.fromkeys((reasons or lines)[:4])) or "Ivy said nothing"
 
 
-# --- the class-data archive -------------------------------------------------------------------------------------------------------------
-
-
-def archive_path(java: Java, delta: Jars) -> Path:
-    """Return where the class-data archive for exactly this Java, this pyspark and these jars lies or would lie.
-
-    The Java virtual machine accepts an archive only for the class path it was made with, files and their times included, so these make up
-    the name: an archive that no longer fits is simply not found. So does the archive of Java's own classes where it is one of ours.
-    """
-    base = base_archive_path(java)
-    facts = [str(java.executable.resolve()), java.full_version, *([base.name] if base else [])]
-    for jar in [*delta.paths, *sorted((spark_home() / "jars").iterdir())]:
-        status = jar.stat()
-        facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
-    digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
-    name = f"java-{java.full_version}-spark-{SPARK_VERSION}-delta-{DELTA_VERSION}-{digest}.jsa"
-    return cache_folder() / "archives" / re.sub(_NOT_IN_NAMES, "_", name)
-
-
-def base_archive_path(java: Java) -> Path | None:
-    """Return where the archive of Java's own classes lies or would lie for a Java that brings none; None for others."""
-    if java.has_archive:
-        return None
-    digest = hashlib.sha256(str(java.executable.resolve()).encode()).hexdigest()[:12]
-    return cache_folder() / "archives" / f"java-{re.sub(_NOT_IN_NAMES, '_', java.full_version)}-{digest}.base"
-
-
-def note_use(archive: Path) -> None:
-    """Record that a session uses the archive now: the most recently used ones are kept."""
-    with suppress(OSError):
-        os.utime(archive)
-
-
-def make_archive() -> Path:
-    """Make the class-data archive for this Java and these jars in a warm-up process (20 s or so), put it in place, and return its path.
-
-    The most recently used archives are kept, because other environments have their own. Raises ARCHIVE_FAILED with the last output of
-    the process.
-    """
-    java, delta = require_java(), ensure_jars()
-    target = archive_path(java, delta)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".make-") as temporary:
-            _make_base_archive(java, Path(temporary))
-            made = Path(temporary) / target.name
-            command = [sys.executable, "-m", "lakelet.spark.launch.warmup", "--record"]
-            environment = {**os.environ, "LAKELET_RECORD_CLASSES": str(made)}
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, env=environment)
-            if done.returncode or not made.is_file():
-                why = "\n".join(done.stdout.strip().splitlines()[-3:]) or None
-                raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=why, todo=_ARCHIVE_TODO)
-            os.replace(made, target)
-        for old in sorted(target.parent.glob("*.jsa"), key=lambda path: path.stat().st_mtime)[:-KEPT_ARCHIVES]:
-            old.unlink(missing_ok=True)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise LakeletError("ARCHIVE_FAILED", "The class-data archive could not be made", why=str(error), todo=_ARCHIVE_TODO) from error
-    return target
-
-
-def _make_base_archive(java: Java, work: Path) -> None:
-    """Make the archive of Java's own classes where this Java brings none and the cache has none. Raises ARCHIVE_FAILED."""
-    base = base_archive_path(java)
-    if base is None or base.is_file():
-        return
-    output = _output_of([str(java.executable), "-Xshare:dump", f"-XX:SharedArchiveFile={work / base.name}"])
-    if not (work / base.name).is_file():
-        why = "\n".join(output.strip().splitlines()[-3:]) or None
-        raise LakeletError("ARCHIVE_FAILED", "The archive of Java's own classes could not be made", why=why, todo=_ARCHIVE_TODO)
-    os.replace(work / base.name, base)
+# --- files of the cac------------------------------------------------------------------------------------------------------------------
 
 
 def _read_json(path: Path) -> dict[str, Any]:

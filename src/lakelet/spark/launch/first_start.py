@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.spark.launch import archives
 from lakelet.spark.launch import environment as env
 
 _ARCHIVE_TIME = "up to a minute"
@@ -43,8 +44,8 @@ def prepare(report: Report) -> None:
     if _session_is_running():
         return
     java, delta = env.require_java(), _jars(report)
-    archive = env.archive_path(java, delta)
-    if archive.is_file() or os.environ.get("LAKELET_RECORD_CLASSES"):
+    archive = archives.archive_path(java, delta)
+    if archive.is_file() or os.environ.get(archives.RECORD_CLASSES):
         return
     try:
         with _alone(archive.parent) as alone:
@@ -77,7 +78,7 @@ def _make(archive: Path, report: Report) -> None:
     report(Step(what))
     try:
         with env.meanwhile(lambda: report(Step(what)), every=1.0):
-            env.make_archive()
+            archives.make_archive()
     except LakeletError as error:
         _failed(archive).write_text(str(error), encoding="utf-8")
     report(Step(what, ended=True))
@@ -92,7 +93,7 @@ def _has_room(archive: Path) -> bool:
     """Return whether to make the archive: it did not fail before, and no archive used today would be removed for it."""
     now = time.time()
     used = [other for other in archive.parent.glob("*.jsa") if now - other.stat().st_mtime < _IN_USE_SECONDS]
-    return len(used) < env.KEPT_ARCHIVES and not _failed(archive).exists()
+    return len(used) < archives.KEPT_ARCHIVES and not _failed(archive).exists()
 
 
 @contextmanager

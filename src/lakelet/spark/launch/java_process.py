@@ -21,16 +21,8 @@ from typing import IO, TYPE_CHECKING
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.scratch import scratch_folder
-from lakelet.spark.launch.environment import (
-    VECTOR_MODULE,
-    Jars,
-    Java,
-    archive_path,
-    base_archive_path,
-    cache_folder,
-    configuration_folders,
-    spark_home,
-)
+from lakelet.spark.launch.archives import RECORD_CLASSES, archive_path, base_archive_path
+from lakelet.spark.launch.environment import VECTOR_MODULE, Jars, Java, cache_folder, configuration_folders, spark_home
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
@@ -42,7 +34,6 @@ KEPT_LOGS = 10
 _NICE = 10
 """Beside others a thread of this priority gets a tenth of a processor."""
 
-RECORD_CLASSES = "LAKELET_RECORD_CLASSES"
 DEBUG = "LAKELET_DEBUG"
 
 _OPENED = (

@@ -1,16 +1,21 @@
-"""Spares a session what pyspark and Spark do when they start only to find out what there is."""
+"""Spares a session what pyspark, pyarrow and Spark do when they start, and few updates need."""
 
 from __future__ import annotations
 
 import contextlib
 import pkgutil
+import sys
 from typing import TYPE_CHECKING, Any
 
+from lakelet.base.imports import after_import, unless_imported
 from lakelet.base.patching import patched_with
 from lakelet.spark.patches.imports import PANDAS_UNTOUCHED
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_ML = "pyspark.ml"
 
 
 def import_pyspark() -> None:
@@ -20,6 +25,18 @@ def import_pyspark() -> None:
     """
     with patched_with(PANDAS_UNTOUCHED):
         import pyspark.testing.utils  # noqa: F401
+
+
+def leave_pandas() -> None:
+    """Let pyarrow know pandas when somebody else has imported it, and not import it itself to see whether a list is a pandas object.
+
+    Where pyarrow has to find out the type of a list, it imports pandas all the same.
+    """
+    with unless_imported("pandas"):
+        from pyarrow.lib import _pandas_api
+
+        if not _pandas_api.have_pandas:
+            after_import("pandas", lambda: _pandas_api.pd)
 
 
 def look_up_sources(context: SparkContext) -> None:
@@ -35,4 +52,38 @@ def look_up_sources(context: SparkContext) -> None:
         getattr(manager, "dataSourceBuilders_$eq")(jvm.scala.Option.apply(nothing))
 
 
-__all__ = ["import_pyspark", "look_up_sources"]
+def session_of(context: SparkContext) -> SparkSession:
+    """Make the context's first session.
+
+    Spark registers two functions of `pyspark.ml.functions` with each first session, for which it starts Scala's reflection (0.6 s). They
+    are registered when `pyspark.ml` is imported. A context with jars of its own gets them at once: their code may use them too.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    if _ML not in sys.modules and not context.getConf().contains("spark.jars"):
+        with contextlib.suppress(Py4JError, TypeError):  # of another Spark
+            session = SparkSession(context, _without_ml(context))
+            after_import(_ML, lambda: _register_ml(context))
+            return session
+    return SparkSession.builder.getOrCreate()
+
+
+def _without_ml(context: SparkContext) -> Any:
+    """A session in Java with the extensions that settings name, without those that jars on the class path name."""
+    jvm: Any = context._jvm
+    sessions, spark = jvm.org.apache.spark.sql.classic, context._jsc.sc()
+    companion = getattr(getattr(sessions, "SparkSession$"), "MODULE$")
+    apply = getattr(companion, "org$apache$spark$sql$classic$SparkSession$$applyExtensions")
+    extensions = apply(spark, jvm.org.apache.spark.sql.SparkSessionExtensions())
+    none, empty = jvm.scala.Option.empty(), getattr(getattr(jvm.scala.collection.immutable, "Map$"), "MODULE$").empty()
+    return sessions.SparkSession(spark, none, none, extensions, empty, empty)
+
+
+def _register_ml(context: SparkContext) -> None:
+    jvm: Any = context._jvm
+    if jvm is not None and context._jsc is not None:
+        getattr(getattr(jvm.org.apache.spark.sql.ml, "InternalFunctionRegistration$"), "MODULE$").apply()
+
+
+__all__ = ["import_pyspark", "leave_pandas", "look_up_sources", "session_of"]

@@ -1,18 +1,20 @@
 """Makes this machine ready: Delta's jars in the cache, and the class-data archive that lets later sessions start faster.
 
 `python -m lakelet.spark.launch.warmup` does both, once; a second call finds them and returns. With `--record FILE` it is the warm-up
-process itself (started by `environment.make_archive`): a session that touches what updates touch, so that their classes are in the archive.
+process itself (started by `archives.make_archive`): a session that touches what updates touch, so that their classes are in the archive.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError
-from lakelet.spark.launch.environment import archive_path, ensure_jars, make_archive, require_java
+from lakelet.spark.launch.archives import ENCODERS, RECORD_CLASSES, archive_path, make_archive
+from lakelet.spark.launch.environment import ensure_jars, require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,9 +29,11 @@ def prepare() -> Path:
 
 def record() -> None:
     """Run the warm-up and end the Java process in order, for it writes the archive while it ends."""
+    from lakelet.spark.launch.delta_encoders import keep_encoders
     from lakelet.spark.launch.session import start_session
 
     spark = start_session(app_name="lakelet warm-up")
+    keep_encoders(spark.sparkContext, Path(os.environ[RECORD_CLASSES]).with_suffix(ENCODERS))
     with tempfile.TemporaryDirectory(prefix="lakelet-warmup-") as folder:
         exercise(spark, Path(folder))
     gateway: Any = spark.sparkContext._gateway
@@ -100,6 +104,8 @@ def _queries(spark: SparkSession, path: str) -> None:
         "SELECT *, row_number() OVER (PARTITION BY kind ORDER BY a.at DESC) AS place FROM warm_up a JOIN warm_up b USING (id, kind) "
         "WHERE get_json_object(to_json(a.nested), '$.a') IS NOT NULL QUALIFY place < 3"
     ).toPandas()
+    import pyspark.ml.functions  # noqa: F401, registers its functions in Java (`quick_start.session_of`)
+
     plus_one = F.udf(lambda number: number + 1, "bigint")
     spark.createDataFrame([(1, "a"), (2, "b")], "id bigint, kind string").select(plus_one("id")).collect()
     frame.mapInArrow(lambda batches: batches, frame.schema).toArrow()

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.base.patching import clear
 from lakelet.spark.launch import java_process
+from lakelet.spark.launch.archives import RECORD_CLASSES
 from lakelet.spark.launch.resident.identity import NO_SESSION, PER_SESSION, Machine, of_command
 from lakelet.spark.launch.resident.offers import GIVEN_BACK, Lent, Refused, Request, connected, read_offer, receive, send
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_BY_ITSELF = (java_process.DEBUG, java_process.RECORD_CLASSES)
+_BY_ITSELF = (java_process.DEBUG, RECORD_CLASSES)
 """Variables with which Java writes to the terminal of the process that started it, or is started to be recorded."""
 _INTERPRETERS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 _COMMAND = "LAKELET_SESSION_COMMAND"
@@ -158,4 +159,9 @@ def borrowed(command: Sequence[str], settings: Mapping[str, str]) -> SparkSessio
     return borrower.session(command, settings) if borrower is not None else None
 
 
-__all__ = ["Borrower", "borrowed", "borrowing"]
+def may_borrow() -> bool:
+    """Whether this is inside of `borrowing` and a resident session is offered, which need not fit."""
+    return _borrower.get() is not None and read_offer() is not None
+
+
+__all__ = ["Borrower", "borrowed", "borrowing", "may_borrow"]
