@@ -59,8 +59,8 @@ def _descendants(process: psutil.Process) -> list[int]:
         return []
     found, to_ask = [], [process.pid]
     while to_ask:
-        for children in Path(f"/proc/{to_ask.pop()}/task").glob("*/children"):
-            with suppress(OSError):  # it has ended
+        with suppress(OSError):  # it has ended
+            for children in Path(f"/proc/{to_ask.pop()}/task").glob("*/children"):
                 pids = [int(pid) for pid in children.read_text().split()]
                 found += pids
                 to_ask += pids
