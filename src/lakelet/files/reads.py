@@ -59,12 +59,12 @@ _SIGNATURES: Mapping[Access, Callable[[str], str]] = {
 class Reads:
     """The reads so far. `found`: the signature of each file and folder before its first read; `doubts`: what cannot be compared later.
 
-    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts. `passing`: the folder of this
-    process, new in each, in which Python looks for modules because Spark has one for added files there.
+    `own`: Lakelet's folders, which are compared in another way; reads of user code there are doubts. `passing`: this
+    process's temporary folder, another one in each process; Spark's folder for added files lies in it and is on Python's path.
     """
 
     own: tuple[str, ...] = ()
-    passing: str | None = None
+    passing: tuple[str, ...] = ()
     found: dict[tuple[Access, str], str] = field(default_factory=dict)
     doubts: list[str] = field(default_factory=list)
 
@@ -98,7 +98,7 @@ class Reads:
         """Note a file or folder that is about to be read."""
         if "__pycache__" in path:  # the sources of modules are compared
             return
-        if access is Access.NAMES and self.passing is not None and path.startswith(self.passing + os.sep):
+        if access is Access.NAMES and path.startswith(tuple(folder + os.sep for folder in self.passing)):
             return
         if path.startswith((*_NO_FILES, *(folder + os.sep for folder in self.own))):
             user = _user_line()

@@ -66,4 +66,4 @@ def _removed_by(process: int, root: Path) -> None:
         shutil.rmtree(root, ignore_errors=True)
 
 
-__all__ = ["remove_abandoned", "scratch_folder"]
+__all__ = ["process_folder", "remove_abandoned", "scratch_folder"]

@@ -11,7 +11,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.user_code import is_library
-from lakelet.testing.unit_tests import Failed, UnitTest, read_tests, run_test
+from lakelet.testing.unit_tests import Failed, UnitTest, read_tests
 
 __tracebackhide__ = True
 
@@ -39,8 +39,11 @@ class UnitTestItem(pytest.Item):
     def runtest(self) -> None:
         from lakelet.testing.sessions import shared_session
 
+        spark = shared_session()
+        from lakelet.testing.unit_tests.running import run_test  # imported by now, while Java started
+
         with tempfile.TemporaryDirectory(prefix="lakelet-test-") as folder:
-            run_test(self.test, shared_session(), Path(folder))
+            run_test(self.test, spark, Path(folder))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Say how the result differs, or what the tested code raised and where in it."""

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from lakelet.base.moments import moment_of
 from lakelet.base.text import aligned, counted, printable
+from lakelet.testing.rows import Row
 
 __tracebackhide__ = True
 
-Row = Mapping[str, Any]
 _SHOWN = 20
 _DIGITS = Context(prec=76)
 _WIDE = 60
@@ -178,16 +178,3 @@ def _expected(value: Any, kind: pa.DataType) -> Any:
     if not (pa.types.is_decimal(kind) and isinstance(found, Decimal) and found.is_finite()):
         return found
     return found.quantize(Decimal(1).scaleb(-kind.scale), ROUND_HALF_UP, _DIGITS)
-
-
-def columns_of(rows: Sequence[Row]) -> list[str]:
-    """The columns that the rows name, in order."""
-    return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def columns_of_texts(rows: Sequence[Row]) -> list[str]:
-    """The columns that hold texts beside single values of other types."""
-    values = {name: [row[name] for row in rows if row.get(name) is not None] for name in columns_of(rows)}
-    texts = {name: [isinstance(value, str) for value in found] for name, found in values.items()}
-    mixed = [name for name, found in texts.items() if any(found) and not all(found)]
-    return [name for name in mixed if not any(isinstance(value, list | Mapping | bytes) for value in values[name])]

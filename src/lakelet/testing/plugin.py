@@ -73,19 +73,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     unnamed = not definition and (is_pipeline_test_file(file_path) or stash[_BESIDE])
     if not unnamed and file_path.resolve() not in stash[_GIVEN]:
         return None
-    if _all_run(parent.config):
-        from lakelet.testing.sessions import begin
-
-        begin()
     from lakelet.testing.collecting import UnitTestFile
 
     return UnitTestFile.from_parent(parent, path=file_path)
-
-
-def _all_run(config: pytest.Config) -> bool:
-    """Whether the tests that are collected are going to run."""
-    option = config.option
-    return not (option.collectonly or option.keyword or option.markexpr or config.getoption("deselect", None))
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

@@ -22,7 +22,8 @@ from lakelet.storage.eventlog.events import Event
 from lakelet.storage.eventlog.states import EventType, UpdateState
 from lakelet.storage.root import Storage
 from lakelet.testing.checksums import write_checksum
-from lakelet.testing.comparing import Row, canonical, columns_of, difference, rows_of
+from lakelet.testing.comparing import canonical, difference, rows_of
+from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.snapshots import Snapshots
 from lakelet.testing.tables import VARIANT, frame_of, kinds_of, table_of
 

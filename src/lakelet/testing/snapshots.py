@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelet.testing.comparing import Row, columns_of, compared
+from lakelet.testing.comparing import compared
+from lakelet.testing.rows import Row, columns_of
 
 __tracebackhide__ = True
 

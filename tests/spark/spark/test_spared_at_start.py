@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import lakelet
 from lakelet.spark.catalyst import without_rows
 
 if TYPE_CHECKING:
@@ -58,22 +59,6 @@ from pyspark.ml.functions import array_to_vector, vector_to_array
 rows = spark.createDataFrame([([1.0, 2.0],)], "v array<double>")
 print(rows.select(vector_to_array(array_to_vector("v")).alias("v")).first()["v"])
 """
-BEGUN = """
-import sys
-from lakelet.spark.launch import session
-session.begin_session(app_name="begun", input_bytes=0)
-(wanted, launch, java), = session._begun
-session.begin_session(app_name="again", input_bytes=0)
-assert len(session._begun) == 1
-spark = session.start_session(app_name=sys.argv[1], input_bytes=0)
-print(spark.sparkContext._gateway.proc.pid == java.process.pid, java.process.poll() is None, spark.range(2).count())
-"""
-UNUSED = """
-import time
-from lakelet.spark.launch import session
-session.begin_session(app_name="begun", input_bytes=0)
-print(session._begun[0][2].process.pid)
-"""
 
 
 def printed(script: str, *arguments: Any) -> list[str]:
@@ -90,6 +75,28 @@ def test_delta_has_the_encoders_that_it_derives_without_deriving_them(tmp_path: 
     assert given[2] == derived[2]
 
 
+def test_an_update_gives_delta_the_encoders_that_were_offered(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lakelet.spark.launch import delta_encoders
+
+    asked: list[Path] = []
+    given = threading.Event()
+
+    def give(context: Any, file: Path) -> bool:
+        asked.append(file)
+        given.set()
+        return False
+
+    monkeypatch.setattr(delta_encoders, "give_encoders", give)
+    (tmp_path / "encoders").touch()
+    delta_encoders.offer_encoders(spark.sparkContext, tmp_path / "absent")
+    delta_encoders.offer_encoders(spark.sparkContext, tmp_path / "encoders")
+    (tmp_path / "code.sql").write_text("CREATE OR REFRESH MATERIALIZED VIEW v AS SELECT 1 AS a")
+    for _ in range(2):
+        lakelet.load(tmp_path / "code.sql", storage=tmp_path / "storage", spark=spark).run()
+    assert given.wait(timeout=30)
+    assert asked == [tmp_path / "encoders"]
+
+
 def test_a_file_that_holds_no_encoders_changes_nothing(spark: SparkSession, tmp_path: Path) -> None:
     from lakelet.spark.launch.delta_encoders import give_encoders
 
@@ -100,36 +107,35 @@ def test_a_file_that_holds_no_encoders_changes_nothing(spark: SparkSession, tmp_
     assert spark.read.format("delta").load(str(tmp_path / "table")).count() == 3
 
 
+GONE = """
+import os
+from lakelet.spark.launch.session import start_session
+spark = start_session(input_bytes=0)
+child = os.fork()
+if child == 0:
+    import pyspark.ml
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert spark.range(2).count() == 2
+java = spark.sparkContext._gateway.proc
+java.kill()
+java.wait()
+import pyspark.ml
+print("imported", flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.long
+def test_pyspark_ml_is_imported_also_where_java_is_gone_and_in_a_fork() -> None:
+    done = subprocess.run([sys.executable, "-c", GONE], capture_output=True, text=True, timeout=300)
+    assert (done.stderr, done.stdout) == ("", "imported\n")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("imported", ["before", "after"])
 def test_the_functions_of_pyspark_ml_are_there_whenever_it_is_imported(imported: str) -> None:
     assert printed(ML, imported) == [str(imported == "before"), "[1.0, 2.0]"]
-
-
-@pytest.mark.long
-def test_a_session_takes_the_java_process_that_was_begun_for_it() -> None:
-    assert printed(BEGUN, "begun") == ["True True 2"]
-
-
-@pytest.mark.long
-def test_a_java_process_that_was_begun_for_another_session_ends() -> None:
-    assert printed(BEGUN, "other") == ["False False 2"]
-
-
-def test_a_java_process_that_was_begun_in_vain_ends_with_its_process() -> None:
-    (process,) = printed(UNUSED)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(process), 0)
-
-
-def test_nothing_is_begun_where_something_would_be_fetched_or_made_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKELET_CACHE", str(tmp_path))
-    script = "from lakelet.spark.launch import session; session.begin_session(app_name='a', input_bytes=0); print(session._begun)"
-    monkeypatch.setenv("LAKELET_JARS", str(tmp_path))
-    assert printed(script) == ["[]"]
-    monkeypatch.delenv("LAKELET_JARS")
-    (tmp_path / "jars").symlink_to(Path(os.environ.get("HOME", "/")) / ".cache" / "lakelet" / "jars")
-    assert printed(script) == ["[]"]
 
 
 def test_a_frame_without_rows_has_the_columns_of_the_frame_and_their_metadata(spark: SparkSession) -> None:

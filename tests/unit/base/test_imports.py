@@ -26,12 +26,10 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_the_action_follows_the_import_and_finds_the_module_complete() -> None:
     found: list[int] = []
-    before = list(sys.meta_path)
     after_import(NAME, lambda: found.append(sys.modules[NAME].VALUE))
     assert found == []
     assert importlib.import_module(NAME).VALUE == 1
     assert found == [1]
-    assert sys.meta_path == before
 
 
 def test_the_action_is_called_once_however_often_the_module_is_imported() -> None:
@@ -59,11 +57,25 @@ def test_a_module_that_is_there_already_counts_as_imported() -> None:
 
 
 def test_a_module_that_cannot_be_found_is_missing_as_ever() -> None:
-    before = list(sys.meta_path)
     after_import("no_such_module_anywhere", lambda: None)
     with pytest.raises(ModuleNotFoundError, match="no_such_module_anywhere"):
         importlib.import_module("no_such_module_anywhere")
-    sys.meta_path[:] = before
+
+
+def test_a_later_action_takes_the_place_of_one_that_waits() -> None:
+    found: list[str] = []
+    after_import(NAME, lambda: found.append("first"))
+    after_import(NAME, lambda: found.append("second"))
+    importlib.import_module(NAME)
+    assert found == ["second"]
+
+
+def test_the_list_of_finders_is_never_shortened_while_other_threads_go_through_it() -> None:
+    with unless_imported(NAME):
+        during = list(sys.meta_path)
+    after_import(NAME, lambda: None)
+    importlib.import_module(NAME)
+    assert sys.meta_path == during
 
 
 def test_a_module_is_absent_in_the_block_for_this_thread_alone() -> None:

@@ -155,7 +155,7 @@ def test_the_folder_in_which_spark_puts_added_files_is_passed_by_when_python_loo
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "found_after_it.py").write_text("X = 1")
     monkeypatch.setattr(sys, "path", [str(added), str(tmp_path / "modules"), *sys.path])
-    reads = Reads((), str(tmp_path / "process"))
+    reads = Reads((), (str(tmp_path / "process"),))
     with reads.watching():
         importlib.import_module("found_after_it")
         (added / "a.txt").read_text()

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +29,9 @@ _offered: list[tuple[SparkContext, Path]] = []
 
 
 def keep_encoders(context: SparkContext, file: Path) -> None:
-    """Write the encoders into a file. Call it before Delta has been used: the bits of lazy values are seen when they are set.
+    """Write the encoders into a file. Call it before Delta has been used: which bit belongs to a value is found by watching it being set.
 
-    Without effect with a Delta that has none of these names.
+    Writes nothing with a Delta that has none of these names.
     """
     from py4j.protocol import Py4JError
 
@@ -43,9 +45,11 @@ def keep_encoders(context: SparkContext, file: Path) -> None:
                 value = getattr(instance, name)()
                 kept.put(name, value.get().encoder() if owner == _ENCODERS else value)
                 kept.put(name + _INITIALISED, int(bits.get(None)) & ~before)
-        stream = jvm.java.io.ObjectOutputStream(jvm.java.io.FileOutputStream(str(file)))
+        content = jvm.java.io.ByteArrayOutputStream()
+        stream = jvm.java.io.ObjectOutputStream(content)
         stream.writeObject(kept)
         stream.close()
+        file.write_bytes(content.toByteArray())
 
 
 def offer_encoders(context: SparkContext, file: Path) -> None:
@@ -72,7 +76,7 @@ def _give(context: SparkContext, file: Path) -> None:
 
 
 def give_encoders(context: SparkContext, file: Path) -> bool:
-    """Give Delta the encoders of a file of `keep_encoders`; return whether it has them now. Nothing changes where that fails."""
+    """Give Delta the encoders of a file of `keep_encoders`; return whether it has them now. Nothing changes where something is missing."""
     from py4j.protocol import Py4JError
 
     jvm: Any = context._jvm
@@ -82,21 +86,23 @@ def give_encoders(context: SparkContext, file: Path) -> bool:
         stream.close()
         made = getattr(getattr(jvm.org.apache.spark.sql.catalyst.encoders, "ExpressionEncoder$"), "MODULE$")
         derived, has_derived = _field(jvm, _ENCODER, "_encoder"), _field(jvm, _ENCODER, _INITIALISED)
-        values = {}
+        values = {name: kept[name] for name in _SCHEMAS}
         for name in _KEPT:
             values[name] = jvm.org.apache.spark.sql.delta.util.DeltaEncoder(None)
             derived.set(values[name], made.apply(kept[name]))
             has_derived.setBoolean(values[name], True)
-        for owner, names in ((_ENCODERS, _KEPT), (_ACTIONS, _SCHEMAS)):
+        owners = {owner: _field(jvm, owner, _INITIALISED) for owner in (_ENCODERS, _ACTIONS)}
+        fields = {name: _field(jvm, _ENCODERS if name in _KEPT else _ACTIONS, name) for name in values}
+        given = {name: kept[name + _INITIALISED] for name in values}
+        for owner in owners:
             _instance(jvm, owner)  # initialised first
-            for name in names:
-                _field(jvm, owner, name).set(None, values.get(name) or kept[name])
-            bits = _field(jvm, owner, _INITIALISED)
-            every = int(bits.get(None))
-            for name in names:
-                every |= kept[name + _INITIALISED]
+        for name, field in fields.items():
+            field.set(None, values[name])
+        for (owner, bits), names in zip(owners.items(), (_KEPT, _SCHEMAS), strict=True):
+            # A bit that Delta sets between these two calls is lost, and its value derived once more.
+            every = reduce(or_, (given[name] for name in names), int(bits.get(None)))
             (bits.setByte if owner == _ACTIONS else bits.setInt)(None, every)
-    except (Py4JError, TypeError):
+    except (Py4JError, TypeError, KeyError):
         return False
     return True
 
@@ -112,4 +118,4 @@ def _field(jvm: Any, owner: str, name: str) -> Any:
     return field
 
 
-__all__ = ["give_encoders", "keep_encoders"]
+__all__ = ["give_encoders", "give_offered", "keep_encoders", "offer_encoders"]

@@ -347,7 +347,7 @@ def _ivy_reason(output: str) -> str:
     return "\n".join(dict.fromkeys((reasons or lines)[:4])) or "Ivy said nothing"
 
 
-# --- files of the cac------------------------------------------------------------------------------------------------------------------
+# --- files of the cache -------------------------------------------------------------------------------------------------------------------
 
 
 def _read_json(path: Path) -> dict[str, Any]:

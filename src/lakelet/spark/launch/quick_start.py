@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pkgutil
 import sys
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ML = "pyspark.ml"
+_EXTENSIONS = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
 
 
 def import_pyspark() -> None:
@@ -55,23 +57,30 @@ def look_up_sources(context: SparkContext) -> None:
 def session_of(context: SparkContext) -> SparkSession:
     """Make the context's first session.
 
-    Spark registers two functions of `pyspark.ml.functions` with each first session, for which it starts Scala's reflection (0.6 s). They
-    are registered when `pyspark.ml` is imported. A context with jars of its own gets them at once: their code may use them too.
+    Spark registers two functions of `pyspark.ml.functions` with each first session, for which it starts Scala's reflection (0.5 s). They
+    are registered when `pyspark.ml` is imported. A context with jars of its own gets them at once: their code may use them too. So does
+    one whose class path has another jar that extends sessions.
     """
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     if _ML not in sys.modules and not context.getConf().contains("spark.jars"):
         with contextlib.suppress(Py4JError, TypeError):  # of another Spark
-            session = SparkSession(context, _without_ml(context))
-            after_import(_ML, lambda: _register_ml(context))
-            return session
+            made = _without_ml(context)
+            if made is not None:
+                process = os.getpid()
+                after_import(_ML, lambda: _register_ml(context, process))
+                return SparkSession(context, made)
     return SparkSession.builder.getOrCreate()
 
 
 def _without_ml(context: SparkContext) -> Any:
-    """A session in Java with the extensions that settings name, without those that jars on the class path name."""
+    """A session in Java without the extensions that jars register for a service loader; None where there are others than Spark's own."""
     jvm: Any = context._jvm
+    registered = jvm.java.lang.Thread.currentThread().getContextClassLoader().getResources(_EXTENSIONS)
+    registered.nextElement()  # of Spark's jar for pyspark.ml
+    if registered.hasMoreElements():
+        return None
     sessions, spark = jvm.org.apache.spark.sql.classic, context._jsc.sc()
     companion = getattr(getattr(sessions, "SparkSession$"), "MODULE$")
     apply = getattr(companion, "org$apache$spark$sql$classic$SparkSession$$applyExtensions")
@@ -80,10 +89,14 @@ def _without_ml(context: SparkContext) -> Any:
     return sessions.SparkSession(spark, none, none, extensions, empty, empty)
 
 
-def _register_ml(context: SparkContext) -> None:
+def _register_ml(context: SparkContext, process: int) -> None:
+    """Register them, unless the context has stopped, Java is gone, or this is a fork of the process: the connection is not its own."""
+    from py4j.protocol import Py4JError
+
     jvm: Any = context._jvm
-    if jvm is not None and context._jsc is not None:
-        getattr(getattr(jvm.org.apache.spark.sql.ml, "InternalFunctionRegistration$"), "MODULE$").apply()
+    if jvm is not None and context._jsc is not None and os.getpid() == process:
+        with contextlib.suppress(Py4JError, OSError):
+            getattr(getattr(jvm.org.apache.spark.sql.ml, "InternalFunctionRegistration$"), "MODULE$").apply()
 
 
 __all__ = ["import_pyspark", "leave_pandas", "look_up_sources", "session_of"]

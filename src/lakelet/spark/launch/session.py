@@ -5,12 +5,11 @@ pyspark is imported inside the functions, so importing this module costs nothing
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,7 @@ from lakelet.spark.launch.environment import Jars, ensure_jars, ensure_s3_jars, 
 from lakelet.spark.launch.forks import python_executable
 from lakelet.spark.launch.local_files import use_quick_local_files
 from lakelet.spark.launch.quick_start import import_pyspark, look_up_sources, session_of
-from lakelet.spark.launch.resident.borrowing import borrowed, may_borrow
+from lakelet.spark.launch.resident.borrowing import borrowed
 from lakelet.spark.launch.resident.lending import started
 
 if TYPE_CHECKING:
@@ -90,19 +89,6 @@ _SMALL_INPUT = {
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """The arguments of `start_session` that make a difference to the Java process."""
-
-    app_name: str
-    master: str | None = None
-    input_bytes: int | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-    s3: bool = False
-    worker_python: str | None = None
-    lasts: bool = False
-
-
-@dataclass(frozen=True)
 class Launch:
     """How a Java process is started for a session.
 
@@ -123,32 +109,37 @@ class Launch:
     lasts: bool
 
     @classmethod
-    def of(cls, wanted: Wanted) -> Launch:
+    def of(
+        cls,
+        app_name: str,
+        master: str | None,
+        input_bytes: int | None,
+        conf: Mapping[str, str],
+        *,
+        s3: bool,
+        worker_python: str | None,
+        lasts: bool,
+    ) -> Launch:
         """Find out what the session needs, and set the variables of this process that Spark reads only there. Raises as `start_session`."""
         java, delta = require_java(), ensure_jars()
-        more = ensure_s3_jars() if wanted.s3 else ()
-        conf, worker_python = wanted.conf, wanted.worker_python
-        settings = session_settings(delta, app_name=wanted.app_name, master=wanted.master, conf=conf, more=more)
+        more = ensure_s3_jars() if s3 else ()
+        settings = session_settings(delta, app_name=app_name, master=master, conf=conf, more=more)
         local = settings["spark.master"].startswith("local")
         # Workers must run the driver's version of Python; Spark reads these only here, and Java the second one.
         os.environ["PYSPARK_PYTHON"] = worker_python or (python_executable() if local else sys.executable)
         os.environ["PYSPARK_DRIVER_PYTHON"] = python_executable() if local and not worker_python else sys.executable
-        if wanted.input_bytes is not None and wanted.input_bytes < INTERPRETED_BYTES and local:
+        if input_bytes is not None and input_bytes < INTERPRETED_BYTES and local:
             settings |= {name: value for name, value in _SMALL_INPUT.items() if name not in conf}
         # Spark's own temporary files go with this process too, also when it is killed.
-        tuned = java_process.tuning_options(java, delta, wanted.input_bytes, lasts=wanted.lasts)
+        tuned = java_process.tuning_options(java, delta, input_bytes, lasts=lasts)
         command = java_process.java_command(java, delta, [*tuned, f"-Djava.io.tmpdir={scratch_folder('java')}"], settings, more)
-        return cls(settings, command, archive_path(java, delta), local, local and not worker_python, wanted.lasts)
+        return cls(settings, command, archive_path(java, delta), local, local and not worker_python, lasts)
 
     def start(self) -> java_process.JavaProcess:
         """Start the Java process and return at once."""
         process = java_process.start_java(self.command, local=self.local, lasts=self.lasts)
         note_use(self.archive)
         return process
-
-
-_begun: list[tuple[Wanted, Launch, java_process.JavaProcess]] = []
-"""Java processes that were begun ahead, one at most, and what for."""
 
 
 def start_session(
@@ -184,15 +175,13 @@ def start_session(
         running = _running_session()
         if running is not None:
             return running
-    wanted = Wanted(app_name, master, input_bytes, conf or {}, s3, worker_python, lasts)
-    launch, process = _taken(wanted)
-    if process is None:
-        if launch.is_plain:
-            session = borrowed(launch.command, launch.settings)
-            if session is not None:
-                return session
-        report("Starting Spark")
-        process = launch.start()
+    launch = Launch.of(app_name, master, input_bytes, conf or {}, s3=s3, worker_python=worker_python, lasts=lasts)
+    if launch.is_plain:
+        session = borrowed(launch.command, launch.settings)
+        if session is not None:
+            return session
+    report("Starting Spark")
+    process = launch.start()
     try:
         session = _new_session(process, launch, meanwhile=meanwhile)
         if launch.is_plain:
@@ -203,35 +192,6 @@ def start_session(
     except BaseException:  # also Ctrl-C: no Java process is left
         process.process.kill()
         raise
-
-
-def begin_session(*, app_name: str, input_bytes: int) -> None:
-    """Start the Java process of the session that `start_session` is going to be asked for with these arguments, and return at once.
-
-    Without effect where a session of `lakelet watch` may be used, or something is missing that a first start would fetch or make.
-    """
-    wanted = Wanted(app_name=app_name, input_bytes=input_bytes)
-    if _begun or may_borrow() or "pyspark" in sys.modules:
-        return
-    try:
-        launch = Launch.of(wanted)
-    except LakeletError:
-        return  # it is told where the session is needed
-    if launch.archive.is_file():
-        process = launch.start()
-        atexit.register(process.process.kill)
-        _begun.append((wanted, launch, process))
-
-
-def _taken(wanted: Wanted) -> tuple[Launch, java_process.JavaProcess | None]:
-    """What starts the session, and its Java process where that has begun. One that was begun for another session ends."""
-    while _begun:
-        before, launch, process = _begun.pop()
-        atexit.unregister(process.process.kill)
-        if before == wanted:
-            return launch, process
-        process.process.kill()
-    return Launch.of(wanted), None
 
 
 def session_settings(

@@ -1,7 +1,9 @@
-"""Unit tests of datasets as YAML beside the code: given rows, expected rows; the format of the package sdp-test, and what it lacks."""
+"""Unit tests of datasets as YAML beside the code: given rows, expected rows; the format of the package sdp-test, and what it lacks.
 
-from lakelet.testing.unit_tests.cases import UnitTest
+Importing this package imports nothing heavy, so that tests are collected quickly. `running` imports what runs them.
+"""
+
+from lakelet.testing.unit_tests.cases import Failed, UnitTest
 from lakelet.testing.unit_tests.files import read_tests
-from lakelet.testing.unit_tests.running import Failed, run_test
 
-__all__ = ["Failed", "UnitTest", "read_tests", "run_test"]
+__all__ = ["Failed", "UnitTest", "read_tests"]

@@ -5,19 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import CODES, Location, nearest_names
 from lakelet.config.yaml_tree import Node
-from lakelet.testing.comparing import Row, columns_of_texts
-from lakelet.testing.project import RuleCounts
+from lakelet.testing.rows import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
+
+if TYPE_CHECKING:
+    from lakelet.testing.project import RuleCounts
 
 _TEST = frozenset({"name", "model", "callable", "log_level", "spark_conf", "given", "expect", "updates"})
 _GIVEN = frozenset({"table", "folder", "file", "rows", "text", "schema"})
 _EXPECT = frozenset({"rows", "tables", "rules", "dropped", "quarantined", "late", "error"})
 _UPDATE = frozenset({"given", "expect"})
 _COUNTS = frozenset({"passed", "failed"})
+
+
+class Failed(AssertionError):
+    """A unit test whose result is not the expected one; the text says where and how they differ."""
+
+    def __init__(self, where: Location, lines: Sequence[str]) -> None:
+        super().__init__("\n".join([f"{where}", *lines]))
 
 
 @dataclass(frozen=True)

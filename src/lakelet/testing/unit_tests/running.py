@@ -15,11 +15,12 @@ from lakelet.config.update_config import PipelineConfig
 from lakelet.language.decorated import BOUND
 from lakelet.language.model import Dataset, Flow, Kind
 from lakelet.storage.eventlog.states import UpdateState
-from lakelet.testing.comparing import Row, columns_of, compared
+from lakelet.testing.comparing import compared
 from lakelet.testing.loading import PipelineFunctions, load_answered, project_root
 from lakelet.testing.project import Pairs, Project
+from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.tables import frame_of
-from lakelet.testing.unit_tests.cases import Expected, Given, Step, UnitTest, wrong_counts
+from lakelet.testing.unit_tests.cases import Expected, Failed, Given, Step, UnitTest, wrong_counts
 from lakelet.testing.unit_tests.inputs import GivenTables
 
 if TYPE_CHECKING:
@@ -28,13 +29,6 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _NO_COLUMN = "_placeholder"  # a table without rows and types has one column, as sdp-test gives it
-
-
-class Failed(AssertionError):
-    """A unit test whose result is not the expected one; the text says where and how they differ."""
-
-    def __init__(self, where: Location, lines: Sequence[str]) -> None:
-        super().__init__("\n".join([f"{where}", *lines]))
 
 
 def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:

@@ -57,7 +57,8 @@ class Recording:
             start = (*facts.of_process(here), *facts.looked_up(here, [*trees, *folders]))
         except facts.UNKNOWN:
             return None
-        return cls(here, start, process_start(), Reads(own, str(process_folder())))
+        temporary = str(process_folder())
+        return cls(here, start, process_start(), Reads(own, (temporary, os.path.realpath(temporary))))
 
 
 def process_start() -> float:

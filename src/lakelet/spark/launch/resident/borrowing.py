@@ -159,9 +159,4 @@ def borrowed(command: Sequence[str], settings: Mapping[str, str]) -> SparkSessio
     return borrower.session(command, settings) if borrower is not None else None
 
 
-def may_borrow() -> bool:
-    """Whether this is inside of `borrowing` and a resident session is offered, which need not fit."""
-    return _borrower.get() is not None and read_offer() is not None
-
-
-__all__ = ["Borrower", "borrowed", "borrowing", "may_borrow"]
+__all__ = ["Borrower", "borrowed", "borrowing"]
