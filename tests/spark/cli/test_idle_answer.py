@@ -271,7 +271,7 @@ def test_the_second_run_of_a_new_project_starts_no_java(point: str, tmp_path: Pa
     demo = tmp_path / "demo"
     if STARTING_POINTS[point]:
         called(*STARTING_POINTS[point], folder=demo)
-        time.sleep(0.1)  # files of the hundredths of a second in which the update begins are doubted: see process_start
+    time.sleep(0.1)  # files of the hundredths of a second in which the update begins are doubted: see process_start
     update = ["-m", "lakelet", "run", *(["--param", "landing=landing"] if point == "web" else [])]
     assert "COMPLETED" in called(*update, folder=demo).stderr
     starts = java.starts
