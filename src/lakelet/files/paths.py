@@ -134,12 +134,13 @@ def names_in(folder: AnyPath) -> list[str]:
 
 
 def remove_tree(folder: AnyPath) -> None:
-    """Remove a folder and all that is in it; one that is not there is no error."""
+    """Remove a folder and all that is in it; what is not there, or is removed meanwhile by others, is no error."""
     if isinstance(folder, RemotePath):
         folder.remove_tree()
         return
-    with suppress(FileNotFoundError):
-        shutil.rmtree(folder)
+    while os.path.lexists(folder):
+        with suppress(FileNotFoundError):  # ends the removal at the first entry that somebody else removed
+            shutil.rmtree(folder)
 
 
 def moved(file: AnyPath, target: AnyPath) -> bool:

@@ -52,6 +52,7 @@ def send(outbox: Outbox, batch: int, write: Write, *, id: str) -> int | None:
         note = _commit(outbox, batch, write, id)
     staging = outbox.folder / note.staging
     if not names_in(staging):
+        remove_tree(staging)  # the process died when its files were removed and the folder was not
         return None
     for name in note.files:
         moved(staging / name, outbox.folder / name)

@@ -98,6 +98,15 @@ def test_files_that_the_receiver_has_taken_away_are_not_missed(tmp_path: Path, p
     assert rows_in(tmp_path) == ["b"]
 
 
+def test_an_empty_staging_folder_is_removed_when_its_batch_is_there(tmp_path: Path) -> None:
+    send(outbox(tmp_path), 0, writer(["a"]), id="q")
+    staging = tmp_path / "out" / json.loads((tmp_path / "checkpoint-flow" / "sent.json").read_text())["staging"]
+    staging.mkdir()  # as a process leaves it that died between the removal of the last file and of the folder
+    assert send(outbox(tmp_path), 0, writer(["a"]), id="q") is None
+    assert not staging.exists()
+    assert rows_in(tmp_path) == ["a"]
+
+
 def test_the_note_of_a_newer_lakelet_is_refused(tmp_path: Path) -> None:
     send(outbox(tmp_path), 0, writer(["a"]), id="q")
     note = outbox(tmp_path).note
