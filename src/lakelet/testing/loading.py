@@ -128,12 +128,13 @@ class Inputs:
     """A stream is answered by a frame that is none."""
 
     def __init__(self, namespace: Namespace, frames: Mapping[str, DataFrame]) -> None:
-        self.namespace, self._frames = namespace, dict(frames)
-        self._by_key = {namespace.resolve(name).key: frame for name, frame in frames.items() if "/" not in name}
+        self.namespace, self._frames = namespace, frames
+        self._names = {namespace.resolve(name).key: name for name in frames if "/" not in name}
 
     def found(self, name: str) -> DataFrame | None:
         """The frame of a name, or None."""
-        return self._by_key.get(self.namespace.resolve(name).key)
+        key = self.namespace.resolve(name).key
+        return self._frames[self._names[key]] if key in self._names else None
 
     def batch(self, name: str) -> DataFrame:
         """Raises UNKNOWN_DATASET if the test gave no frame of this name."""

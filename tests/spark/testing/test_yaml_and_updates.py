@@ -181,6 +181,21 @@ def test_updates(lakelet):
     assert p.rows("orders", "id", "amount") == [{"id": 1, "amount": 5}]
 """
 
+UNREAD_TESTS = """
+tests:
+  - name: gives wrong rows that nobody reads
+    model: products.sql
+    given:
+      - {table: "${bronze_schema}.raw_products", rows: [{id: "1", price: "9.99"}]}
+      - {table: other, rows: [{id: 1}, {id: [2]}]}
+    expect: {rows: [{id: "1"}]}
+  - name: gives them to an update
+    model: products.sql
+    given:
+      - {table: "${bronze_schema}.raw_products", rows: [{id: "1", price: "9.99"}]}
+      - {table: other, rows: [{id: 1}, {id: [2]}]}
+    expect: {rows: [{id: "1"}], dropped: 0}
+"""
 OF_SPARK = {
     "spark-pipeline.yml": """
 name: people
@@ -285,6 +300,15 @@ def test_unit_tests_beside_the_code_run_with_the_others_and_failing_ones_show_th
     assert "src/lakelet" not in found["an error in the function"][1]
     assert 'Did you mean "total"?' in found["a misspelt function"][1]
     assert "total has no column 'amuont'; did you mean amount?" in found["an unknown column"][1]
+
+
+def test_given_rows_that_nobody_reads_are_checked_too(shop: Path) -> None:
+    (shop / "pipelines" / "products.unit_tests.yml").write_text(UNREAD_TESTS)
+    found = outcomes()
+    assert {outcome for outcome, _ in found.values()} == {"failed"}
+    for name, line in (("gives wrong rows that nobody reads", 7), ("gives them to an update", 13)):
+        assert "[ROWS_INVALID] the values of the column 'id' are of several types" in found[name][1]
+        assert f"products.unit_tests.yml, line {line}\n" in found[name][1]
 
 
 def test_a_project_of_spark_has_tests_beside_its_code_and_in_a_file_of_the_pipeline(

@@ -6,7 +6,7 @@ As forgiving as the package sdp-test: catalogs may be left out, columns that no 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.names import Namespace, split_name
@@ -21,6 +21,25 @@ __tracebackhide__ = True
 _REPAIRS = 30
 
 
+class Frames(Mapping[str, "DataFrame"]):
+    """Frames by name, each made when it is first looked up. `makers`: what makes them."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], DataFrame]]) -> None:
+        self._makers = makers
+        self._made: dict[str, DataFrame] = {}
+
+    def __getitem__(self, name: str) -> DataFrame:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
 class GivenTables(Inputs):
     """Frames by table name or folder."""
 
@@ -31,7 +50,8 @@ class GivenTables(Inputs):
         self.missed: list[str] = []
         """Keys of the tables that were read and not given."""
         self._results: dict[str, DataFrame] = {}
-        self._folders = {name.rstrip("/"): frame for name, frame in frames.items() if "/" in name}
+        self._widened: dict[str, DataFrame] = {}
+        self._folders = {name.rstrip("/"): name for name in frames if "/" in name}
 
     def found(self, name: str) -> DataFrame | None:
         """The frame of the full name, else of the only one with this schema and name in another catalog, else what the file makes of it."""
@@ -40,10 +60,14 @@ class GivenTables(Inputs):
 
     def given(self, key: str, *, exactly: bool = False) -> DataFrame | None:
         """The frame that the test gives for a full name; unless `exactly`, also the only one that differs by its catalog alone."""
-        if key in self._by_key or exactly:
-            return self._by_key.get(key)
-        alike = [other for other in self._by_key if other.split(".", 1)[1] == key.split(".", 1)[1]]
-        return self._by_key[alike[0]] if len(alike) == 1 else None
+        if key in self._names or exactly:
+            return self._frame(key) if key in self._names else None
+        alike = [other for other in self._names if other.split(".", 1)[1] == key.split(".", 1)[1]]
+        return self._frame(alike[0]) if len(alike) == 1 else None
+
+    def _frame(self, key: str) -> DataFrame:
+        """The frame of a given table, with the columns that were added to it."""
+        return self._widened[key] if key in self._widened else self._frames[self._names[key]]
 
     def _made(self, key: str) -> DataFrame | None:
         """The result of the function that makes a dataset of the file. One that reads itself, in a circle, is not found."""
@@ -59,7 +83,8 @@ class GivenTables(Inputs):
         return self._results[key]
 
     def folder(self, path: object) -> DataFrame | None:
-        return self._folders.get(path.rstrip("/")) if isinstance(path, str) else None
+        name = self._folders.get(path.rstrip("/")) if isinstance(path, str) else None
+        return self._frames[name] if name else None
 
     def sql(self, spark: SparkSession, text: str, run: Callable[[str], Any]) -> Any:
         """Run SQL text; a column that it reads and no table has is added to the tables, empty, as often as that helps."""
@@ -82,10 +107,10 @@ class GivenTables(Inputs):
         parts = split_name((error.getMessageParameters() or {}).get("objectName", ""))
         column, qualifier = parts[-1], parts[-2].lower() if len(parts) > 1 else None
         named = aliases(text).get(qualifier, qualifier) if qualifier else None
-        lacking = [key for key, frame in self._by_key.items() if column.lower() not in map(str.lower, frame.columns)]
+        lacking = [key for key in self._names if column.lower() not in map(str.lower, self._frame(key).columns)]
         chosen = [key for key in lacking if key.rsplit(".", 1)[-1] == named] or lacking
         for key in chosen:
-            self._by_key[key] = self._by_key[key].withColumn(column, F.lit(None).cast(likely_type(column, text)))
+            self._widened[key] = self._frame(key).withColumn(column, F.lit(None).cast(likely_type(column, text)))
         return bool(chosen)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from lakelet.testing.project import Pairs, Project
 from lakelet.testing.rows import Row, columns_of
 from lakelet.testing.tables import frame_of
 from lakelet.testing.unit_tests.cases import Expected, Failed, Given, Step, UnitTest, wrong_counts
-from lakelet.testing.unit_tests.inputs import GivenTables
+from lakelet.testing.unit_tests.inputs import Frames, GivenTables
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,6 +41,7 @@ def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
         answers.functions = _functions(loaded)
         dataset, function = _tested(test, loaded)
         if function is not None and not (test.needs_update or _reads_files(test)):
+            list(frames.values())  # those that nobody reads may be wrong too
             _check_frame(function(), test.steps[0].expect, dataset.name.name if dataset else test.function or test.model.stem)
         elif dataset is None:
             raise LakeletError("USAGE", "a function that declares no dataset cannot be updated", where=test.where)
@@ -48,14 +50,21 @@ def run_test(test: UnitTest, spark: SparkSession, folder: Path) -> None:
             _run_updates(test, dataset, Project(folder, _configure(test, folder, needed), spark))
 
 
-def _frames(spark: SparkSession, given: Sequence[Given]) -> dict[str, DataFrame]:
-    frames: dict[str, DataFrame] = {}
+def _frames(spark: SparkSession, given: Sequence[Given]) -> Frames:
+    """The given rows as frames by table or folder. An update takes them without: it has a table of each."""
+
+    def frame(parts: Sequence[Given]) -> DataFrame:
+        made = []
+        for one in parts:
+            with _located(one.where):
+                made.append(frame_of(spark, one.rows, _schema(one)))
+        return reduce(lambda above, below: above.unionByName(below, allowMissingColumns=True), made)
+
+    by_name: dict[str, list[Given]] = {}
     for one in given:
         if one.text is None:
-            with _located(one.where):
-                frame = frame_of(spark, one.rows, _schema(one))
-            frames[one.name] = frames[one.name].unionByName(frame, allowMissingColumns=True) if one.name in frames else frame
-    return frames
+            by_name.setdefault(one.name, []).append(one)
+    return Frames({name: partial(frame, parts) for name, parts in by_name.items()})
 
 
 def _schema(given: Given) -> Mapping[str, str]:
@@ -231,6 +240,8 @@ def _functions(loaded: PipelineFunctions) -> dict[str, Callable[[], DataFrame]]:
 def _needed(dataset: Dataset, loaded: PipelineFunctions, answers: GivenTables) -> frozenset[str]:
     """Keys of the dataset under test and of those of the file that it is made of: all that an update has to know of the file."""
     flows, known, waiting = loaded.definitions.flows_by_target(), set[str](), [dataset.name.key]
+    if len(flows) == 1:  # nothing else to be found; no function needs to be called
+        return frozenset(flows)
     while waiting:
         key = waiting.pop()
         known.add(key)
