@@ -86,7 +86,7 @@ def at_one_time(frame: DataFrame, condition: Any) -> Column:
 
 @dataclass(frozen=True)
 class _Part:
-    """The exchange of a part of a table (`replaced_rows.Exchange`): `rows` for those for which the condition is true."""
+    """One exchange of a part of a table (`replaced_rows.Exchange`): `rows` replace those for which `condition` is true."""
 
     condition: Column
     rows: DataFrame

@@ -232,5 +232,5 @@ class DBUtils(Group):
 
     @property
     def entry_point(self) -> Context:
-        """The same as `dbutils.notebook.entry_point`: much code leaves the part in between out."""
+        """The same as `dbutils.notebook.entry_point`; much code calls it by this shorter name."""
         return self.notebook.getContext()

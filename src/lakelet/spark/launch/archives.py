@@ -42,8 +42,8 @@ _ARCHIVE_TODO = "Nothing is broken: sessions only start slower. Logs of Spark ar
 def archive_path(java: Java, delta: Jars) -> Path:
     """Return where the class-data archive for exactly this Java, this pyspark and these jars lies or would lie.
 
-    The Java virtual machine accepts an archive only for the class path it was made with, files and their times included, so these make up
-    the name: an archive that no longer fits is simply not found. So does the archive of Java's own classes where it is one of ours.
+    The Java virtual machine accepts an archive only with the class path that it was made with, files and their times included, and with
+    the archive of Java's own classes below it. The name stands for both, so an archive that no longer fits is not found.
     """
     base = base_archive_path(java)
     facts = [str(_WARM_UP), str(java.executable.resolve()), java.full_version, *([base.name] if base else [])]
