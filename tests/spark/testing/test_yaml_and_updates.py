@@ -361,7 +361,7 @@ def test_lakelet_test_ends_with_the_codes_of_the_other_commands(shop: Path, caps
     assert main(["test", "-k", "test_a"]) == 0
     (shop / "helpers_of_shop").mkdir()
     (shop / "helpers_of_shop" / "numbers.py").write_text("TWO = 2\n")
-    (shop / "tests" / "test_imports.py").write_text("from helpers_of_shop.numbers import TWO\ndef test_c(): assert TWO == 2\n")
+    (shop / "tests" / "test_helpers_of_shop.py").write_text("from helpers_of_shop.numbers import TWO\ndef test_c(): assert TWO == 2\n")
     assert main(["test", "-k", "test_c"]) == 0
     (shop / "tests" / "a.unit_tests.yml").write_text("tests: [{modle: a.sql}]")
     assert main(["test", "tests/a.unit_tests.yml"]) == 2

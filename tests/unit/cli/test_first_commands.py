@@ -46,7 +46,7 @@ def refuse(*arguments, **options):
 
 
 env.jars, env.fetch_jars, env.ensure_jars = jars, fetch, jars
-env.require_java = lambda: env.Java(Path("java"), "17.0.1", 17, has_vector=True)
+env.require_java = lambda: env.Java(Path("java"), "17.0.1", 17, has_vector=True, home="/jdk")
 archives.archive_path = lambda java, delta: cache / "archives" / "fitting.jsa"
 archives.make_archive = lambda: (cache / "archives" / "fitting.jsa").write_text("classes")
 from lakelet.spark.launch import session

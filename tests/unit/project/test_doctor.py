@@ -17,7 +17,7 @@ from lakelet.spark.launch import environment as env
 
 Install = Callable[[str, str], Path]
 
-HEALTHY_JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
+HEALTHY_JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True, home="/jdk")
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_only_blocking_findings_forbid_a_run() -> None:
 
 
 def test_old_java(java: Callable[..., None]) -> None:
-    java(env.Java(Path("/jdk/bin/java"), "11.0.2", 11, has_vector=False))
+    java(env.Java(Path("/jdk/bin/java"), "11.0.2", 11, has_vector=False, home="/jdk"))
     check = doctor.check_java()
     assert not check.ok
     assert check.finding.startswith("11.0.2")

@@ -34,12 +34,14 @@ def make_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeJava:
         folder = tmp_path / (home or "path") / "bin"
         folder.mkdir(parents=True, exist_ok=True)
         java = folder / "java"
+        facts = {"java.home": folder.parent, "java.runtime.version": full, "java.specification.version": version}
+        properties = "Property settings:\\n" + "".join(f"    {name} = {value}\\n" for name, value in facts.items())
         java.write_text(
             f"""#!/bin/sh
 echo "$@" >> {folder}/calls
 case "$1" in
   --list-modules) printf '{modules.replace(chr(10), chr(92) + "n")}\\n' ;;
-  *) printf 'Property settings:\\n    java.runtime.version = {full}\\n    java.specification.version = {version}\\n' >&2 ;;
+  *) printf '{properties}' >&2 ;;
 esac
 """
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,8 +27,22 @@ def test_the_archive_s_name_follows_java_and_the_jars(make_java: MakeJava, cache
     assert f"17.0.9+9-spark-{env.SPARK_VERSION}-delta-{env.DELTA_VERSION}" in first.name
     os.utime(delta.delta_spark, (1, 1))
     after_new_jar = archives.archive_path(java, delta)
-    other_java = env.Java(java.executable, "17.0.10+1", 17, True)
+    other_java = replace(java, full_version="17.0.10+1")
     assert len({first, after_new_jar, archives.archive_path(other_java, delta)}) == 3
+
+
+def test_a_script_that_starts_a_java_shares_the_archive_of_that_java(make_java: MakeJava, cache: Path) -> None:
+    java = make_java(own_archive=True)
+    put_jars(cache / "jars")
+    own = archives.archive_path(env.find_java(), env.jars())
+    script = make_java(home="shims", own_archive=False)
+    script.write_text(f'#!/bin/sh\nexec {java} "$@"\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_HOME", str(script.parents[1]))
+        behind = env.find_java()
+    assert behind.executable == script
+    assert behind.has_archive
+    assert archives.archive_path(behind, env.jars()) == own
 
 
 @pytest.fixture

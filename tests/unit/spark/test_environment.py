@@ -22,7 +22,16 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 def test_java_is_found_on_the_path(make_java: MakeJava) -> None:
     java = make_java()
-    assert env.find_java() == env.Java(executable=java, full_version="17.0.9+9", version=17, has_vector=True)
+    assert env.find_java() == env.Java(executable=java, full_version="17.0.9+9", version=17, has_vector=True, home=str(java.parents[1]))
+
+
+def test_an_entry_of_the_cache_without_a_home_is_asked_for_again(make_java: MakeJava, cache: Path) -> None:
+    java = make_java()
+    found = env.find_java()
+    kept = cache / "java.json"
+    kept.write_text(kept.read_text().replace('"home"', '"other"'))
+    assert env.find_java() == found
+    assert calls(java) == 4
 
 
 def test_java_home_wins_over_the_path(make_java: MakeJava, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +75,7 @@ def packaged(make_java: MakeJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_java_of_the_package_is_used_where_there_is_no_other(packaged: Path) -> None:
-    assert env.require_java() == env.Java(packaged, "25.0.2+10", 25, has_vector=False)
+    assert env.require_java() == env.Java(packaged, "25.0.2+10", 25, has_vector=False, home=str(packaged.parents[1]))
 
 
 def test_a_java_on_the_path_wins_over_that_of_the_package(packaged: Path, make_java: MakeJava) -> None:

@@ -24,7 +24,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("LAKELET_CACHE", str(cache))
     monkeypatch.delenv("LAKELET_JARS", raising=False)
     monkeypatch.setattr(first_start, "_session_is_running", lambda: False)
-    monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True))
+    monkeypatch.setattr(env, "require_java", lambda: env.Java(tmp_path / "java", "17.0.1", 17, has_vector=True, home=str(tmp_path)))
     monkeypatch.setattr(archives, "archive_path", lambda java, delta: cache / "archives" / "fitting.jsa")
     found: list[env.Jars] = []
 

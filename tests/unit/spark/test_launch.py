@@ -12,7 +12,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.spark.launch import archives, java_process, session
 from lakelet.spark.launch import environment as env
 
-JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True)
+JAVA = env.Java(Path("/jdk/bin/java"), "17.0.9+9", 17, has_vector=True, home="/jdk")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def installed(folder: Path, *, own_archive: bool) -> env.Java:
     for name in ["bin/java", *(["lib/server/classes.jsa"] if own_archive else [])]:
         (folder / name).parent.mkdir(parents=True)
         (folder / name).touch()
-    return env.Java(folder / "bin" / "java", "17.0.9+9", 17, has_vector=own_archive)
+    return env.Java(folder / "bin" / "java", "17.0.9+9", 17, has_vector=own_archive, home=str(folder))
 
 
 def test_the_archive_is_used_only_when_it_fits(delta: env.Jars, tmp_path: Path) -> None:

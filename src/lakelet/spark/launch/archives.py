@@ -46,7 +46,7 @@ def archive_path(java: Java, delta: Jars) -> Path:
     the archive of Java's own classes below it. The name stands for both, so an archive that no longer fits is not found.
     """
     base = base_archive_path(java)
-    facts = [str(_WARM_UP), str(java.executable.resolve()), java.full_version, *([base.name] if base else [])]
+    facts = [str(_WARM_UP), java.home, java.full_version, *([base.name] if base else [])]
     for jar in [*delta.paths, *sorted((spark_home() / "jars").iterdir())]:
         status = jar.stat()
         facts.append(f"{jar} {status.st_size} {status.st_mtime_ns}")
@@ -59,7 +59,7 @@ def base_archive_path(java: Java) -> Path | None:
     """Return where the archive of Java's own classes lies or would lie for a Java that brings none; None for others."""
     if java.has_archive:
         return None
-    digest = hashlib.sha256(str(java.executable.resolve()).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(java.home.encode()).hexdigest()[:12]
     return cache_folder() / "archives" / f"java-{re.sub(_NOT_IN_NAMES, '_', java.full_version)}-{digest}.base"
 
 

@@ -69,13 +69,15 @@ def cache_folder() -> Path:
 class Java:
     """One Java: the file to start, its full version ("17.0.15+6"), the number that counts (17), and whether it has the vector module.
 
-    Without that module, which trimmed builds lack, `pyspark.ml` multiplies vectors in plain Java; nothing else needs it.
+    Without that module, which trimmed builds lack, `pyspark.ml` multiplies vectors in plain Java; nothing else needs it. `home` is the
+    folder that Java itself says it lies in: the executable may be a script elsewhere that starts it, as version managers make.
     """
 
     executable: Path
     full_version: str
     version: int
     has_vector: bool
+    home: str
 
     @property
     def problem(self) -> str | None:
@@ -87,7 +89,7 @@ class Java:
     @property
     def has_archive(self) -> bool:
         """Whether it brings a class-data archive of its own classes, on which one of Spark's is built; trimmed builds have none."""
-        return (self.executable.resolve().parents[1] / "lib" / "server" / "classes.jsa").is_file()
+        return (Path(self.home) / "lib" / "server" / "classes.jsa").is_file()
 
 
 def java_remedy() -> str:
@@ -110,7 +112,7 @@ def find_java() -> Java:
     real = executable.resolve()
     key = f"{real}|{real.stat().st_mtime_ns}"
     known = _read_json(cache_folder() / "java.json")
-    if key in known:
+    if "home" in known.get(key, ()):  # entries of earlier versions have none
         return Java(executable=executable, **known[key])
     java = _ask_java(executable)
     facts = {k: v for k, v in asdict(java).items() if k != "executable"}
@@ -160,7 +162,8 @@ def _ask_java(executable: Path) -> Java:
     version = int(digits.group(1))
     modules = output_of([str(executable), "--list-modules"]) if version >= MINIMUM_JAVA else ""
     full = properties.get("java.runtime.version") or specification
-    return Java(executable, full, version, re.search(rf"^{re.escape(VECTOR_MODULE)}(@|$)", modules, re.MULTILINE) is not None)
+    has_vector = re.search(rf"^{re.escape(VECTOR_MODULE)}(@|$)", modules, re.MULTILINE) is not None
+    return Java(executable, full, version, has_vector, properties.get("java.home") or str(executable.resolve().parents[1]))
 
 
 def output_of(command: list[str], seconds: float = 60) -> str:
