@@ -18,13 +18,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="session")
-def java_options() -> str:
-    """Java options of the session. With thousands of updates in one process the second compiler, which a single one does without, pays."""
-    return "-XX:TieredStopAtLevel=4 -XX:CompileThresholdScaling=1"
-
-
-@pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark session that all tests share, started as Lakelet starts it. Tests use their own `tmp_path` and clean up their views.
 
     LAKELET_TEST_ADAPTIVE=1 (make test-adaptive) turns on adaptive execution, which Lakelet leaves off for small input.
@@ -34,7 +28,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory, java_options: str) -> Iterat
 
     warehouse = tmp_path_factory.mktemp("warehouse").as_uri()
     adaptive = {"spark.sql.adaptive.enabled": "true"} if os.environ.get("LAKELET_TEST_ADAPTIVE") else {}
-    settings = {"spark.sql.warehouse.dir": warehouse, "spark.driver.extraJavaOptions": java_options, **adaptive}
+    settings = {"spark.sql.warehouse.dir": warehouse, **adaptive}
     session = start_session(app_name="tests", input_bytes=0, conf=settings)
     use_quick_local_files(session.sparkContext)
     yield session

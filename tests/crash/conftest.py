@@ -25,12 +25,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.crash)
 
 
-@pytest.fixture(scope="session")
-def java_options() -> str:
-    """Those of a single update: most of the time goes to the processes that die."""
-    return ""
-
-
 # ------------------------------------------------------------------------------------------------------------- the scene
 
 
