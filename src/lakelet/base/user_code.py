@@ -18,6 +18,7 @@ from lakelet.base.locations import PACKAGE
 
 Result = TypeVar("Result")
 _RAISES = dis.opmap["RAISE_VARARGS"]
+_thread = threading.local()
 
 
 class ControlSignal(BaseException):
@@ -41,6 +42,8 @@ def call_user_code(function: Callable[..., Result], *arguments: object) -> Resul
 @contextmanager
 def user_code_block() -> Iterator[None]:
     """Let user code in the block raise Exceptions only: EscapedException for all else but Ctrl-C and the signals of Lakelet itself."""
+    before = user_code_runs()
+    _thread.in_user_code = True
     try:
         yield
     except (Exception, ControlSignal):
@@ -49,6 +52,13 @@ def user_code_block() -> Iterator[None]:
         if isinstance(raised, KeyboardInterrupt) and _sent(raised):
             raise
         raise EscapedException(raised) from raised
+    finally:
+        _thread.in_user_code = before
+
+
+def user_code_runs() -> bool:
+    """Return whether this thread is in such a block."""
+    return getattr(_thread, "in_user_code", False)
 
 
 def original_error(error: BaseException) -> BaseException:
@@ -87,4 +97,13 @@ def _innermost(traceback: TracebackType | None) -> TracebackType | None:
     return traceback
 
 
-__all__ = ["ControlSignal", "EscapedException", "call_user_code", "class_and_text", "is_library", "original_error", "user_code_block"]
+__all__ = [
+    "ControlSignal",
+    "EscapedException",
+    "call_user_code",
+    "class_and_text",
+    "is_library",
+    "original_error",
+    "user_code_block",
+    "user_code_runs",
+]

@@ -13,7 +13,7 @@ import pytest
 
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
-from lakelet.base.user_code import ControlSignal, EscapedException, call_user_code, original_error
+from lakelet.base.user_code import ControlSignal, EscapedException, call_user_code, original_error, user_code_runs
 from lakelet.language.loader import loaded
 
 ENDS: Mapping[str, str] = {
@@ -139,3 +139,19 @@ def test_dbutils_notebook_exit_still_ends_the_file_alone(tmp_path: Path) -> None
     file = tmp_path / "sound.py"
     file.write_text(SOUND + "dbutils.notebook.exit('done')\nraise KeyError\n")
     assert mistakes(file) == []
+
+
+def test_user_code_runs_in_its_own_calls_and_thread_only() -> None:
+    seen = []
+
+    def fails() -> None:
+        call_user_code(lambda: seen.append(user_code_runs()))
+        seen.append(user_code_runs())
+        beside = threading.Thread(target=lambda: seen.append(user_code_runs()))
+        beside.start()
+        beside.join()
+        raise ValueError("of user code")
+
+    with pytest.raises(ValueError, match="of user code"):
+        call_user_code(fails)
+    assert [*seen, user_code_runs()] == [True, True, False, False]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lakelet.base.patching import Patch
+from lakelet.base.patching import Patch, without_context
+from lakelet.base.user_code import user_code_runs
 from lakelet.spark.patches import owners
 
 SESSION: tuple[Patch, ...] = (
@@ -23,6 +24,17 @@ SESSION: tuple[Patch, ...] = (
 )
 """Patches that make the update's session that of the process; the context is the session."""
 
+OWN_CALLS: tuple[Patch, ...] = (
+    Patch(
+        "pyspark.errors.utils",
+        "is_debugging_enabled",
+        without_context(lambda enabled: lambda: user_code_runs() and enabled()),
+        "a call on a column or frame costs eight round trips to Java to report its line, which says something only of user code",
+        "4.0.0",
+    ),
+)
+"""Patches that keep pyspark from sending the lines of Lakelet's own calls to Java. Those of user code are in what Spark raises later."""
+
 CALL_SITES: tuple[Patch, ...] = (
     Patch(
         "pyspark.errors.utils",
@@ -32,6 +44,6 @@ CALL_SITES: tuple[Patch, ...] = (
         "4.0.0",
     ),
 )
-"""Patches that keep pyspark from sending the line of each call to Java."""
+"""Patches that keep pyspark from sending the line of any call to Java."""
 
-__all__ = ["CALL_SITES", "SESSION"]
+__all__ = ["CALL_SITES", "OWN_CALLS", "SESSION"]

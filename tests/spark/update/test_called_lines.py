@@ -1,0 +1,55 @@
+"""Spark's errors say which line of user code called for what failed; Lakelet's own calls are not reported to Java."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from pyspark.errors import utils
+from pyspark.sql import functions as F
+
+from tests.spark.conftest import Project
+
+QUERY = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.table
+    def shares():
+        return spark.range(3).select((F.lit(1) / (F.col("id") - 1)).alias("share"))
+"""
+HANDLER = """
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.foreach_batch_sink
+    def shares(batch, number):
+        batch.select((F.lit(1) / F.col("id")).alias("share")).collect()
+
+    @dlt.append_flow(target="shares")
+    def sent():
+        return spark.readStream.schema("id LONG").json(spark.conf.get("landing"))
+"""
+
+
+def test_an_error_in_a_handler_of_batches_names_its_line(project: Callable[..., Project]) -> None:
+    p = project(HANDLER)
+    p.arrive("a.json", {"id": 0})
+    p.run(expect="FAILED")
+    assert f"{p.folder}/pipeline.py:7" in "\n".join(map(str, p.result.errors))
+
+
+def test_lines_of_user_code_alone_are_reported(project: Callable[..., Project], monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[str] = []
+    captured = utils._capture_call_site
+
+    def capture(depth: int) -> str:
+        reported.append(captured(2).splitlines()[1].partition(":")[0])  # the first one is here
+        return captured(depth)
+
+    monkeypatch.setattr(utils, "_capture_call_site", capture)
+    p = project(QUERY.replace("- 1", "+ 1")).run()
+    assert set(reported) == {f"{p.folder}/pipeline.py"}
+    reported.clear()
+    F.col("id")
+    assert reported == [__file__]  # as pyspark does it outside of updates
