@@ -57,7 +57,7 @@ def user_code_block() -> Iterator[None]:
 
 
 def user_code_runs() -> bool:
-    """Return whether this thread is in such a block."""
+    """Return whether this thread is in a `user_code_block`; what a user's own threads do does not count."""
     return getattr(_thread, "in_user_code", False)
 
 

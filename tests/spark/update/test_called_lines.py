@@ -32,6 +32,12 @@ HANDLER = """
 """
 
 
+@pytest.fixture(autouse=True)
+def lines_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyspark decides it once for a process, and says no where no session was active then."""
+    monkeypatch.setattr(utils, "_enable_debugging_cache", True)
+
+
 def test_an_error_in_a_handler_of_batches_names_its_line(project: Callable[..., Project]) -> None:
     p = project(HANDLER)
     p.arrive("a.json", {"id": 0})
