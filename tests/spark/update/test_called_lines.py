@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 from pyspark.errors import utils
 from pyspark.sql import functions as F
 
+from lakelet.spark.patches import session
 from tests.spark.conftest import Project
 
 QUERY = """
@@ -50,10 +53,12 @@ def test_lines_of_user_code_alone_are_reported(project: Callable[..., Project], 
     captured = utils._capture_call_site
 
     def capture(depth: int) -> str:
-        reported.append(captured(2).splitlines()[1].partition(":")[0])  # the first one is here
+        files = [line.partition(":")[0] for line in captured(3).splitlines()]
+        reported.append(next(file for file in files[1:] if file != session.__file__))  # the first one is here
         return captured(depth)
 
     monkeypatch.setattr(utils, "_capture_call_site", capture)
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))  # pyspark's own function is asked beside it alone
     p = project(QUERY.replace("- 1", "+ 1")).run()
     assert set(reported) == {f"{p.folder}/pipeline.py"}
     reported.clear()

@@ -7,7 +7,6 @@ from __future__ import annotations
 import __future__ as futures
 
 import ast
-import asyncio
 import builtins
 import inspect
 import linecache
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import cell_filename
@@ -24,6 +23,9 @@ from lakelet.language.notebook.cells import read_source
 from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
 from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
 from lakelet.language.registry import active_registry
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 _SUFFIXES = (".py", ".ipynb", ".sql")
 _FUTURES = sum(getattr(futures, name).compiler_flag for name in futures.all_feature_names)
@@ -58,7 +60,7 @@ class Sources:
     declare: Callable[[Source], bool]
     files: Sequence[Path] = ()
     _done: dict[Path, ModuleType] = field(default_factory=dict)
-    _loop: asyncio.AbstractEventLoop | None = None
+    _loop: AbstractEventLoop | None = None
 
     def run(self, file: Path) -> tuple[ModuleType, bool]:
         """Run one source file; its module, and whether it came to its end and all its SQL was understood.
@@ -94,6 +96,8 @@ class Sources:
             exec(code, vars(frame.module))
             return
         if self._loop is None:
+            import asyncio  # takes 30 ms, and few notebooks wait
+
             self._loop = asyncio.new_event_loop()
         self._loop.run_until_complete(eval(code, vars(frame.module)))
 

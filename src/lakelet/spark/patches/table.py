@@ -31,13 +31,13 @@ from lakelet.spark.patches.paths import PATHS
 from lakelet.spark.patches.python_files import PYTHON_FILES
 from lakelet.spark.patches.readers import READERS
 from lakelet.spark.patches.secret_functions import SECRETS
-from lakelet.spark.patches.session import CALL_SITES, OWN_CALLS, SESSION
+from lakelet.spark.patches.session import CALL_SITES, REPORTED_LINES, SESSION
 from lakelet.spark.patches.subqueries import SUBQUERIES
 from lakelet.spark.patches.unrecorded import UNRECORDED
 from lakelet.spark.patches.workers import DAEMON, WORKER
 
 UPDATE: tuple[Patch, ...] = (
-    *(*SESSION, *OWN_CALLS, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
+    *(*SESSION, *REPORTED_LINES, *PATHS, *PYTHON_FILES, *LOCAL_ROWS, *READERS, *TABLES, *LISTING),
     *(*EXPRESSIONS, *CURRENT_NAMES, *OTHER_NAMES, *JSON_SCHEMAS, *GROUPS, *SECRETS, *SUBQUERIES, *DISPLAY, *GROUPED, *FUNCTION_NAMES),
     *JSON_COLUMNS,
     *(*UNRECORDED, *ACTIONS),  # actions ask who called them: they are the outermost

@@ -227,17 +227,22 @@ def outgrown_error(declared: T.StructType, found: T.StructType, *, dataset: str,
 
 
 def aligned(rows: DataFrame, schema: T.StructType) -> DataFrame:
-    """The rows with the table's spelling and types, by name at every depth; top-level columns that the rows lack are left out."""
+    """The rows with the table's spelling and types, by name at every depth; top-level columns that the rows lack are left out.
+
+    Rows that have them already, and in the table's order, are returned as they are: each column of a query costs calls to Java.
+    """
     from pyspark.sql import functions as F
 
-    by_name = {f.name.lower(): f for f in rows.schema.fields}
+    found = rows.schema.fields
+    by_name = {f.name.lower(): f for f in found}
+    wanted = [(field, by_name[field.name.lower()]) for field in schema.fields if field.name.lower() in by_name]
+    same = [_same_leaves(field.dataType, own.dataType) for field, own in wanted]
+    if all(same) and [field.name for field, _ in wanted] == [own.name for own in found]:
+        return rows
     columns = []
-    for field in schema.fields:
-        own = by_name.get(field.name.lower())
-        if own is not None:
-            column = F.col(quoted(own.name))
-            same = _same_leaves(field.dataType, own.dataType)
-            columns.append((column if same else fitted(column, own.dataType, field.dataType)).alias(field.name))
+    for (field, own), fits in zip(wanted, same, strict=True):
+        column = F.col(quoted(own.name))
+        columns.append((column if fits else fitted(column, own.dataType, field.dataType)).alias(field.name))
     return rows.select(*columns)
 
 
