@@ -7,7 +7,7 @@
 # make test-browser: the page driven in Chromium; two minutes.
 # make constraints: the versions that set-up installs, written again with the newest ones.
 # make coverage: which lines the tests below Spark reach. make docs: the site of the documentation; make pictures: the pictures in it.
-.PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample constraints clean
+.PHONY: setup run factory audit web test test-oldest which-oldest test-adaptive test-crash test-long test-long-changes test-long-others test-slow test-cloud test-browser coverage pictures corpus test-conformance lint docs sample constraints clean
 
 LAKELET = .venv/bin/lakelet
 ROWS = 20000
@@ -77,9 +77,14 @@ test-oldest: setup
 test-crash: setup
 	@.venv/bin/python -m pytest $(STEALING) -m "crash and not slow" --durations=20 tests/crash tests/deploy
 
-test-long: setup
+# In two parts, each in Java processes of its own: one process does not have the memory for all of them.
+test-long: test-long-changes test-long-others
+
+test-long-changes: setup
+	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 tests/spark/cdc
+
+test-long-others: setup
 	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 --ignore=tests/spark/cdc
-	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 tests/spark/cdc  # in new Java processes: the others have filled theirs
 
 test-slow: setup
 	@.venv/bin/python -m pytest -x -m slow --timeout 3000

@@ -106,6 +106,7 @@ def test_functions_that_spark_has_under_another_name_are_called_in_text(project)
     assert p.rows("in_sql") == ["more", "none"]
 
 
+@pytest.mark.long
 def test_the_schema_of_all_texts_of_a_column(project):
     p = project(r"""
         import dlt

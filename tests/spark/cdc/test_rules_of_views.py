@@ -39,6 +39,7 @@ def test_rules_of_a_view_are_counted_where_a_snapshot_flow_reads_it(project):
     assert p.quality("checked") == {"known": (3, 1), "small": (2, 2)}
 
 
+@pytest.mark.long
 def test_a_fail_rule_of_a_view_fails_the_snapshot_flow_that_reads_it(project):
     p = project(PERIODIC.replace('expect_or_drop("known"', 'expect_or_fail("known"'))
     p.arrive("1.json", {"id": 1, "v": "a"})

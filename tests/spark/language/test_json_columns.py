@@ -354,6 +354,7 @@ def test_JC6_no_table_gets_a_type_that_was_guessed(project):
     assert p.rows("t") == [300]
 
 
+@pytest.mark.long
 def test_JC6_declared_and_stored_types_count_before_the_texts_do(project):
     p = project()
     declared = "(id BIGINT, ok BOOLEAN, `at` STRUCT<x: BIGINT>)"
@@ -371,6 +372,7 @@ def test_JC6_declared_and_stored_types_count_before_the_texts_do(project):
     assert p.rows("t") == [(1, True, {"x": 1}), (3, True, {"x": 3})]
 
 
+@pytest.mark.long
 def test_JC7_a_sink_gets_each_row_once_and_with_its_new_fields(project):
     p = project(
         """

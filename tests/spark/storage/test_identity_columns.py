@@ -35,6 +35,7 @@ def arriving(project):
     return p, arrive
 
 
+@pytest.mark.long
 def test_rows_of_all_batches_and_flows_get_numbers_that_no_other_row_has(arriving):
     p, arrive = arriving
     arrive("one", "a", "b", "c")
@@ -52,6 +53,7 @@ def test_rows_of_all_batches_and_flows_get_numbers_that_no_other_row_has(arrivin
     assert min(set(second) - set(first)) > max(first)
 
 
+@pytest.mark.long
 def test_numbers_are_not_given_again_after_rows_were_deleted(arriving):
     p, arrive = arriving
     arrive("one", "a", "b")

@@ -87,6 +87,7 @@ def test_deduplicate_keeps_the_first_of_each_key_whatever_the_order_of_arrival(s
     assert rows(both[0].transform(deduplicate_micro_batch("k.1", F.desc("`Seq```")))) == ordered(best.values())
 
 
+@pytest.mark.long
 @FEW
 @given(given_rows=ROWS)
 def test_rows_and_columns_as_plain_python_does_it(spark: Any, given_rows: list[Any]) -> None:

@@ -19,12 +19,12 @@ from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
 from tests.autoloading import Boom, Program, parquet, schema_of
 
-LINES = 60_000  # 6 MB of JSON, which is read in several parts
+LINES = 6_000  # 6 MB of JSON, which is read in several parts
 OVERWRITES = {"cloudFiles.allowOverwrites": "true"}
 SCHEMA = "id BIGINT, x STRING"
 
 
-def records(count: int, *, first: str = "x", pad: int = 75) -> bytes:
+def records(count: int, *, first: str = "x", pad: int = 1_000) -> bytes:
     """JSON lines with ids from 0; the first record has another text, as a correction makes one."""
     text = "y" * pad
     lines = [json.dumps({"id": i, "x": text}) for i in range(count)]
@@ -53,7 +53,7 @@ def test_a_planned_file_that_was_corrected_and_grew_is_read_to_its_end(program: 
 
 
 CHANGES: dict[str, Callable[[], bytes]] = {
-    "grown": lambda: records(LINES + 10_000),
+    "grown": lambda: records(LINES + 1_000),
     "corrected": lambda: records(LINES, first="z" * 9000),
     "shrunk": lambda: records(LINES // 2),
     "emptied": lambda: b"",
