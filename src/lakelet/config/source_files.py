@@ -19,7 +19,8 @@ _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "b
 _PYTHON = re.compile(
     r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
     r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
-    r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
+    r"|@(dlt|dp)\.\w)"  # the import may stand in a notebook that is named by %run
+    r"|^dlt\.(create_|apply_changes)\w*\s*\(",
     re.MULTILINE,
 )
 _SQL = re.compile(

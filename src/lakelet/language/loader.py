@@ -171,11 +171,19 @@ def _first_line(error: BaseException) -> str:
     return (sentences.JAVA_SAYS.pattern.sub("", redacted(str(error)).strip()).splitlines() or [""])[0]
 
 
+_IMPORTED = {
+    "dlt": "In a helper module: import dlt",
+    "dp": "Write in the file: from pyspark import pipelines as dp",
+    "dbutils": "In a helper module: from databricks.sdk.runtime import dbutils",
+}
+"""Names of the language that are nothing without an import, and where to write it."""
+
+
 def _hint(error: BaseException) -> str:
     if remedy := import_remedy(error):
         return remedy
-    if isinstance(error, NameError) and error.name == "dbutils":
-        return "In a helper module: from databricks.sdk.runtime import dbutils"
+    if isinstance(error, NameError) and error.name in _IMPORTED:
+        return _IMPORTED[error.name]
     if hint := python_path_hint(error):
         return hint
     if sentences.JAVA_CLASS_MISSING.is_in(str(error)):
@@ -220,6 +228,8 @@ _NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attri
 def _nearest(error: BaseException) -> tuple[str, ...]:
     """Names of the language close to one that it does not have."""
     text = str(error)
+    if isinstance(error, NameError) and error.name in _IMPORTED:
+        return ()
     if match := _NOT_IN_MODULE.search(text):
         return nearest_names(match["name"], api.DLT) if "'dlt'" in text or "'pyspark.pipelines'" in text else ()
     if match := _UNEXPECTED.search(text):

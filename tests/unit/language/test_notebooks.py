@@ -375,6 +375,28 @@ def test_notebooks_are_found_in_a_folder_and_hidden_files_are_not(folder):
     assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql", "e/other_name.py"]
 
 
+def test_a_source_file_uses_dlt_without_an_import_as_hosted_ones_do_and_is_found_in_a_folder(folder):
+    folder.write("a.py", "# no import\ndlt.create_streaming_table('customers')\n@dlt.append_flow(target='customers')\ndef sold(): ...\n")
+    folder.write("b.py", TABLE.format("orders"))
+    folder.write("c.py", "def later():\n    dlt.create_streaming_table('other')\n", source=False)
+    assert folder.names() == ["customers", "orders"]
+    assert [file.name for file in source_files.in_folder(folder.path)] == ["a.py", "b.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "helper", "todo"),
+    [
+        ("import helper\n", "dlt.create_streaming_table('t')\n", "In a helper module: import dlt"),
+        ("@dp.table\ndef t(): ...\n", "", "Write in the file: from pyspark import pipelines as dp"),
+    ],
+)
+def test_where_the_language_must_be_imported_the_error_says_how(folder, source, helper, todo):
+    folder.write("helper.py", helper, source=False)
+    folder.write("a.py", source)
+    error = folder.error()
+    assert (error.code, error.nearest, error.todo) == ("SOURCE_FAILED", (), todo)
+
+
 def test_the_fixture_of_unit_tests_takes_notebooks_too(folder):
     file = folder.jupyter(
         "sales.ipynb", "import dlt\ndef plain():\n    return getArgument('day')", "@dlt.table\ndef t():\n    return plain()"

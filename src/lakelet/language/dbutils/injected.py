@@ -52,9 +52,10 @@ class Injected:
     _shown: set[str] = field(default_factory=set)
 
     def frame(self, file: Path) -> Frame:
-        """What one source file runs in, with its own widgets."""
+        """What one source file runs in, with its own widgets, and with the module `dlt` where that is in place (decision 59)."""
         tools = self._latest = self._tools(file)
-        return Frame(new_module(file, self._globals(tools)), tools.widgets._given)
+        modules = {name: sys.modules[name] for name in ("dlt",) if name in sys.modules}
+        return Frame(new_module(file, {**modules, **self._globals(tools)}), tools.widgets._given)
 
     @contextmanager
     def while_loading(self) -> Iterator[None]:
