@@ -152,3 +152,9 @@ def test_two_spellings_in_a_sample_are_one_column_and_the_hinted_one_wins(source
     assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["PORT"] is None] == [{"port": 1}, {"Port": "x"}]
     folded = t.StructType([t.StructField("PORT", t.StringType())])
     assert apply_hints(folded, {}).simpleString() == "struct<PORT:string>"
+
+
+def test_hints_within_three_quotation_marks_of_sql_are_refused_with_the_setting_that_takes_them() -> None:
+    with pytest.raises(LakeletError, match="CF_INVALID_SCHEMA_HINTS_OPTION") as refused:
+        parse_hints('"id STRING, amount DOUBLE"')
+    assert "spark.sql.legacy.consecutiveStringLiterals.enabled" in (refused.value.todo or "")

@@ -25,6 +25,14 @@ def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
     A path is a column name, or a dotted one of a field inside it; segments that hold dots themselves keep their backticks. Raises
     CF_INVALID_SCHEMA_HINTS_OPTION for what does not parse, CF_INVALID_SCHEMA_HINT_COLUMN for hints that contradict each other.
     """
+    if text.lstrip().startswith(('"', "'")):
+        raise LakeletError(
+            "CF_INVALID_SCHEMA_HINTS_OPTION",
+            f"the schema hints begin with a quotation mark: {text.strip()[:40]} …",
+            where=where,
+            why="In the SQL of Spark 4 two of them in a row are one that belongs to the text; before, they ended a text and began another.",
+            todo="Write one at each end, or set spark.sql.legacy.consecutiveStringLiterals.enabled=true in the pipeline's configuration.",
+        )
     hints: dict[str, Any] = {}
     tree = _Tree()
     for item in _split(text):
