@@ -388,6 +388,11 @@ def test_a_file_of_event_hooks_belongs_to_the_pipeline_that_lies_nearest(reposit
     assert not report.aside
 
 
+def test_a_source_that_does_not_compile_is_left_aside_and_its_mistake_told(repository):
+    folder = repository(**{"a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1", "b.py": "pimport dlt\n@dlt.table\ndef b(): ...\n"})
+    assert start(folder).report.aside == [("b.py", "the file does not compile: invalid syntax")]
+
+
 def test_a_project_without_pipelines_is_said_to_have_none(repository):
     folder = repository(**{"databricks.yml": "bundle: {name: x}\n", "job.py": "print(1)\n"})
     assert list(report_lines(start(folder, write=False).report)) == [

@@ -71,7 +71,7 @@ def _left_out(file: Path, reading: FileReading, imported: set[Path], folder: Pat
     if not reading.declares and file in imported:
         return _HELPER
     if not reading.declares and any(one.code == "SOURCE_FAILED" for one in reading.refused):
-        return "it does not compile: " + reading.refused[0].what
+        return reading.refused[0].what
     return "" if reading.declares or reading.hooks or reading.helpers else "it declares no dataset"
 
 
