@@ -29,9 +29,13 @@ def scratch_folder(purpose: str) -> Path:
 def process_folder() -> Path:
     """The folder of this process, in which those of `scratch_folder` lie."""
     remove_abandoned()
-    root = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
+    while True:
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for a process that found the new folder not locked yet, and removes it
+        if (root / _LOCK).exists():
+            break
+        os.close(lock)
     _held.append(lock)
     atexit.register(_removed_by, os.getpid(), root)
     return root
@@ -42,23 +46,21 @@ def remove_abandoned() -> None:
     with suppress(OSError):
         for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
             with suppress(OSError):
-                if root.stat().st_uid == os.getuid() and _is_abandoned(root / _LOCK):
-                    shutil.rmtree(root, ignore_errors=True)
+                if root.stat().st_uid == os.getuid():
+                    _remove_unless_held(root)
 
 
-def _is_abandoned(lock: Path) -> bool:
-    """Whether nobody holds the lock. A folder without one is about to be taken, or about to go."""
-    try:
-        handle = os.open(lock, os.O_RDWR)
-    except FileNotFoundError:
-        return False
+def _remove_unless_held(root: Path) -> None:
+    """Remove a folder whose lock nobody holds, and hold it until the folder is gone: a process that is about to take it waits.
+
+    Raises OSError where somebody holds it. A folder without a lock is about to be taken, or about to go: FileNotFoundError.
+    """
+    handle = os.open(root / _LOCK, os.O_RDWR)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
+        shutil.rmtree(root, ignore_errors=True)
     finally:
         os.close(handle)
-    return True
 
 
 def _removed_by(process: int, root: Path) -> None:
