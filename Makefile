@@ -78,7 +78,8 @@ test-crash: setup
 	@.venv/bin/python -m pytest $(STEALING) -m "crash and not slow" --durations=20 tests/crash tests/deploy
 
 # In two parts, each in Java processes of its own: one process does not have the memory for all of them.
-test-long: test-long-changes test-long-others
+test-long: setup
+	@$(MAKE) -j1 test-long-changes test-long-others
 
 test-long-changes: setup
 	@.venv/bin/python -m pytest $(STEALING) -rs -m "long and not slow" --durations=20 tests/spark/cdc

@@ -19,8 +19,7 @@ _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "b
 _PYTHON = re.compile(
     r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
     r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
-    r"|@(dlt|dp)\.\w)"  # the import may stand in a notebook that is named by %run
-    r"|^dlt\.(create_|apply_changes)\w*\s*\(",
+    r"|@(dlt|dp)\.\w)",  # the import may stand in a notebook that is named by %run
     re.MULTILINE,
 )
 _SQL = re.compile(
@@ -33,7 +32,7 @@ _SQL_NOTEBOOK = "-- Databricks notebook source"
 
 
 def speaks_pipeline(file: Path) -> bool:
-    """Whether the file's text declares datasets: imports `dlt` or `pyspark.pipelines`, or holds a pipeline statement of SQL."""
+    """Whether the text imports `dlt` or `pyspark.pipelines`, decorates with them, or holds a pipeline statement of SQL."""
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -65,9 +64,10 @@ def _module_names(file: Path) -> set[str]:
 
 
 def _serves(file: Path, modules: set[str]) -> bool:
-    """Whether the file calls, while it loads, something it imported from one of `modules`, or registers a function of SQL.
+    """Whether the file calls, while it loads, something it imported from one of `modules`, or `dlt`, or registers a function of SQL.
 
-    Factories declare datasets in the first way; `spark.udf.register`, of the `spark` that source files get, serves their queries.
+    Factories declare datasets in the first way, files that use `dlt` without an import (decision 59) in the second;
+    `spark.udf.register`, of the `spark` that source files get, serves their queries.
     What stands in a function or below `if __name__ == "__main__"` does not count: such a file may be a script.
     """
     try:
@@ -81,7 +81,7 @@ def _serves(file: Path, modules: set[str]) -> bool:
         elif isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names if a.name in modules}
     calls = list(_calls_at_load(tree.body))
-    if any(_root_name(call.func) in imported for call in calls):
+    if any(_root_name(call.func) in {*imported, "dlt"} for call in calls):
         return True
     assigned = {name.id for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in node.targets if isinstance(name, ast.Name)}
     return "spark" not in assigned and any(ast.unparse(call.func).startswith("spark.udf.register") for call in calls)

@@ -176,7 +176,7 @@ _IMPORTED = {
     "dp": "Write in the file: from pyspark import pipelines as dp",
     "dbutils": "In a helper module: from databricks.sdk.runtime import dbutils",
 }
-"""Names of the language that are nothing without an import, and where to write it."""
+"""What to write where a name of the language is not defined."""
 
 
 def _hint(error: BaseException) -> str:

@@ -158,3 +158,5 @@ def test_hints_within_three_quotation_marks_of_sql_are_refused_with_the_setting_
     with pytest.raises(LakeletError, match="CF_INVALID_SCHEMA_HINTS_OPTION") as refused:
         parse_hints('"id STRING, amount DOUBLE"')
     assert "spark.sql.legacy.consecutiveStringLiterals.enabled" in (refused.value.todo or "")
+    with pytest.raises(LakeletError, match="is not understood"):
+        parse_hints("'my column' STRING")

@@ -375,12 +375,19 @@ def test_notebooks_are_found_in_a_folder_and_hidden_files_are_not(folder):
     assert found == ["a/one.py", "b/two.sql", "c/three.ipynb", "d/commented.sql", "e/other_name.py"]
 
 
-def test_a_source_file_uses_dlt_without_an_import_as_hosted_ones_do_and_is_found_in_a_folder(folder):
+def test_a_source_file_uses_dlt_without_an_import(folder):
     folder.write("a.py", "# no import\ndlt.create_streaming_table('customers')\n@dlt.append_flow(target='customers')\ndef sold(): ...\n")
     folder.write("b.py", TABLE.format("orders"))
-    folder.write("c.py", "def later():\n    dlt.create_streaming_table('other')\n", source=False)
     assert folder.names() == ["customers", "orders"]
-    assert [file.name for file in source_files.in_folder(folder.path)] == ["a.py", "b.py"]
+
+
+def test_files_that_call_dlt_while_they_load_are_found_in_a_folder_and_others_are_not(folder):
+    folder.write("a.py", "dlt.create_streaming_table('a')\n")
+    folder.write("b.py", "for name in 'xy':\n    dlt.apply_changes(target=name)\n")
+    folder.write("c.py", "sink = dlt.create_sink('c', 'delta', {})\n")
+    folder.write("d.py", "def later():\n    dlt.create_streaming_table('other')\n")
+    folder.write("e.py", '"""An example:\n\ndlt.create_streaming_table(1)\n"""\n')
+    assert [file.name for file in source_files.in_folder(folder.path)] == ["a.py", "b.py", "c.py"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from pyspark.errors import utils
@@ -25,9 +25,13 @@ def test_they_are_found_without_a_search_for_ipython(depth: int, monkeypatch: py
         with monkeypatch.context() as changed:
             changed.setattr("builtins.__import__", refuse)
             finders[1](depth)
-        monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+        for name in ("IPython", "ipykernel"):
+            monkeypatch.setitem(sys.modules, name, ModuleType(name))
+            monkeypatch.setattr(sys.modules[name], "__file__", f"/of/{name}/__init__.py", raising=False)
+        monkeypatch.setattr(sys.modules["IPython"], "get_ipython", lambda: SimpleNamespace(execution_count=7), raising=False)
         pysparks, ours = [find(depth) for find in finders]
         assert ours == pysparks
+        assert "in cell [7]" in ours
 
 
 def refuse(name: str, *_: object) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[^\s<>(),:]+|[<>(),:])")
+_IN_QUOTES = re.compile(r"\s*(['\"]).*\1\s*", re.DOTALL)
 _NAME = re.compile(r"\s*((?:`(?:[^`]|``)*`|[^\s`.,<>():]+)(?:\.(?:`(?:[^`]|``)*`|[^\s`.,<>():]+))*)\s*:?\s+(.+)", re.DOTALL)
 
 
@@ -25,13 +26,14 @@ def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
     A path is a column name, or a dotted one of a field inside it; segments that hold dots themselves keep their backticks. Raises
     CF_INVALID_SCHEMA_HINTS_OPTION for what does not parse, CF_INVALID_SCHEMA_HINT_COLUMN for hints that contradict each other.
     """
-    if text.lstrip().startswith(('"', "'")):
+    if _IN_QUOTES.fullmatch(text):
         raise LakeletError(
             "CF_INVALID_SCHEMA_HINTS_OPTION",
-            f"the schema hints begin with a quotation mark: {text.strip()[:40]} …",
+            "the schema hints lie within quotation marks that belong to their text",
             where=where,
-            why="In the SQL of Spark 4 two of them in a row are one that belongs to the text; before, they ended a text and began another.",
-            todo="Write one at each end, or set spark.sql.legacy.consecutiveStringLiterals.enabled=true in the pipeline's configuration.",
+            why="In Spark 4's SQL two quotation marks in a row stand for one inside a text; before, they ended one and began another.",
+            todo="Put one quotation mark, not three, at each end of the hints, or set\n"
+            "spark.sql.legacy.consecutiveStringLiterals.enabled=true in the pipeline's configuration.",
         )
     hints: dict[str, Any] = {}
     tree = _Tree()

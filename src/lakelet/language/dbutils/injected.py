@@ -54,8 +54,10 @@ class Injected:
     def frame(self, file: Path) -> Frame:
         """What one source file runs in, with its own widgets, and with the module `dlt` where that is in place (decision 59)."""
         tools = self._latest = self._tools(file)
-        modules = {name: sys.modules[name] for name in ("dlt",) if name in sys.modules}
-        return Frame(new_module(file, {**modules, **self._globals(tools)}), tools.widgets._given)
+        names = self._globals(tools)
+        if "dlt" in sys.modules:
+            names = {"dlt": sys.modules["dlt"], **names}
+        return Frame(new_module(file, names), tools.widgets._given)
 
     @contextmanager
     def while_loading(self) -> Iterator[None]:

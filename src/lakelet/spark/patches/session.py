@@ -44,7 +44,8 @@ def _found_outside_notebooks(original: Callable[[int], str]) -> Callable[[int], 
     inside = os.path.dirname(pyspark.__file__)
 
     def found(depth: int) -> str:
-        if "IPython" in sys.modules:  # it may be a notebook, whose cells pyspark names; the innermost frame is this one
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+        if shell is not None and shell() is not None:  # a notebook, whose cells pyspark names; the innermost frame is this one
             return original(depth + 1).partition("\n")[2]
         outside = (frame for frame in _frames(sys._getframe(1)) if inside not in frame.f_code.co_filename)
         return "\n".join(f"{frame.f_code.co_filename}:{frame.f_lineno}" for frame in itertools.islice(outside, depth))
