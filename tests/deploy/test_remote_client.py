@@ -138,6 +138,7 @@ def test_each_refusal_has_a_code_and_says_what_was_asked(server: Server, status:
     assert len(server.asked) == 1
 
 
+@pytest.mark.long
 def test_a_request_that_may_be_repeated_survives_dropped_connections_and_a_full_workspace(server: Server) -> None:
     busy = {"error_code": "RESOURCE_EXHAUSTED", "message": "slow down"}
     server.answers = [lambda r: None, lambda r: (429, busy), lambda r: (200, {"pipeline_id": "p"})]

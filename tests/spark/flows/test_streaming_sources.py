@@ -50,6 +50,7 @@ def test_a_stream_that_skips_the_changes_of_a_change_table_is_refused_at_the_lin
     assert "skipChangeCommits" in str(error.why)
 
 
+@pytest.mark.long
 def test_a_stream_over_a_table_that_is_replaced_gets_its_first_rows_and_fails_once_they_are(project):
     p = project(
         FILES

@@ -62,6 +62,7 @@ def test_JC2_each_text_is_one_value(project):
     }
 
 
+@pytest.mark.long
 def test_JC3_new_fields_are_taken_in_before_anything_of_their_batch_is_written(project):
     p = parsed(project)
     p.arrive("a.json", '{"id": 1, "at": {"x": 1}}')

@@ -12,6 +12,7 @@ from lakelet.spark.launch.resident.lending import Lender
 from lakelet.spark.launch.resident.remains import Remains
 
 
+@pytest.mark.long
 def test_the_steps_end_and_leave_nothing(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def scratch_folder(purpose: str) -> Path:
         folder = tmp_path / purpose

@@ -181,6 +181,7 @@ def test_numbers_go_on_where_delta_keeps_no_statistics(project):
     assert p.rows("none") == []
 
 
+@pytest.mark.long
 def test_rows_of_flows_that_run_once_are_numbered_in_tables_that_map_their_columns(project):
     p = project("""
         import dlt

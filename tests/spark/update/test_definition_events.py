@@ -40,6 +40,7 @@ SELECT count(*) AS orders, max(a.total) AS most, (SELECT min(id) FROM newest) AS
 """
 
 
+@pytest.mark.long
 def test_definitions_name_their_source_and_columns_their_inputs(project):
     p = project(PYTHON)
     p.write(SQL, "sql/totals.sql")
