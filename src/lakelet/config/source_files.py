@@ -75,15 +75,20 @@ def _serves(file: Path, modules: set[str]) -> bool:
     except (OSError, SyntaxError, ValueError):
         return False
     imported: set[str] = set()
+    others, assigned = set[str](), set[str]()
     for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            others |= {a.asname or a.name.split(".")[0] for a in node.names}
         if isinstance(node, ast.ImportFrom):
             imported |= {a.asname or a.name for a in node.names if {node.module, f"{node.module}.{a.name}"} & modules}
         elif isinstance(node, ast.Import):
             imported |= {a.asname or a.name.split(".")[0] for a in node.names if a.name in modules}
+        elif isinstance(node, ast.Assign):
+            assigned |= {name.id for name in node.targets if isinstance(name, ast.Name)}
     calls = list(_calls_at_load(tree.body))
-    if any(_root_name(call.func) in {*imported, "dlt"} for call in calls):
+    declaring = imported if "dlt" in others | assigned else {*imported, "dlt"}
+    if any(_root_name(call.func) in declaring for call in calls):
         return True
-    assigned = {name.id for node in ast.walk(tree) if isinstance(node, ast.Assign) for name in node.targets if isinstance(name, ast.Name)}
     return "spark" not in assigned and any(ast.unparse(call.func).startswith("spark.udf.register") for call in calls)
 
 

@@ -387,6 +387,8 @@ def test_files_that_call_dlt_while_they_load_are_found_in_a_folder_and_others_ar
     folder.write("c.py", "sink = dlt.create_sink('c', 'delta', {})\n")
     folder.write("d.py", "def later():\n    dlt.create_streaming_table('other')\n")
     folder.write("e.py", '"""An example:\n\ndlt.create_streaming_table(1)\n"""\n')
+    folder.write("f.py", "from other import dlt\ndlt.create_streaming_table('f')\n")
+    folder.write("g.py", "dlt = make()\ndlt.create_streaming_table('g')\n")
     assert [file.name for file in source_files.in_folder(folder.path)] == ["a.py", "b.py", "c.py"]
 
 
