@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.language.sql.cursor import Cursor
-from lakelet.language.sql.values import Changes, Fragment
+from lakelet.language.sql.values import Changes, Fragment, Remark
 
 _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("IGNORE", "NULL"),
@@ -20,11 +20,24 @@ _CLAUSES: tuple[tuple[str, ...], ...] = (
     ("TRACK", "HISTORY"),
     ("KEYS",),
 )
+_ORDER: Mapping[str, str] = {
+    "keys": "KEYS",
+    "ignore_null_updates": "IGNORE NULL UPDATES",
+    "apply_as_deletes": "APPLY AS DELETE WHEN",
+    "apply_as_truncates": "APPLY AS TRUNCATE WHEN",
+    "sequence_by": "SEQUENCE BY",
+    "system_sequence_by": "SYSTEM SEQUENCE BY",
+    "column_list": "COLUMNS",
+    "stored_as_scd_type": "STORED AS",
+    "track_history_column_list": "TRACK HISTORY ON",
+    "columns_to_update": "COLUMNS TO UPDATE",
+}
+"""The clauses in the order of Databricks' grammar, each by an argument that it has. WHERE, which is older than this order, has no place."""
 _WORDS = ("IGNORE", "WHERE", "APPLY", "SEQUENCE", "SYSTEM", "COLUMNS", "STORED", "TRACK", "KEYS")
 
 
 def changes(cursor: Cursor, *, once: bool) -> Changes:
-    """Read `FROM source KEYS (…) …` to the end of the statement; after KEYS the clauses may come in any order. Raises SQL_SYNTAX."""
+    """Read `FROM source KEYS (…) …` to the end of the statement; the clauses may come in any order (`order_remark`). Raises SQL_SYNTAX."""
     refuse_snapshots(cursor)
     begin = cursor.where()
     cursor.expect("FROM", purpose=" before the source of the changes")
@@ -38,6 +51,18 @@ def changes(cursor: Cursor, *, once: bool) -> Changes:
         todo = "SEQUENCE BY says which of two events of a key is the later one."
         raise LakeletError("SQL_SYNTAX", "SEQUENCE BY is missing", where=begin, todo=todo)
     return Changes(source=source, source_streams=streams, once=once, **found)
+
+
+def order_remark(found: Changes) -> Remark | None:
+    """Return a remark at the first clause that Databricks' grammar has before the clause that it follows; None for the right order."""
+    given = [name for name in found.places if name in _ORDER]
+    right = [name for name in _ORDER if name in given]
+    wrong = next((at for at in range(1, len(given)) if right.index(given[at]) < right.index(given[at - 1])), None)
+    if wrong is None:
+        return None
+    order = ", ".join(_ORDER[name] for name in right)
+    what = f"Databricks refuses {_ORDER[given[wrong]]} after {_ORDER[given[wrong - 1]]}"
+    return Remark(f"{what}: write the clauses in the order {order}", found.places[given[wrong]])
 
 
 def refuse_snapshots(cursor: Cursor) -> None:

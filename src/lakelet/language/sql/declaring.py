@@ -14,6 +14,7 @@ from lakelet.language.change_flows import declare_changes
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
 from lakelet.language.replacing import replacement
+from lakelet.language.sql.changes import order_remark
 from lakelet.language.sql.columns import ddl
 from lakelet.language.sql.grammar import is_setting, statement
 from lakelet.language.sql.lengths import without_lengths
@@ -257,6 +258,9 @@ class _Source:
         plain = not found.source_streams and not found.once and not found.source.text.startswith("(")
         prefix = "SELECT * FROM STREAM" if plain else "SELECT * FROM"
         query = Query(found.source, text, self.namespace, None if found.once else _EVENTS, prefix)
+        remark = order_remark(found)
+        if remark is not None:
+            self.registry.note(remark.text, remark.where)
         with in_sql_words(where, found.places):
             declare_changes(
                 _arguments(found),
