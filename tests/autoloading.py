@@ -70,6 +70,7 @@ class Program:
         self.batches: list[list[Row]] = []
         self.files: list[list[str]] = []  # names of the files of each committed batch
         self.changes: list[SchemaChange] = []
+        self.marks: list[int] = []  # of the rows that are counted as not clean, see `mark_of`
         self.start: dict[str, Any] = {}  # what the next start tells the readers besides: fields of ReaderSpec
         self._clock = 1_700_000_000
         self._logged: list[Any] = []  # Spark's offset log
@@ -152,7 +153,8 @@ class Program:
     def _rows(self, batch: Any) -> list[Row]:
         rows = _listed(batch)
         for row in rows:
-            row.pop(LINE_INTERNAL)
+            mark = row.pop(LINE_INTERNAL)
+            self.marks += [mark] if mark is not None else []
             for name, value in row.items():
                 row[name] = _plain(value)
         found: list[Row] = rows

@@ -146,8 +146,9 @@ def json_noise(rng: random.Random, tag: str) -> Hostile:
 
 
 def json_utf16(rng: random.Random, tag: str) -> Hostile:
-    content = "".join(f'{{"id":{n}}}\n' for n in range(3)).encode("utf-16").replace(b"\n\0", b"\n")
-    return Hostile("json", content, (), 3, content.splitlines())
+    codec = rng.choice(["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+    content = "".join(f'{{"name":"{tag}-{n}-\u010a"}}\n' for n in range(3)).encode(codec)
+    return Hostile("json", content, [f"{tag}-{n}-\u010a" for n in range(3)], 3)
 
 
 def json_long(rng: random.Random, tag: str) -> Hostile:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
 
-from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_COLUMN, METADATA_INTERNAL, FilePart
+from lakelet.autoloader.spec import (
+    BAD_BYTES,
+    LEFT_OUT,
+    LINE_INTERNAL,
+    METADATA_COLUMN,
+    METADATA_INTERNAL,
+    PASSED_OVER,
+    UNRESCUED,
+    FilePart,
+)
 from lakelet.base.names import quoted
 
 if TYPE_CHECKING:
@@ -41,7 +50,10 @@ def metadata_arrays(part: FilePart, uri: str, count: int) -> Any:
 
 
 def observe(df: DataFrame, name: str) -> DataFrame:
-    """Count records, rescued, corrupt and left out ones, and name the first of them, in an observation called `name`."""
+    """Count records, and those that are rescued, corrupt, left out, read in part or undecodable, in an observation `name`.
+
+    It names the first of them, the first undecodable one if there is one.
+    """
     return df.observe(name, *_counts(df.sparkSession._jvm))
 
 
@@ -55,14 +67,19 @@ def _counts(_: Any) -> tuple[Column, ...]:
     from pyspark.sql import functions as f
 
     line, path = f.col(LINE_INTERNAL), f.col(f"{METADATA_INTERNAL}.file_path")
-    first = f.min(f.when(line.isNotNull(), f.struct(path.alias("file"), (f.abs(line) % LEFT_OUT).alias("line"))))
+    flags = f.abs(line)
+    spoilt, more = flags.bitwiseAND(BAD_BYTES) != 0, flags.bitwiseAND(PASSED_OVER) != 0
+    place = f.struct((~spoilt).alias("readable"), path.alias("file"), flags.bitwiseAND(PASSED_OVER - 1).alias("line"))
+    first = f.min(f.when(line.isNotNull(), place))
     return (
         f.count(f.lit(1)).alias("records"),
-        f.count(f.when(line > 0, 1)).alias("rescued"),
+        f.count(f.when((line > 0) & (flags.bitwiseAND(UNRESCUED) == 0), 1)).alias("rescued"),
         f.count(f.when(line < 0, 1)).alias("corrupt"),
         first.getField("file").alias("first_file"),
         first.getField("line").alias("first_line"),
         f.count(f.when(line <= -LEFT_OUT, 1)).alias("left_out"),
+        f.count(f.when((line > 0) & more, 1)).alias("passed_over"),
+        f.count(f.when(spoilt, 1)).alias("undecodable"),
     )
 
 

@@ -19,7 +19,7 @@ from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
-from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, FilePart, ReaderSpec
+from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
 from lakelet.autoloader.types.growth import UnknownFieldException, UnknownFieldNote
 from lakelet.base.errors import LakeletError
 
@@ -144,7 +144,7 @@ class PartReader:
             self._write_bad("bad_records", part, [{"path": uri, "record": text, "reason": reason} for text in chunk.raw.values()])
         elif spec.record_mode == FAILFAST:
             at, text = next(iter(chunk.raw.items()))
-            line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0)
+            line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0) % PASSED_OVER
             shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
             raise LakeletError(
                 "FAILED_READ_FILE",

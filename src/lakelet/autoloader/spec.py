@@ -20,8 +20,11 @@ RESCUED_COLUMN = "_rescued_data"
 LOCATION_FILE = "schema_location"  # in a state folder: where the schema log lies, when cloudFiles.schemaLocation says so
 METADATA_COLUMN = "_metadata"
 METADATA_INTERNAL = "__lakelet_metadata"  # what the reader emits; renamed and hidden by metadata.py
-LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus the line number of a broken line
+LINE_INTERNAL = "__lakelet_line"  # NULL, line number of a row with rescued values, or minus that of a broken line, with these flags:
 LEFT_OUT = 1 << 60  # subtracted from the number of a broken line that is counted and then left out of the rows
+UNRESCUED = 1 << 59  # added to the number of a line that is counted although no value of it was rescued
+BAD_BYTES = 1 << 58  # added to the number of a line with bytes that are not of the encoding
+PASSED_OVER = 1 << 57  # added to the number of a line with unread text after its first value; numbers are smaller
 
 
 @dataclass(frozen=True)

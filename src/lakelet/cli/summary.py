@@ -195,6 +195,13 @@ def warning_texts(tally: Tally, short: Callable[[str], str]) -> Iterator[str]:
         if source.left_out:
             what = counted(source.left_out, "broken line or file", "broken lines or files")
             yield f"{short(name)}: left out {what}, as the options of its source say{'' if facts else first}"
+        if source.passed_over:
+            what = counted(source.passed_over, "line or document", "lines or documents")
+            unnamed = first if not (facts or source.left_out) else ""
+            yield f"{short(name)}: read only the first JSON value of {what} that go on after it{unnamed}"
+        if source.undecodable:
+            what = counted(source.undecodable, "record")
+            yield f"{short(name)}: {what} with bytes that are not of the encoding{f': {source.reason}' if source.reason else first}"
     for name, number in tally.late.items():
         left_out = f"{counted(number, 'row')} that came later than the watermark allows"
         yield f"{short(name)}: left out {left_out}"

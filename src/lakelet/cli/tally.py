@@ -91,6 +91,9 @@ class SourceTally:
     corrupt: int = 0
     left_out: int = 0
     rescued: int = 0
+    passed_over: int = 0
+    undecodable: int = 0
+    reason: str | None = None
     first_file: str | None = None
     first_line: int | None = None
 
@@ -243,6 +246,9 @@ class Tally:
         source.corrupt += int(body.get("corrupt") or 0) - int(body.get("left_out") or 0)
         source.left_out += int(body.get("left_out") or 0)
         source.rescued += int(body.get("rescued") or 0)
+        source.passed_over += int(body.get("passed_over") or 0)
+        source.undecodable += int(body.get("undecodable") or 0)
+        source.reason = source.reason or body.get("reason")
         if source.first_file is None and body.get("first_file"):
             source.first_file, source.first_line = body["first_file"], body.get("first_line")
 

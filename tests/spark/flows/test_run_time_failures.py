@@ -198,6 +198,37 @@ def test_broken_lines_and_wrong_types_are_kept_counted_and_warned_about(project)
     assert "2 broken and 1 partly rescued" in warning.message
 
 
+def test_text_after_the_value_of_a_json_line_is_not_read_and_counted(project, spark):
+    p = project(
+        HEAD
+        + """
+    def bronze(kind, **options):
+        @dlt.table(name=kind)
+        def table():
+            reader = spark.readStream.format("cloudFiles").options(**options)
+            return reader.load(spark.conf.get("landing") + "/" + kind)
+
+    types = {"cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}
+    bronze("lines", **types)
+    bronze("documents", multiLine="true", **types)
+"""
+    )
+    p.arrive("lines/a.json", '{"id": 1},', '[{"id": 2},{"id": 3}] ...', '{"id": 4} {"id": 5}', {"id": 6})
+    p.arrive("documents/a.json", '[{"id": 1},', '{"id": 2}]', '{"id": 3}')
+    p.arrive("documents/b.json", {"id": 4})
+    p.run()
+    for name, multi_line in (("lines", False), ("documents", True)):
+        plain = spark.read.option("multiLine", multi_line).json(f"{p.landing}/{name}")
+        assert sorted(p.rows(name, "id")) == sorted(row.id for row in plain.collect())
+    found = {e.body["flow_name"].rsplit(".", 1)[-1]: e for e in p.events if e.event_type == "source_records"}
+    assert {name: (e.body["passed_over"], e.body["rescued"], e.body["corrupt"]) for name, e in found.items()} == {
+        "lines": (3, 0, 0),
+        "documents": (1, 0, 0),
+    }
+    assert "3 with unread text after the JSON value; the first in file:" in found["lines"].message
+    assert found["lines"].message.endswith("/lines/a.json, line 1.")
+
+
 @pytest.mark.parametrize("option", ['.option("badRecordsPath", ROOT + "/bad")', '.option("mode", "DROPMALFORMED")'])
 def test_records_that_options_leave_out_are_counted_and_warned_about(project, option):
     p = project(

@@ -137,6 +137,12 @@ LINES = [
     b'{"id" :1 , "name": "\\/"}',
     b'{"name":"}\\n{"}',
     b'{"id":1}, {"id":2}',
+    b'{"id":1},',
+    b'{"id":1} {"id":{}',
+    b'{"id":1}]}',
+    b'[{"id":1},{"id":"x"}] {}',
+    b'{"id":1} \xff}',
+    b'{"id":\r1}',
     b'{"name":"\\"id\\":\\"x\\""}',
     b'{"id":1}\t{"id":2}',
     b"\xef\xbb\xbf{}",
@@ -177,12 +183,12 @@ def rows(block_reader: BlockReader, blocks: list[bytes]) -> Counter[str] | str:
         columns = result.columns
         if columns is not None:
             for values in zip(*(column.to_pylist() for column in columns), strict=True):
-                found[repr((values, None, False))] += 1
+                found[repr((values, None, False, False))] += 1
         if result.rows:
             arrays = block_reader.arrays([row for _, row in result.rows])
             for values, (number, row) in zip(zip(*(a.to_pylist() for a in arrays), strict=True), result.rows, strict=True):
                 marked = row.rescued is not None or row.broken
-                found[repr((values, (number, row.rescued) if marked else None, row.broken))] += 1
+                found[repr((values, (number, row.rescued) if marked else None, row.broken, row.more))] += 1
     return found
 
 

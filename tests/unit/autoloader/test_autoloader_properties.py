@@ -292,7 +292,7 @@ def test_unknown_json_fields_stop_the_stream_and_are_named(data: st.DataObject, 
     assert "/b.json" in message
 
 
-BROKEN = ['{"a":', '{"a" 1}', "{]", '{"a":1', '{"a":1}}', "nonsense", '{"a":tru}', '{"a":1,}', '"', '{"b":"x}']
+BROKEN = ['{"a":', '{"a" 1}', "{]", '{"a":1', '}{"a":1}', "nonsense", '{"a":tru}', '{"a":1,}', '"', '{"b":"x}']
 
 
 @many

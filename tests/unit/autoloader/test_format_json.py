@@ -15,6 +15,7 @@ from pyspark.sql import types as t
 from autoloading import INFER, Program, rescued
 from lakelet.autoloader.formats.json.records import records_in
 from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.spec import PASSED_OVER, UNRESCUED
 from lakelet.base.errors import LakeletError
 
 Make = Callable[..., Program]
@@ -35,27 +36,24 @@ def source(tmp_path: Path) -> Make:
     return make
 
 
-def texts(document: str, size: int = 7, **syntax: bool) -> list[tuple[str, bool]]:
-    """(text, whether it is the rest) of the records of a document that arrives in small pieces."""
+def texts(document: str, size: int = 7, **syntax: bool) -> list[tuple[str, bool]] | None:
+    """(text, whether more text follows the document) of the records of a document that arrives in small pieces; None for a broken one."""
     pieces: Iterator[str] = (document[at : at + size] for at in range(0, len(document), size))
-    return [(record.text.decode(), record.rest) for record in records_in(pieces, Syntax(**syntax))]
+    found = records_in(pieces, Syntax(**syntax))
+    return None if found is None else [(record.text.decode(), record.more) for record in found]
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_a_document_is_cut_into_records_wherever_its_pieces_end(size: int) -> None:
     assert texts(' {"a":\n1} ', size) == [('{"a":\n1}', False)]
-    assert texts('[{"a":[1,2]} , {"b":"]}"}, 12, "x" ]', size) == [
-        ('{"a":[1,2]}', False),
-        ('{"b":"]}"}', False),
-        ("12", False),
-        ('"x"', False),
-    ]
-    assert texts('{"a":1}\n{"a":2}[{"a":3}]', size) == [('{"a":1}', False), ('{"a":2}', False), ('{"a":3}', False)]
-    assert texts('[{"a":1},{"b":', size) == [('{"a":1}', False), ('{"b":', True)]
+    assert texts('[{"a":[1,2]} , {"b":"]}"} ]', size) == [('{"a":[1,2]}', False), ('{"b":"]}"}', False)]
+    assert texts('{"a":1}\n{"a":2}[{"a":3}]', size) == [('{"a":1}', True)]
+    assert texts('[{"a":1}, {"a":2}] x', size) == [('{"a":1}', False), ('{"a":2}', True)]
     assert texts("[]", size) == texts(" \n", size) == texts("", size) == []
     assert texts("[{'a':1},{'a':2}]", size) == [("{'a':1}", False), ("{'a':2}", False)]
-    assert texts('/* [ */ [{"a":1} // ]\n ]', size, comments=True) == [('{"a":1}', False)]
-    assert texts('[{"a":1} {"b":2}]', size) == [('{"a":1}', False), ('{"b":2}]', True)]
+    assert texts('/* [ */ [{"a":1} // ]\n ] // x', size, comments=True) == [('{"a":1}', False)]
+    for broken in ('[{"a":1},{"b":', '[{"a":1} {"b":2}]', '[{"a":1}, 12]', "12", '"x"', '{"a":', 'x {"a":1}', "[,]", '[{"a":1},]'):
+        assert texts(broken, size) is None, broken
 
 
 def test_multi_line_reads_a_document_per_file_and_an_array_as_records(source: Make) -> None:
@@ -71,12 +69,60 @@ def test_R09_a_broken_document_is_one_row_of_nulls(source: Make) -> None:
     assert corrupt.run().last() == {"id": None, "_corrupt_record": '{"id":1,\n"v":', "_rescued_data": None}
 
 
-def test_an_array_that_breaks_off_keeps_its_records_and_the_rest_as_text(source: Make) -> None:
-    one = source({"multiLine": "true"}).put("a.json", '[{"id":1},\n{"id":2},\n{"id":').run()
-    assert sorted(row["id"] or "" for row in one.batches[-1]) == ["", "1", "2"]
-    assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["id"] is None] == [{"_corrupt_record": '{"id":'}]
-    assert source({"multiLine": "true", "mode": "DROPMALFORMED"}).put("a.json", '[{"id":1},{"id":').run().rows("id") == ["1"]
-    source({"multiLine": "true", "mode": "FAILFAST"}).put("a.json", '[{"id":1},{"id":').fails("MALFORMED_RECORD_IN_PARSING")
+@pytest.mark.parametrize("text", ['[{"id":1},\n{"id":2},\n{"id":', '[{"id":1},\n2]', '[{"id":1} {"id":2}]', "5", 'junk {"id":1}'])
+def test_a_document_that_is_not_valid_to_its_end_is_one_row_of_nulls(source: Make, text: str) -> None:
+    one = source({"multiLine": "true", HINTS: "id STRING, _corrupt_record STRING"}).put("a.json", text)
+    assert one.run().last() == {"id": None, "_corrupt_record": text, "_rescued_data": None}
+    assert source({"multiLine": "true", "mode": "DROPMALFORMED", HINTS: "id INT"}).put("a.json", text).run().batches[-1] == []
+    source({"multiLine": "true", "mode": "FAILFAST", HINTS: "id INT"}).put("a.json", text).fails("MALFORMED_RECORD_IN_PARSING")
+
+
+BEHIND = [
+    '{"id":1},',
+    '{"id":1};',
+    '{"id":1} xyz',
+    '{"id":1}{"id":2}',
+    '{"id":1}}',
+    '{"id":1} {',
+    "{'id':1} x",
+    '{"id":1}\0',
+    '[{"id":1}] x',
+]
+
+
+@pytest.mark.parametrize("options", [{}, INFER, {"multiLine": "true"}, {"lineSep": "\n"}, {"lineSep": "|"}, {"encoding": "ISO-8859-1"}])
+@pytest.mark.parametrize("text", BEHIND)
+def test_FF30_the_first_value_of_a_line_or_document_is_read_and_what_follows_is_counted(
+    source: Make, text: str, options: dict[str, str]
+) -> None:
+    inferred = source(options).put("a.json", text).run()
+    given = source(options, "id BIGINT, _corrupt_record STRING").put("a.json", text).run()
+    for one in (inferred, given):
+        assert [int(row["id"]) for row in one.batches[-1]] == [1]
+        assert one.marks == [1 + PASSED_OVER + UNRESCUED]
+    assert given.rows("_corrupt_record") == [None]
+
+
+def test_FF30_values_of_many_lines_with_text_behind_them(source: Make) -> None:
+    lines = [
+        '{"id":1,"v":{"a": 1} },',
+        '{"id":"x"};',
+        '{"id":3}',
+        '[{"id":4},{"id":5}],[{"id":6}]',
+        "[] x",
+        'x {"id":7}',
+        '{"id":8}\r{"id":9} .',
+    ]
+    text = "\n".join(lines).encode() + b'\n{"id":10} \xff\n{"id":11}\xff'
+    one = source({**INFER, HINTS: "id BIGINT"}).put("a.json", text).run()
+    assert one.rows("id") == [1, 10, 11, 3, 4, 5, 8, 9, None, None]
+    assert [rescued(row["_rescued_data"]) for row in one.batches[-1] if row["id"] is None] == [
+        {"id": "x"},
+        {"_corrupt_record": 'x {"id":7}'},
+    ]
+    flags = sorted((abs(mark) % PASSED_OVER, mark > 0 and bool(mark & PASSED_OVER)) for mark in one.marks)
+    assert flags == [(1, True), (2, True), (4, True), (6, False), (7, True), (8, True), (9, True)]
+    assert source({}).put("a.json", text).run().rows("v")[0] == '{"a": 1}'
 
 
 def test_a_long_array_streams_and_takes_the_vectorised_path(source: Make) -> None:
@@ -121,7 +167,7 @@ def test_leading_zeros_are_numbers_where_they_are_allowed_and_valid_json_when_re
 @pytest.mark.parametrize("codec", ["UTF-16LE", "utf-16", "UTF-16BE", "UTF-32", "ISO-8859-1", "windows-1252"])
 @pytest.mark.parametrize("multi_line", ["false", "true"])
 def test_other_charsets(source: Make, codec: str, multi_line: str) -> None:
-    text = '{"v":"é","n":1}\n{"v":"ü","n":2}\n'
+    text = '{"v":"é","n":1}\n{"v":"ü","n":2}\n' if multi_line == "false" else '[{"v":"é","n":1},\n{"v":"ü","n":2}]'
     one = source({**INFER, "encoding": codec, "multiLine": multi_line}).put("a.json", text.encode(codec)).run()
     assert one.rows("n", "v") == [(1, "é"), (2, "ü")]
 
@@ -244,8 +290,26 @@ def test_one_variant_column_holds_whole_records_as_text(source: Make) -> None:
 
 @pytest.mark.parametrize(("mode", "rows"), [("DROPMALFORMED", 1), ("PERMISSIVE", 2)])
 def test_broken_records_of_a_variant_column_follow_the_mode(source: Make, mode: str, rows: int) -> None:
-    one = source({"singleVariantColumn": "v", "mode": mode, "multiLine": "true"}).put("a.json", '{"a":1} [{"a":').run()
+    one = source({"singleVariantColumn": "v", "mode": mode}).put("a.json", '{"a":1} [{"a":\n[{"a":').run()
     assert len(one.batches[-1]) == rows
+    assert one.marks[0] == 1 + PASSED_OVER + UNRESCUED
+
+
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be", "utf-8-sig"])
+def test_FF31_wide_encodings_are_recognised_by_the_first_bytes(source: Make, codec: str) -> None:
+    lines, array = '{"n":1,"v":"\u010a é"}\r\n{"n":2,"v":"x"} ,\n', '[{"n":1,"v":"\u010a é"},\n{"n":2,"v":"x"}]'
+    for text, options in ((lines, {}), (array, {"multiLine": "true"})):
+        one = source({**INFER, **options}).put("a.json", text.encode(codec)).run()
+        assert one.rows("n", "v") == [(1, "\u010a é"), (2, "x")]
+        given = source(options, "n BIGINT, v STRING").put("a.json", text.encode(codec)).run()
+        assert given.rows("n", "v") == [(1, "\u010a é"), (2, "x")]
+    assert len(source({"singleVariantColumn": "v"}).put("a.json", lines.encode(codec)).run().rows("v")) == 2
+
+
+@pytest.mark.parametrize("layout", [{}, {"multiLine": "true"}])
+@pytest.mark.parametrize(("text", "value"), [('{"a":1} x', '{"a":1}'), ("[1, 2],3", "[1, 2]"), ('"s" x', '"s"'), ("1 x", "1")])
+def test_FF30_a_variant_is_the_first_value(source: Make, text: str, value: str, layout: dict[str, str]) -> None:
+    assert source({"singleVariantColumn": "v", **layout}).put("a.json", text).run().rows("v") == [value]
 
 
 @pytest.mark.parametrize("record", ['{"a":1,"a":2}', '{"b":[{"a":1,"a":NaN}]}', "{'a':1,'a':2}"])

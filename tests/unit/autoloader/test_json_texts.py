@@ -86,12 +86,14 @@ def test_JC2_nothing_of_a_text_is_lost() -> None:
     }
 
 
-def test_JC2_an_array_that_is_none_stays_the_text_that_came() -> None:
-    found = structs(texts(), ['[1],"id":5', "[1, 2", "[1] [2]"])
+def test_JC2_the_first_value_of_a_text_is_read_and_the_text_is_kept() -> None:
+    found = structs(texts(), ['{"id":1} {"id": 2}', '[1],"id":5', "[1, 2", "[1] [2]", '{"id":3},'])
     assert [(row["id"], row["value"], json.loads(row["_rescued_data"])["_corrupt_record"]) for row in found] == [
-        (None, None, '[1],"id":5'),
+        (1, None, '{"id":1} {"id": 2}'),
+        (None, [1], '{"value":[1]},"id":5'),
         (None, None, "[1, 2"),
-        (None, None, "[1] [2]"),
+        (None, [1], '{"value":[1]} [2]'),
+        (3, None, '{"id":3},'),
     ]
 
 

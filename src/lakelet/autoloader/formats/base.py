@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.options import Option
+from lakelet.autoloader.spec import BAD_BYTES, PASSED_OVER, UNRESCUED
 from lakelet.base.errors import Location
 
 if TYPE_CHECKING:
@@ -32,8 +33,7 @@ class Chunk:
 
     columns: one Arrow array per field that the reader was made for, in their order and of their Arrow types.
     rescued: per row the members of the rescued column as JSON without braces (`"k":1,"m":2`), None where a row has none. None: no row has.
-    marks: per row None, the 1-based line (or record) number of a row with rescued values, or minus the number of a broken record.
-        None: every row is clean.
+    marks: per row None or `mark_of` its line (or record). None: every row is clean.
     raw: row index → text of the record, for broken records only.
     """
 
@@ -41,6 +41,15 @@ class Chunk:
     rescued: Sequence[str | None] | None = None
     marks: Sequence[int | None] | None = None
     raw: Mapping[int, str] = field(default_factory=dict)
+
+
+def mark_of(number: int, *, broken: bool = False, rescued: bool = False, passed_over: bool = False, bad_bytes: bool = False) -> int | None:
+    """What is to be counted of the row of a 1-based line (or record) number; None where nothing is."""
+    if broken:
+        return -(number + BAD_BYTES * bad_bytes)
+    if not (rescued or passed_over or bad_bytes):
+        return None
+    return number + UNRESCUED * (not rescued) + PASSED_OVER * passed_over + BAD_BYTES * bad_bytes
 
 
 class UnknownFields(Exception):

@@ -13,6 +13,12 @@ from typing import BinaryIO
 CHUNK_BYTES = 1 << 20
 _HANDLER = "lakelet-keep-bytes"
 _BOMS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+_ZEROS = {
+    (True, False, True, False): "utf-16-le",
+    (False, True, False, True): "utf-16-be",
+    (True, False, False, False): "utf-32-le",
+    (False, False, False, True): "utf-32-be",
+}
 _WIDE = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # as in Java: without a byte-order mark big-endian
 
 
@@ -41,10 +47,21 @@ def is_utf8(codec: str) -> bool:
     return codec in ("utf-8", "ascii")
 
 
-def text_chunks(stream: BinaryIO, codec: str) -> Iterator[str]:
-    """The text of a stream, piece by piece, without a byte-order mark."""
+def wide_codec(head: bytes) -> str | None:
+    """The codec of a text in UTF-16 or UTF-32 by its first four bytes; None for any other text.
+
+    As in Spark's JSON parser: a byte-order mark says it, or the zeros of two characters of ASCII.
+    """
+    marked = next((found for bom, found in _BOMS if head.startswith(bom)), None)
+    return marked if marked is not None else _ZEROS.get(tuple(byte != 0 for byte in head[:4]))
+
+
+def text_chunks(stream: BinaryIO, codec: str | None) -> Iterator[str]:
+    """The text of a stream, piece by piece, without a byte-order mark. `codec` None: UTF-8, UTF-16 or UTF-32, as its first bytes show."""
     head = stream.read(CHUNK_BYTES)
-    if codec in _WIDE:
+    if codec is None:
+        codec = wide_codec(head) or "utf-8"
+    elif codec in _WIDE:
         codec = next((found for bom, found in _BOMS if head.startswith(bom) and found.startswith(codec)), _WIDE[codec])
     decoder = codecs.getincrementaldecoder(codec)(_HANDLER)
     first = True
@@ -60,7 +77,7 @@ def text_chunks(stream: BinaryIO, codec: str) -> Iterator[str]:
         yield rest
 
 
-def utf8_chunks(stream: BinaryIO, codec: str) -> Iterator[bytes]:
+def utf8_chunks(stream: BinaryIO, codec: str | None) -> Iterator[bytes]:
     """The same as UTF-8; what was not a character is not valid UTF-8 either."""
     for text in text_chunks(stream, codec):
         yield text.encode("utf-8", "surrogatepass")

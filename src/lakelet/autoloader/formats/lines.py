@@ -27,6 +27,20 @@ def read_blocks(files: Files, path: str, start: int = 0, length: int | None = No
         raise unreadable(files.uri(path), error) from error
 
 
+def has_lone_cr(block: bytes) -> bool:
+    """Whether a carriage return without a line feed ends a line."""
+    return b"\r" in block and block.count(b"\r") > block.count(b"\r\n")
+
+
+def head_of(files: Files, path: str) -> bytes:
+    """The first bytes of a file. Raises FAILED_READ_FILE."""
+    try:
+        with open_stream(files, path) as stream:
+            return stream.read(4)
+    except OSError as error:
+        raise unreadable(files.uri(path), error) from error
+
+
 def count_lines(files: Files, path: str, end: int) -> int:
     """How many line ends lie before byte `end`."""
     count, left = 0, end

@@ -1,11 +1,12 @@
 """JSON texts, one per row, as the structs of one schema. Runs on workers: standard library, pyarrow and `pyspark.sql.types` only.
 
-A text is read like a line of a JSON file (`formats.json`), with two differences: each text is one value, whatever it holds, and an array
-is the field `value` of its struct (JC-2).
+A text is read like a line of a JSON file (`formats.json`), with three differences: each text is one value, whatever it holds; an array is
+the field `value` of its struct; and a text that goes on after its value is rescued, because nothing counts it (JC-2).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,8 +18,8 @@ from lakelet.autoloader.formats.json.blocks import BlockReader, UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import RecordInference
 from lakelet.autoloader.formats.json.format import rules_of
 from lakelet.autoloader.formats.json.inference import Type
-from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, Row, RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Obj, parse
+from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, RESCUE, Row, RowRules, readable_start
+from lakelet.autoloader.formats.json.text import BrokenText, first_value
 from lakelet.autoloader.formats.options import FAILFAST
 from lakelet.autoloader.spec import ReaderSpec
 from lakelet.base.errors import LakeletError
@@ -99,6 +100,7 @@ class JsonTexts:
         read_singly = {at for at, _ in rows}
         clean = [at for at, _ in lines if at not in read_singly] if found and found.columns is not None else []
         rows += blocks.convert(others)
+        rows = [(at, _with_unread(row)) for at, row in rows]
         self._refuse_broken([row for _, row in rows])
         columns = found.columns if found is not None and clean else None
         return self._array(count, clean, columns, rows)
@@ -146,19 +148,28 @@ def _lines(texts: Any) -> tuple[Texts, Texts]:
     others: Texts = []
     for at, given in enumerate(texts.cast(pa.binary()).to_pylist()):
         text = given.strip(_SPACE) if given is not None else b""
-        if text[:1] == b"[" and _is_array(text):
-            text = b'{"' + VALUE.encode() + b'":' + text + b"}"
+        if text[:1] == b"[" and (size := _array_size(text)):
+            text = b'{"' + VALUE.encode() + b'":' + text[:size] + b"}" + text[size:]
         if text:
             (others if _LINE_ENDS.search(text) else lines).append((at, text))
     return lines, others
 
 
-def _is_array(text: bytes) -> bool:
+def _with_unread(row: Row) -> Row:
+    if not row.more:
+        return row
+    unread = f'"_corrupt_record":{json.dumps(row.text, ensure_ascii=False)}'
+    return replace(row, rescued=unread if row.rescued is None else f"{row.rescued},{unread}")
+
+
+def _array_size(text: bytes) -> int:
+    """The bytes of the array that a text begins with; 0 where it is none."""
+    readable, _ = readable_start(text)
     try:
-        node = parse(text.decode("utf-8"))
-    except (UnicodeDecodeError, BrokenText):
-        return False
-    return isinstance(node, list) and not isinstance(node, Obj)
+        _, end = first_value(readable)
+    except BrokenText:
+        return 0
+    return len(readable[:end].encode())
 
 
 __all__ = ["VALUE", "JsonTexts", "UnknownJsonFields"]

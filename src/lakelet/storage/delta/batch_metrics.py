@@ -33,11 +33,16 @@ class RuleCounts:
     failed_records: int
 
 
+_RARE = ("left_out", "passed_over", "undecodable", "reason")
+
+
 @dataclass(frozen=True)
 class SourceRecords:
     """What a source of files reported about its records. `source`: its path; None where nothing was reported.
 
     `left_out`: those of the corrupt ones that are in no row, by `badRecordsPath` or the mode; a file that cannot be read counts as one.
+    `passed_over`: lines or documents with text after their first JSON value, which is not read (FF-30).
+    `undecodable`: lines with bytes that are not of the encoding; `reason` says which bytes the first of them has (FF-31).
     """
 
     source: str
@@ -47,10 +52,18 @@ class SourceRecords:
     first_file: str | None = None
     first_line: int | None = None
     left_out: int | None = 0
+    passed_over: int | None = 0
+    undecodable: int | None = 0
+    reason: str | None = None
+
+    @property
+    def is_worth_telling(self) -> bool:
+        """Whether some of it was not read as it stands in the files."""
+        return bool(self.rescued or self.corrupt or self.passed_over or self.undecodable)
 
     def plus(self, other: SourceRecords) -> SourceRecords:
-        """Both together; the first file and line are those of the earlier one that has them."""
-        first = self if self.first_file is not None else other
+        """Both together; the first file and line are those of the earlier one that has them, or a reason too."""
+        first = min((self, other), key=lambda one: (one.first_file is None, one.reason is None))
         return SourceRecords(
             self.source,
             (self.records or 0) + (other.records or 0),
@@ -59,12 +72,14 @@ class SourceRecords:
             first.first_file,
             first.first_line,
             (self.left_out or 0) + (other.left_out or 0),
+            (self.passed_over or 0) + (other.passed_over or 0),
+            (self.undecodable or 0) + (other.undecodable or 0),
+            first.reason,
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As kept in the commit; without a key for `left_out` where nothing was."""
-        kept = asdict(self)
-        return kept if self.left_out else {key: value for key, value in kept.items() if key != "left_out"}
+        """As kept in the commit; what few sources have has no key where there is nothing of it."""
+        return {key: value for key, value in asdict(self).items() if value or key not in _RARE}
 
 
 @dataclass(frozen=True)
@@ -133,7 +148,7 @@ class BatchMetrics:
     def weighed(self) -> BatchMetrics:
         """With `anything`: rows, also those dropped, late or only judged, and records that did not fit."""
         judged = any(rule.passed_records + rule.failed_records for rule in self.expectations)
-        unfit = any(source.rescued or source.corrupt for source in self.sources)
+        unfit = any(source.is_worth_telling for source in self.sources)
         return replace(self, anything=bool(self.rows or self.dropped or self.late or judged or unfit))
 
     def with_changes(self, changed: RowChanges) -> BatchMetrics:

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from lakelet.autoloader.formats.json.parse import BlockParser, Dirty
 from lakelet.autoloader.formats.json.rows import IGNORE, RAISE, Row, RowReader, RowRules, UnknownFields
 from lakelet.autoloader.formats.json.values import DatetimeFormats
+from lakelet.autoloader.formats.lines import has_lone_cr
 from lakelet.autoloader.types.timestamps import TIMESTAMP, date_column, parsed_column, timestamp_column
 
 _NESTED = re.compile(rb'":\s*[\[{]')
@@ -74,8 +75,9 @@ class BlockReader:
         """Convert a block of whole lines. Raises UnknownInLine at the first unknown field where the rules say so."""
         if self._parser is None or (self._rules.typing.all_text and _is_nested(block)):
             return Rows(None, self.convert([(i, line) for i, line in enumerate(block.split(b"\n")) if line]))
+        block, torn = _without_torn(block) if self._rules.cr_ends_line and has_lone_cr(block) else (block, [])
         parsed = self._parser.parse(block)
-        dirty = parsed.dirty
+        dirty = sorted(parsed.dirty + torn)
         # first, so that an unknown field is found before work is done that is thrown away
         rows = self.convert(dirty) if self._rules.unknown == RAISE else None
         columns, misfits = (None, None) if parsed.table is None else self._finish(parsed.table, block)
@@ -88,6 +90,10 @@ class BlockReader:
             extra = self.convert(more)
             rows = sorted((rows if rows is not None else self.convert(dirty)) + extra, key=lambda item: item[0])
         return Rows(columns if columns and len(columns[0]) else None, self.convert(dirty) if rows is None else rows)
+
+    @property
+    def rules(self) -> RowRules:
+        return self._rules
 
     def convert(self, lines: Dirty) -> list[tuple[int, Row]]:
         """The rows of single records, each with its number. Raises UnknownInLine."""
@@ -122,6 +128,15 @@ class BlockReader:
 def _is_nested(block: bytes) -> bool:
     """Whether about half of the lines or more hold objects or arrays, which pyarrow does not keep as source text."""
     return 2 * len(_NESTED.findall(block)) > block.count(b"\n")
+
+
+def _without_torn(block: bytes) -> tuple[bytes, Dirty]:
+    """A block without its lines that a carriage return ends too, which leave empty lines, and these lines."""
+    lines = block.split(b"\n")
+    torn = [(number, line) for number, line in enumerate(lines) if b"\r" in line.strip(b"\r")]
+    for number, _ in torn:
+        lines[number] = b""
+    return b"\n".join(lines), torn
 
 
 def _leading_lines(block: bytes) -> int:

@@ -22,10 +22,10 @@ from lakelet.autoloader.formats.json.inference import (
     type_of,
 )
 from lakelet.autoloader.formats.json.parse import BlockParser
-from lakelet.autoloader.formats.json.records import Layout, documents, separated
-from lakelet.autoloader.formats.json.rows import RowReader, RowRules, wider_type
-from lakelet.autoloader.formats.json.text import BrokenText, Obj, parse, records_of
-from lakelet.autoloader.formats.lines import read_blocks
+from lakelet.autoloader.formats.json.records import Layout, document, separated
+from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start, wider_type
+from lakelet.autoloader.formats.json.text import BrokenText, Obj, first_value, records_of
+from lakelet.autoloader.formats.lines import has_lone_cr, read_blocks
 from lakelet.autoloader.types.growth import grow
 
 
@@ -63,7 +63,8 @@ class RecordInference:
 
     def add_block(self, block: bytes) -> None:
         """Take in a block of lines, one record each. Broken ones say nothing about the schema."""
-        if (self._rules.widens and self._known is not None) or not self._rules.syntax.non_numeric:
+        singly = (self._rules.widens and self._known is not None) or not self._rules.syntax.non_numeric
+        if singly or (self._rules.cr_ends_line and has_lone_cr(block)):
             self.add_lines(block.split(b"\n"))
             return
         tables, lines = self._parser.pieces(block)
@@ -112,11 +113,13 @@ class RecordInference:
     def _records(self, line: bytes) -> list[Obj]:
         if not line.strip():
             return []
+        if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
+            return [record for part in line.split(b"\r") for record in self._records(part)]
         try:
-            return list(records_of(parse(line.decode("utf-8"), self._rules.syntax)))
-        except (UnicodeDecodeError, BrokenText):
-            parts = line.split(b"\r") if self._rules.cr_ends_line and b"\r" in line.strip(b"\r") else []
-            return [record for part in parts for record in self._records(part)]
+            node, _ = first_value(readable_start(line)[0], self._rules.syntax)
+            return list(records_of(node))
+        except BrokenText:
+            return []
 
 
 class FileInference(RecordInference):
@@ -135,14 +138,20 @@ class FileInference(RecordInference):
     def add_file(self, path: str) -> None:
         """Take in the records of one file."""
         if self._layout.multi_line:
-            for record in documents(self._files, path, self._layout, self._rules.syntax):
+            for record in document(self._files, path, self._layout, self._rules.syntax):
                 self.add_line(record.text)
         elif not self._layout.is_lines:
-            for lines in separated(self._files, path, self._layout):
-                self.add_lines(lines)
+            self._add_separated(path, self._layout)
         else:
-            for block in read_blocks(self._files, path):
+            for number, block in enumerate(read_blocks(self._files, path)):
+                if not number and not (layout := self._layout.of_file(block[:4])).is_lines:
+                    self._add_separated(path, layout)
+                    return
                 self.add_block(block)
+
+    def _add_separated(self, path: str, layout: Layout) -> None:
+        for lines in separated(self._files, path, layout):
+            self.add_lines(lines)
 
 
 def schema_of(found: Type, typing: Typing) -> Any:

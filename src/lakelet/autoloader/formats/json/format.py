@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
 from lakelet.autoloader.formats.charsets import charset
+from lakelet.autoloader.formats.json.blocks import BlockReader
 from lakelet.autoloader.formats.json.file_inference import FileInference
 from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
@@ -98,9 +99,9 @@ class JsonReader(FormatReader):
         if variant:
             self._inner = JsonVariantReader(files, self.fields, rules, layout, variant, spec.corrupt_column)
         elif layout.is_lines:
-            self._inner = JsonLinesReader(files, self.fields, rules, spec.corrupt_column)
+            self._inner = JsonLinesReader(files, self.fields, rules, layout, spec.corrupt_column)
         else:
-            self._inner = JsonDocumentReader(files, self.fields, rules, layout, spec.corrupt_column)
+            self._inner = JsonDocumentReader(files, BlockReader(self.fields, rules, spec.corrupt_column), layout)
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
         return self._inner.chunks(part)
@@ -109,8 +110,7 @@ class JsonReader(FormatReader):
 def layout_of(spec: ReaderSpec) -> Layout:
     """How the files of a source are cut into records."""
     options = spec.format_options
-    codec = options.get("encoding") or options.get("charset") or "utf-8"
-    return Layout(bool(options.get("multiline")), codec, options.get("linesep"))
+    return Layout(bool(options.get("multiline")), options.get("encoding") or options.get("charset"), options.get("linesep"))
 
 
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, WiderType
+from lakelet.autoloader.formats.base import Chunk, DataField, UnknownFields, WiderType, mark_of
 from lakelet.autoloader.formats.json.blocks import BlockReader, Rows, UnknownInLine
-from lakelet.autoloader.formats.json.records import Layout, Record, documents, separated
+from lakelet.autoloader.formats.json.records import Layout, Record, document, separated
 from lakelet.autoloader.formats.json.rows import Row, RowRules
-from lakelet.autoloader.formats.lines import count_lines, read_blocks
+from lakelet.autoloader.formats.lines import count_lines, head_of, read_blocks
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart
@@ -20,17 +21,22 @@ _SPACE = b" \t\r\n"
 
 
 class JsonLinesReader:
-    """Blocks of lines, vectorised where they are clean."""
+    """Blocks of lines, vectorised where they are clean. A file in UTF-16 or UTF-32 is read by the part that has its first byte."""
 
-    def __init__(self, files: Files, fields: Sequence[DataField], rules: RowRules, corrupt_column: str) -> None:
-        self._files = files
+    def __init__(self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: Layout, corrupt_column: str) -> None:
+        self._files, self._layout = files, layout
         self._blocks = BlockReader(fields, rules, corrupt_column)
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
         """The rows of a part. Raises UnknownFields with the line."""
+        if part.start > 0 and self._layout.codec is None and not self._layout.of_file(head_of(self._files, part.path)).is_lines:
+            return
         before = 0 if part.start == 0 else None  # lines before the part; counted only when it is needed
         passed = 0
         for block in read_blocks(self._files, part.path, part.start, part.length):
+            if passed == part.start == 0 and not (layout := self._layout.of_file(block[:4])).is_lines:
+                yield from JsonDocumentReader(self._files, self._blocks, layout).chunks(part)
+                return
             try:
                 rows = self._blocks.read(block)
             except UnknownInLine as error:
@@ -50,20 +56,17 @@ class JsonLinesReader:
 class JsonDocumentReader:
     """Records of a layout other than lines; those without line ends inside go through the vectorised path together."""
 
-    def __init__(self, files: Files, fields: Sequence[DataField], rules: RowRules, layout: Layout, corrupt_column: str) -> None:
-        self._files, self._layout, self._rules = files, layout, rules
-        self._blocks = BlockReader(fields, rules, corrupt_column)
+    def __init__(self, files: Files, blocks: BlockReader, layout: Layout) -> None:
+        self._files, self._layout, self._blocks = files, layout, blocks
 
     def chunks(self, part: FilePart) -> Iterator[Chunk]:
         """The rows of a whole file. Raises UnknownFields with the number of the record."""
         passed = 0
         for records in self._batches(part):
-            yield from self._converted([r for r in records if not r.rest], passed)
-            if records and records[-1].rest:
-                number = passed + len(records)
-                # a document that is not JSON from its first record on is one row of NULLs
-                row = self._blocks.broken(records[-1].text, rescue=number > 1)
-                yield chunk_of_rows(self._blocks, [(number - 1, row)], 0)
+            if records[0].broken:
+                yield chunk_of_rows(self._blocks, [(0, self._blocks.broken(records[0].text, rescue=False))], 0)
+            else:
+                yield from self._converted(records, passed)
             passed += len(records)
 
     def _batches(self, part: FilePart) -> Iterator[list[Record]]:
@@ -73,21 +76,22 @@ class JsonDocumentReader:
             return
         held: list[Record] = []
         size = 0
-        for record in documents(self._files, part.path, self._layout, self._rules.syntax):
-            held.append(record)
-            size += len(record.text)
-            if size >= _DOCUMENT_BLOCK:
+        for record in document(self._files, part.path, self._layout, self._blocks.rules.syntax):
+            if held and (size >= _DOCUMENT_BLOCK or record.more):
                 yield held
                 held, size = [], 0
+            held.append(record)
+            size += len(record.text)
         if held:
             yield held
 
     def _converted(self, records: Sequence[Record], passed: int) -> Iterator[Chunk]:
-        if not records:
-            return
         texts = [record.text.strip(_SPACE) for record in records]
         try:
-            if any(b"\n" in text for text in texts):
+            if records[0].more:  # it is alone
+                found = [(number, replace(row, more=not row.broken)) for number, row in self._blocks.convert([(0, texts[0])])]
+                rows = Rows(None, found)
+            elif any(b"\n" in text for text in texts):
                 rows = Rows(None, self._blocks.convert(list(enumerate(texts))))
             else:
                 rows = self._blocks.read(b"\n".join(texts))
@@ -116,4 +120,4 @@ def chunk_of_rows(blocks: BlockReader, found: Sequence[tuple[int, Row]], before:
 
 
 def _mark(row: Row, number: int) -> int | None:
-    return -number if row.broken else number if row.rescued is not None else None
+    return mark_of(number, broken=row.broken, rescued=row.rescued is not None, passed_over=row.more, bad_bytes=row.bad_bytes)

@@ -1,38 +1,44 @@
 """Where the records of a JSON file begin and end: lines, other separators, other charsets, whole documents (FF-2, FF-6).
 
-A document that is an array gives one record per element, as it streams by: only one element at a time is held; where documents are asked
-for as a whole, it is one record. Several documents in one file are read one after the other.
+A file that is read as a whole holds one document, its first value. An array gives one record per element. Of the text only one element at a
+time is held; whether the array is valid shows at its end, so its records are handed over together.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from json.decoder import JSONDecodeError
 from typing import Any
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks
+from lakelet.autoloader.formats.charsets import is_utf8, text_chunks, utf8_chunks, wide_codec
 from lakelet.autoloader.formats.json.text import BrokenText, Scanner, Syntax, parse_prefix
 from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, splittable
+from lakelet.autoloader.formats.values import is_utf8 as has_utf8
 
 _scan: Any = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str).scan_once  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a file is cut into records. `separator` None: at line ends."""
+    """How a file is cut into records. `separator` None: at line ends. `codec` None: UTF-8, UTF-16 or UTF-32, as its first bytes show."""
 
     multi_line: bool = False
-    codec: str = "utf-8"
+    codec: str | None = None
     separator: str | None = None
 
     @property
     def is_lines(self) -> bool:
         """Whether a file is lines of UTF-8, which the vectorised path reads block by block and parts of which can be read alone."""
-        return not self.multi_line and is_utf8(self.codec) and self.separator in (None, "\n")
+        return not self.multi_line and is_utf8(self.codec or "utf-8") and self.separator in (None, "\n")
+
+    def of_file(self, head: bytes) -> Layout:
+        """The layout of a file that begins with these bytes."""
+        codec = wide_codec(head) if self.codec is None else None
+        return self if codec is None else replace(self, codec=codec)
 
     def splittable(self, path: str) -> bool:
         return self.is_lines and splittable(path)
@@ -40,10 +46,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Record:
-    """The text of one record of a document; `rest`: not a record but the rest of the text after invalid JSON."""
+    """The text of one record of a document; `broken`: of a document that is none, from its beginning to its end. `more`: text follows."""
 
     text: bytes
-    rest: bool = False
+    broken: bool = False
+    more: bool = False
 
 
 def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
@@ -66,49 +73,57 @@ def separated(files: Files, path: str, layout: Layout) -> Iterator[list[bytes]]:
     yield b"".join(waiting).split(separator)
 
 
-def documents(files: Files, path: str, layout: Layout, syntax: Syntax, *, whole: bool = False) -> Iterator[Record]:
-    """The records of a file read as a whole (`multiLine`); `whole`: an array is one record. Raises FAILED_READ_FILE."""
+def document(files: Files, path: str, layout: Layout, syntax: Syntax) -> list[Record]:
+    """The records of a file read as a whole (`multiLine`), none of a blank file. Raises FAILED_READ_FILE.
+
+    As in Spark, an array that is not valid to its end, or holds anything but objects, is one broken record.
+    """
     with open_stream(files, path) as stream:
         try:
-            yield from records_in(text_chunks(stream, layout.codec), syntax, whole=whole)
+            found = records_in(text_chunks(stream, layout.codec), syntax)
         except OSError as error:
             raise unreadable(files.uri(path), error) from error
+    if found is not None:
+        return found
+    with open_stream(files, path) as stream:
+        return [Record(b"".join(utf8_chunks(stream, layout.codec)), broken=True)]
 
 
-def records_in(chunks: Iterator[str], syntax: Syntax, *, whole: bool = False) -> Iterator[Record]:
-    """The records of documents whose text arrives in pieces; `whole`: an array is one record."""
+def records_in(chunks: Iterator[str], syntax: Syntax) -> list[Record] | None:
+    """The records of the document whose text arrives in pieces; None where it is broken."""
     window = _Window(chunks, syntax)
-    while first := window.peek():
-        found = _elements(window) if first == "[" and not whole else _one(window)
-        for text in found:
-            if text is None:
-                yield Record(window.rest(), rest=True)
-                return
-            yield Record(text)
+    first = window.peek()
+    if not first:
+        return []
+    if first == "[":
+        texts = _elements(window)
+    else:
+        value = window.value() if first == "{" else None
+        texts = None if value is None else [value]
+    if texts is None or not all(map(has_utf8, texts)):
+        return None
+    found = [Record(text) for text in texts]
+    if found and window.peek():
+        found[-1] = Record(found[-1].text, more=True)
+    return found
 
 
-def _one(window: _Window) -> Iterator[bytes | None]:
-    yield window.value()
-
-
-def _elements(window: _Window) -> Iterator[bytes | None]:
-    """The elements of an array; None for invalid JSON, with the window before it."""
+def _elements(window: _Window) -> list[bytes] | None:
+    """The objects of an array; None where it is invalid or holds something else."""
+    found: list[bytes] = []
     window.step()
     if window.peek() == "]":
         window.step()
-        return
-    while True:
-        element = window.value()
-        yield element
-        if element is None:
-            return
+        return found
+    while window.peek() == "{" and (element := window.value()) is not None:
+        found.append(element)
         after = window.peek()
         if after not in (",", "]"):
-            yield None
-            return
+            return None
         window.step()
         if after == "]":
-            return
+            return found
+    return None
 
 
 class _Window:
@@ -156,14 +171,6 @@ class _Window:
             except BrokenText:
                 return None
         return end if self._done or end < len(self._text) else None
-
-    def rest(self) -> bytes:
-        """All that is left."""
-        while self._fill():
-            pass
-        left = self._text[self._at :]
-        self._at = len(self._text)
-        return left.encode("utf-8", "surrogatepass")
 
     def _fill(self) -> bool:
         """Take in about as much again as is held; False at the end of the text."""

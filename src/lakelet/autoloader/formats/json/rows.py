@@ -25,8 +25,10 @@ from lakelet.autoloader.formats.json.text import (
     Obj,
     Syntax,
     dump,
+    first_value,
+    first_with_source,
+    has_more,
     parse,
-    parse_with_source,
     records_of,
     repeats_key,
     source_text,
@@ -55,7 +57,7 @@ class RowRules:
     syntax: Syntax = field(default_factory=Syntax)
     widens: bool = False  # a number that a wider type of its column would take stops the reading (FS-29)
     hinted: frozenset[str] = frozenset()  # lower-case paths whose types are fixed
-    cr_ends_line: bool = True  # a line that is not a record is tried again as several, between carriage returns
+    cr_ends_line: bool = True  # a carriage return inside a line ends it too
     scalars: Callable[[Any, DatetimeFormats], Callable[[Node], Any]] = scalar  # type → reading of one scalar value
     source_text: bool = True  # decision 10: objects and arrays in STRING columns keep their source text; else they are written again
     rescue_broken: bool = True  # decision 10: the rescued column of a broken line holds `{"_corrupt_record":"<line>"}`; else NULL
@@ -84,12 +86,15 @@ class Row:
     """One record: values in column order, JSON members of the rescued column without braces, and whether the record was broken.
 
     Broken is what is not JSON, and, without a rescued column, a record with a value that does not fit; its other values are there (FS-35).
+    `more`: text after the first value of the line or document was not read (FF-30). `bad_bytes`: the record is not of the encoding (FF-31).
     """
 
     values: Sequence[Any]
     rescued: str | None = None
     broken: bool = False
-    text: str = ""  # of a broken record
+    text: str = ""  # of a record that is broken or has more
+    more: bool = False
+    bad_bytes: bool = False
 
 
 class UnknownFields(Exception):
@@ -138,39 +143,43 @@ class RowReader:
 
     def rows(self, line: bytes) -> list[Row]:
         """Rows of one line without its line end; a blank line has none. Raises UnknownFields where the rules say so."""
-        text = _decode(line)
-        if text is None:
-            return [self.broken(line)]
-        if not text.strip(" \t\n\r"):
+        if self._rules.cr_ends_line and b"\r" in line.strip(b"\r"):
+            return [row for part in line.split(b"\r") for row in self.rows(part)]
+        text, whole = readable_start(line)
+        if whole and text[:1] != "{" and not has_more(text, 0, self._rules.syntax):
             return []
         try:
-            return self._rows_of(text)
+            return self._rows_of(text, whole=whole)
         except BrokenText:
-            if self._rules.cr_ends_line and "\r" in text.strip("\r"):
-                return [row for part in line.split(b"\r") for row in self.rows(part)]
             return [self.broken(line)]
 
-    def _rows_of(self, text: str) -> list[Row]:
+    def _rows_of(self, text: str, *, whole: bool) -> list[Row]:
+        """Rows of the first value of a text; of `whole` False bytes that are no characters follow."""
         syntax = self._rules.syntax
         try:
-            node = parse_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else parse(text, syntax)
-            return [self.row(record, text) for record in records_of(node)]
+            node, end = first_with_source(text, depth=1, syntax=syntax) if self._rules.typing.all_text else first_value(text, syntax)
+            rows = [self.row(record, text) for record in records_of(node)]
         except NeedsSource:
-            return [self.row(record, text) for record in records_of(parse_with_source(text, syntax=syntax))]
+            node, end = first_with_source(text, syntax=syntax)
+            rows = [self.row(record, text) for record in records_of(node)]
+        if rows and not rows[0].broken and (not whole or has_more(text, end, syntax)):
+            rows[0] = replace(rows[0], more=True, text=text)
+        return rows
 
     def broken(self, line: bytes, *, rescue: bool = True) -> Row:
         """The row of a record that is not JSON; `rescue`: its text goes into the rescued column where no other column takes it."""
         text = _decode(line)
         readable = line.decode("utf-8", errors="replace") if text is None else text
+        bad_bytes = text is None or "\0" in text
         values: list[Any] = [None] * len(self._fields)
         if self._corrupt is not None:
             values[self._corrupt] = readable
-            return Row(values, None, broken=True, text=readable)
+            return Row(values, None, broken=True, text=readable, bad_bytes=bad_bytes)
         members = f'"_corrupt_record":{_quote(readable)}'
         if text is None:
             members += f',"_corrupt_record_base64":"{base64.b64encode(line).decode()}"'
         keep = rescue and self._rules.rescue and self._rules.rescue_broken
-        return Row(values, members if keep else None, broken=True, text=readable)
+        return Row(values, members if keep else None, broken=True, text=readable, bad_bytes=bad_bytes)
 
     def unknown_part(self, record: Obj) -> Obj:
         """The fields of a record that the schema does not know, and numbers that a wider type would take, with their nesting."""
@@ -405,6 +414,14 @@ def _map_converter(to_key: Callable[[str], Any], element: Converter, *, repeated
         return list(entries.items()), "{" + _members(rescued) + "}" if rescued else None
 
     return convert
+
+
+def readable_start(line: bytes) -> tuple[str, bool]:
+    """The text of a line up to the first byte that is not UTF-8, and whether that is all of it."""
+    try:
+        return line.decode("utf-8"), True
+    except UnicodeDecodeError as error:
+        return line[: error.start].decode("utf-8"), False
 
 
 def _decode(line: bytes) -> str | None:

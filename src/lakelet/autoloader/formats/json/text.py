@@ -70,44 +70,49 @@ _ESCAPE = re.compile(r'\\([^"\\/bfnrtu])', re.DOTALL)
 _MEMBER = r'[ \t\n\r]*"([^"\\\x00-\x1f]*)"[ \t\n\r]*:[ \t\n\r]*'
 _FIRST = re.compile(r"[ \t\n\r]*\{" + _MEMBER)
 _NEXT = re.compile(r"[ \t\n\r]*," + _MEMBER)
-_LAST = re.compile(r"[ \t\n\r]*\}[ \t\n\r]*\Z")
+_LAST = re.compile(r"[ \t\n\r]*\}")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def parse(text: str, syntax: Syntax = _DEFAULT) -> Node:
-    """Return the tree of `text`, without source texts of nested values. Raises BrokenText."""
-    if not syntax.non_numeric:
-        return parse_with_source(text, syntax=syntax)
-    try:
-        start = _skip(text, 0)
-        node, end = _scan(text, start)
-    except (StopIteration, JSONDecodeError, RecursionError):
-        return parse_with_source(text, syntax=syntax)
-    if _skip(text, end) != len(text):
-        return parse_with_source(text, syntax=syntax)
-    _check_characters(text, node)
+    """Return the tree of a text that is one value, without source texts of nested values. Raises BrokenText."""
+    node, end = first_value(text, syntax)
+    if has_more(text, end, syntax):
+        raise BrokenText(f"extra text at {end}")
     return node
 
 
-def parse_with_source(text: str, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> Node:
-    """Like `parse`, and arrays and objects down to `depth` levels below the root carry their source text. Raises BrokenText.
+def first_value(text: str, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
+    """The tree of the first value in a text, without source texts of nested values, and where the value ends. Raises BrokenText."""
+    if syntax.non_numeric:
+        try:
+            node, end = _scan(text, _skip(text, 0))
+        except (StopIteration, JSONDecodeError, RecursionError):
+            node = None
+        if isinstance(node, list):  # of a scalar the scanner does not say whether it ends here
+            _check_characters(text, node)
+            return node, end
+    return first_with_source(text, syntax=syntax)
+
+
+def first_with_source(text: str, *, depth: int = MAX_DEPTH, syntax: Syntax = _DEFAULT) -> tuple[Node, int]:
+    """Like `first_value`, and arrays and objects down to `depth` levels below the root carry their source text. Raises BrokenText.
 
     Takes also what strict JSON does not have and `syntax` allows.
     """
-    if depth == 1 and syntax.non_numeric:
-        found = _strict_object(text)
-        if found is not None:
-            _check_characters(text, found)
-            return found
-    node, end = parse_prefix(text, 0, depth=depth, syntax=syntax)
-    if Scanner(text, syntax).skip(end) != len(text):
-        raise BrokenText(f"extra text at {end}")
+    found = _strict_object(text) if depth == 1 and syntax.non_numeric else None
+    node, end = found if found is not None else parse_prefix(text, 0, depth=depth, syntax=syntax)
     _check_characters(text, node)
-    return node
+    return node, end
 
 
-def _strict_object(text: str) -> Obj | None:
-    """A strict object whose arrays and objects carry their source texts; None where it is not surely one."""
+def has_more(text: str, at: int, syntax: Syntax = _DEFAULT) -> bool:
+    """Whether anything but blanks and comments stands at a position or after it."""
+    return at < len(text) and Scanner(text, syntax).skip(at) < len(text)
+
+
+def _strict_object(text: str) -> tuple[Obj, int] | None:
+    """A strict object whose arrays and objects carry their source texts, and its end; None where it is not surely one."""
     node = Obj()
     found = _FIRST.match(text)
     try:
@@ -119,7 +124,8 @@ def _strict_object(text: str) -> Obj | None:
             node.append((found[1], value))
             found = _NEXT.match(text, end)
             if found is None:
-                return node if _LAST.match(text, end) else None
+                last = _LAST.match(text, end)
+                return None if last is None else (node, last.end())
     except (StopIteration, JSONDecodeError, RecursionError):
         return None
     return None

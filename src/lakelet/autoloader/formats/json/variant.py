@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import Chunk, DataField
-from lakelet.autoloader.formats.json.records import Layout, documents, separated
-from lakelet.autoloader.formats.json.rows import RowReader, RowRules
-from lakelet.autoloader.formats.json.text import BrokenText, Node, dump, parse, repeats_key, source_text
-from lakelet.autoloader.formats.lines import count_lines, read_blocks
+from lakelet.autoloader.formats.base import Chunk, DataField, mark_of
+from lakelet.autoloader.formats.charsets import utf8_chunks
+from lakelet.autoloader.formats.json.records import Layout, separated
+from lakelet.autoloader.formats.json.rows import RowReader, RowRules, readable_start
+from lakelet.autoloader.formats.json.text import BrokenText, dump, first_value, has_more, repeats_key
+from lakelet.autoloader.formats.lines import count_lines, head_of, open_stream, read_blocks
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import FilePart
-
-_BATCH = 4096  # records that become one chunk of a document
 
 
 class _RepeatedKey(Exception):
@@ -36,7 +35,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object).decode
+_strict = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=_object).raw_decode
 
 
 class JsonVariantReader:
@@ -59,19 +58,17 @@ class JsonVariantReader:
             passed += len(texts)
 
     def _batches(self, part: FilePart) -> Iterator[list[bytes]]:
-        if self._layout.is_lines:
+        layout = self._layout
+        if layout.is_lines and layout.codec is None:
+            layout = layout.of_file(head_of(self._files, part.path))
+        if layout.is_lines:
             for block in read_blocks(self._files, part.path, part.start, part.length):
                 yield block.removesuffix(b"\n").split(b"\n")
-        elif not self._layout.multi_line:
-            yield from separated(self._files, part.path, self._layout)
-        else:
-            held: list[bytes] = []
-            for record in documents(self._files, part.path, self._layout, self._rules.syntax, whole=True):
-                held.append(record.text)
-                if len(held) >= _BATCH:
-                    yield held
-                    held = []
-            yield held
+        elif layout.multi_line:
+            with open_stream(self._files, part.path) as stream:
+                yield [b"".join(utf8_chunks(stream, layout.codec))]
+        elif part.start == 0:
+            yield from separated(self._files, part.path, layout)
 
     def _chunk(self, texts: Sequence[bytes], passed: int) -> Chunk:
         rows: list[list[Any]] = []
@@ -83,9 +80,10 @@ class JsonVariantReader:
                 continue
             found = self._document(line)
             if found is not None:
-                rows.append([found if at == self._variant else None for at in range(len(self._fields))])
+                text, more = found
+                rows.append([text if at == self._variant else None for at in range(len(self._fields))])
                 rescued.append(None)
-                marks.append(None)
+                marks.append(mark_of(passed + number + 1, passed_over=more))
             else:
                 row = self._reader.broken(line)
                 values = list(row.values)
@@ -94,33 +92,30 @@ class JsonVariantReader:
                 raw[len(rows)] = row.text
                 rows.append(values)
                 rescued.append(row.rescued)
-                marks.append(-(passed + number + 1))
+                marks.append(mark_of(passed + number + 1, broken=True, bad_bytes=row.bad_bytes))
         arrays = [pa.array([row[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self._fields)]
-        return Chunk(arrays, rescued if raw else None, marks if raw else None, raw)
+        return Chunk(arrays, rescued if raw else None, marks if any(marks) else None, raw)
 
-    def _document(self, line: bytes) -> str | None:
-        """The JSON text of one document; None when it is broken."""
+    def _document(self, line: bytes) -> tuple[str, bool] | None:
+        """The JSON text of the first value, and whether more follows it; None when it is broken."""
+        text, whole = readable_start(line)
+        text = text.strip(" \t\r\n")
         try:
-            text = line.decode("utf-8").strip(" \t\r\n")
-            if text[:1] in ("{", "[") and _is_strict(text):
-                return text
-            node = parse(text, self._rules.syntax)
-            return None if repeats_key(node) else _json(node)
-        except (UnicodeDecodeError, BrokenText, _RepeatedKey):
+            end = _strict_end(text) if text[:1] in ("{", "[") else None
+            if end is not None:
+                return text[:end], not whole or has_more(text, end, self._rules.syntax)
+            node, end = first_value(text, self._rules.syntax)
+            return None if repeats_key(node) else (dump(node), not whole or has_more(text, end, self._rules.syntax))
+        except (BrokenText, _RepeatedKey):
             return None
 
 
-def _is_strict(text: str) -> bool:
-    """Whether Spark's parser of variants takes a text as it is; what it does not take is written again."""
+def _strict_end(text: str) -> int | None:
+    """Where the first value ends, if Spark's parser of variants takes it as it is; None for what is written again."""
     if "NaN" in text or "Infinity" in text or "\\u" in text:
-        return False
+        return None
     try:
-        _strict(text)
+        end: int = _strict(text)[1]
     except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _json(node: Node) -> str:
-    text = source_text(node)
-    return text if text is not None and _is_strict(text) else dump(node)
+        return None
+    return end
