@@ -74,6 +74,7 @@ def load(
     schema: str | None = None,
     maps: Mapping[str, str] | None = None,
     tables: Mapping[str, str] | None = None,
+    moved: Mapping[str, str] | None = None,
     master: str | None = None,
     spark: SparkSession | None = None,
 ) -> Pipeline:
@@ -87,6 +88,7 @@ def load(
         catalog, schema: where names without them belong (`--catalog`, `--schema`).
         maps: paths of user code to paths of this machine (`--map`).
         tables: names of tables from outside to their paths (`--table`).
+        moved: folders whose files lie elsewhere now, to their new paths (`--moved`).
         master: Spark master of a session that Lakelet starts (`--master`).
         spark: a session of your own, with Delta; None lets Lakelet start one when it is needed.
 
@@ -102,6 +104,7 @@ def load(
         master=master,
         maps=tuple((maps or {}).items()),
         tables=tuple((tables or {}).items()),
+        moved=tuple((moved or {}).items()),
     )
     return Pipeline(config, spark=spark)
 

@@ -24,6 +24,7 @@ ELSEWHERE = (
     "changes.",
     "once.",
     "sink.",
+    "source.",
     "checks.",
     "quarantine.",
     "events.compact",

@@ -36,6 +36,7 @@ class Project:
         self.parameters: dict[str, str] = {"landing": str(self.landing)}
         self.maps: list[tuple[str, str]] = []
         self.tables: list[tuple[str, str]] = []
+        self.moved: list[tuple[str, str]] = []
         self.events: list[Event] = []
         self.result: Any = None
         self.continuous = False
@@ -84,7 +85,9 @@ class Project:
             development=self.development,
             event_log=self.event_log,
             continuous=self.continuous,
-            paths=replace(PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),)),
+            paths=replace(
+                PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),), root=str(self.folder), moved=tuple(self.moved)
+            ),
             tables=named_tables(self.tables, namespace, self.folder),
         )
         return Pipeline(config, spark=self.spark)

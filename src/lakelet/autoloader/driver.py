@@ -5,7 +5,7 @@ pyspark is imported inside the functions that need it, so that `lakelet.autoload
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.options import DROP
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from lakelet.autoloader.state.same_names import SameNames
     from lakelet.autoloader.state.source_cleanup import Cleaned
+    from lakelet.files.moves import Move
 
 
 _REMEMBERED_FILES = 100_000
@@ -81,10 +83,10 @@ class AutoLoaderSource:
         """`schema()` without the rescued column, in its parts."""
         return self._schema.columns()
 
-    def pending(self, committed: str | None) -> Pending:
+    def pending(self, committed: str | None, moves: Sequence[Move] | None = None) -> Pending:
         """Count the files that no batch up to the Spark offset `committed` holds. Never writes.
 
-        The state is not read where the files are those of the last look, of which none was new.
+        The state is not read where the files are those of the last look, of which none was new. `moves`: see `Ledger`.
         """
         import pyarrow.compute as pc
 
@@ -98,9 +100,19 @@ class AutoLoaderSource:
             return Pending(0, 0, len(listing.found), listing.seconds)
         waiting = listing.found
         if self._state is not None:
-            waiting = Ledger(self._state).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
+            waiting = Ledger(self._state, moves=moves).unseen(waiting, batch_of(committed), by_time=self._options.reader.allow_overwrites)
         self._nothing_new = None if len(waiting) or len(listing.found) > _REMEMBERED_FILES else (committed, listing.found)
         return Pending(len(waiting), pc.sum(waiting["size"]).as_py() or 0, len(listing.found), listing.seconds)
+
+    def same_names(self, old: str, new: str, moves: Sequence[Move]) -> SameNames:
+        """Compare the files that the source knows below the folder `old` with the others that it finds below `new`. Never writes."""
+        from lakelet.autoloader.discovery.listing import list_files
+        from lakelet.autoloader.planning import filters_of
+        from lakelet.autoloader.state.ledger import Ledger
+        from lakelet.autoloader.state.same_names import same_names
+
+        ledger = Ledger(self._state or "", moves=moves)
+        return same_names(ledger, list_files(self._spec.path, filters_of(self._options.reader)).found, old, new)
 
     def read_stream(
         self,

@@ -295,6 +295,9 @@ CODES: dict[str, CodeInfo] = {
         _F, "stateful operators of a streaming flow changed: the state in its checkpoint does not fit them", StateError
     ),
     "STREAM_SOURCES_CHANGED": CodeInfo(_F, "the sources of a streaming flow are not those that its checkpoint knows", StateError),
+    "SOURCE_MOVED": CodeInfo(
+        _F, "a stream is to read another folder, where files of names that it has read lie: the same files, or others", StateError
+    ),
     "PARTITIONS_CHANGED": CodeInfo(_F, "the partition columns of a streaming table changed; its files have the old ones", StateError),
     "NOT_NULL_VIOLATED": CodeInfo(_F, "rows have NULL in a column that the table's schema declares NOT NULL"),
     "SCHEMA_OUTGROWN": CodeInfo(_F, "data brought columns, nested fields, types or names that a table does not take as it is declared"),

@@ -41,6 +41,10 @@ TakeOver = Annotated[
 ]
 Params = Annotated[list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="Pipeline configuration; wins over the files.")]
 Map = Annotated[list[str] | None, typer.Option("--map", metavar="FROM=TO", help="Replace a path prefix in what the code reads or writes.")]
+Moved = Annotated[
+    list[str] | None,
+    typer.Option("--moved", metavar="OLD=NEW", help="The files of the folder OLD lie in NEW now: those that were read stay read."),
+]
 Table = Annotated[list[str] | None, typer.Option("--table", metavar="NAME=PATH", help="Give a folder or file a table's name.")]
 StorageDir = Annotated[
     str | None, typer.Option("--storage", metavar="DIR", help="Folder for tables, checkpoints and the event log (default: .lakelet).")
@@ -99,6 +103,7 @@ class Asked:
     param: Params = None
     map: Map = None
     table: Table = None
+    moved: Moved = None
     storage: StorageDir = None
     catalog: Catalog = None
     schema: Schema = None

@@ -36,7 +36,7 @@ Rows = Annotated[int, typer.Option("--rows", min=0, metavar="N", help="Number of
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the application."""
-    without = o.SELECTING | {"take_over"}
+    without = o.SELECTING | {"take_over", "moved"}
     app.command()(o.with_common_options(preview, without=without, own_first=True))
     app.command()(o.with_common_options(watch, without=without))
 

@@ -87,4 +87,4 @@ def _note(text: str) -> None:
     write_lines([Line(text, "quiet")], sys.stderr)
 
 
-quarantine_app.command("replay")(o.with_common_options(replay, without=o.SELECTING, own_first=True))
+quarantine_app.command("replay")(o.with_common_options(replay, without=o.SELECTING | {"moved"}, own_first=True))

@@ -39,6 +39,7 @@ CancelOnInterrupt = Annotated[
 ]
 
 _HERE_ONLY = {
+    "moved": ("--moved", "the workspace keeps its own checkpoints", "Leave it out."),
     "map": ("--map", "the workspace reads its paths as they are written", "Leave it out."),
     "table": ("--table", "the workspace has the tables of its catalogs", "Leave it out."),
     "storage": ("--storage", "the tables are in the catalog of the workspace", "Leave it out."),

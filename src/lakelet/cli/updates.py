@@ -21,7 +21,7 @@ from lakelet.cli.remote import CancelOnInterrupt, PipelineKey, Remote, refuse_wi
 from lakelet.cli.report import write_after_update
 from lakelet.cli.summary import Line, summary
 from lakelet.cli.warm import warm
-from lakelet.config.path_map import MAP_FORM, TABLE_FORM, pairs_of
+from lakelet.config.path_map import MAP_FORM, MOVED_FORM, TABLE_FORM, pairs_of
 from lakelet.config.update_config import PipelineConfig, load_config
 from lakelet.storage.eventlog.states import UpdateState
 from lakelet.update.stopping import stoppable
@@ -173,6 +173,7 @@ def configured(asked: o.Asked, *, continuous: bool | None = None) -> PipelineCon
         master=asked.master,
         maps=pairs_of(asked.map, "--map", **MAP_FORM),
         tables=pairs_of(asked.table, "--table", **TABLE_FORM),
+        moved=pairs_of(asked.moved, "--moved", **MOVED_FORM),
         continuous=continuous,
         take_over=o.names(asked.take_over),
     )

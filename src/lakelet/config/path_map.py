@@ -21,6 +21,7 @@ HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", 
 CLOUD_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "r2"})
 _ONE_SPELLING = {"s3": "s3a", "s3n": "s3a", "abfs": "abfss", "wasb": "wasbs"}
 MAP_FORM = {"form": "FROM=TO", "example": "/Volumes/main/raw=data"}
+MOVED_FORM = {"form": "OLD=NEW", "example": "/data/landing=/archive/landing"}
 TABLE_FORM = {"form": "NAME=PATH", "example": "main.sales.orders=data/orders"}
 _GLOB = re.compile(r"[*?\[\]{}]")
 _ROOT = ""  # first component of an absolute path
@@ -60,6 +61,18 @@ def resolved_target(text: str, base: Path) -> str:
         return text.rstrip("/")
     plain = "/" + text.split(":", 1)[1].lstrip("/") if scheme == "file" else text
     return os.path.normpath(base / Path(plain).expanduser())
+
+
+def moved_folders(pairs: Iterable[tuple[str, str]], base: Path) -> tuple[tuple[str, str], ...]:
+    """Return the (old, new) pairs of `--moved`, relative paths made absolute. Raises USAGE for a new folder that is not there."""
+    found = []
+    for pair in pairs:
+        old, new = (resolved_target(text, base) for text in pair)
+        if old == new or (scheme_of(new) is None and not os.path.isdir(new)):
+            why = "that is the same folder" if old == new else f"{new} is not a folder"
+            raise LakeletError("USAGE", f"--moved {'='.join(pair)}: {why}", todo="Name the old folder and the one that has its files now.")
+        found.append((old, new))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -123,13 +136,15 @@ class PathMap:
     """Path prefixes of user code and the paths of this machine that replace them.
 
     `kept`: folders whose paths are never mapped, because they are Lakelet's (the storage). `root`: the project's folder, in which
-    relative paths of files are looked up after the working directory. `parameters`: those of the pipeline, for errors.
+    relative paths of files are looked up after the working directory. `parameters`: those of the pipeline, for errors. `moved`: folders
+    whose files lie elsewhere now, with their new paths; the files themselves are those that streams have read.
     """
 
     entries: tuple[Entry, ...] = ()
     kept: tuple[str, ...] = ()
     root: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    moved: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
@@ -167,6 +182,15 @@ class PathMap:
         rest = "/".join(_parsed(path).parts[len(_parsed(entry.prefix).parts) :])
         slash = "/" if rest and path.strip().endswith("/") else ""
         return f"{entry.target.rstrip('/')}/{rest}{slash}" if rest else entry.target
+
+    def name_of(self, path: str) -> str:
+        """Return what code calls a path that the map leads to, in one spelling; empty for any other path."""
+        parsed = _parsed(path)
+        found = [(len(target.parts), entry, target) for entry in self.entries if (target := _parsed(entry.target)).covers(parsed)]
+        if not found:
+            return ""
+        _, entry, target = max(found, key=lambda one: one[0])
+        return "/".join((*_parsed(entry.prefix).parts, *parsed.parts[len(target.parts) :]))
 
     def anchored(self, path: str) -> str:
         """A relative path made absolute: in the working directory if it is there, else in the project's folder. Any other path unchanged.

@@ -64,7 +64,7 @@ class Identity:
         if self._shares_file(now):
             return True
         moved = not any(exists(os.path.join(self.root, file)) for file in self.files)
-        return now.bundle is None and self.name == now.name and moved
+        return now.bundle is None and (self.name == now.name or set(self.files) == set(now.files)) and moved
 
     def is_part_of(self, recorded: Identity) -> bool:
         """Whether these are some of the files of a larger pipeline, which other sources name as a whole."""

@@ -20,7 +20,7 @@ from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, bundle_file, load_bundle
 from lakelet.config.libraries import library_files, owns, path_in_bundle
 from lakelet.config.named_tables import NamedTable, named_tables
-from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, pairs_of
+from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, moved_folders, pairs_of
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.pipeline_names import declared_namespace, event_log_name
 from lakelet.config.spark_pipeline_file import SPARK_FILES, load_spark_file, spark_file
@@ -109,6 +109,7 @@ def load_config(
     tables: Sequence[tuple[str, str]] = (),
     continuous: bool | None = None,
     take_over: Sequence[str] = (),
+    moved: Sequence[tuple[str, str]] = (),
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> PipelineConfig:
@@ -141,7 +142,13 @@ def load_config(
         remarks=(*project.remarks, *_property_remarks(project, parameters, given, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
-        paths=replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), parameters=parameters),
+        paths=replace(
+            _paths(project, maps, cwd, environ),
+            kept=(str(where),),
+            root=str(project.root),
+            parameters=parameters,
+            moved=moved_folders(moved, cwd),
+        ),
         tables=_tables(project, tables, namespace, cwd, environ),
         identity=_identity(project, files, where),
         partial=_partial(project),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from lakelet.autoloader import AutoLoaderSource
 from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.spec import Columns, Pending, SourceSpec
+from lakelet.autoloader.state.reads import noted
+from lakelet.autoloader.state.same_names import SameNames
+from lakelet.files.moves import Folder, Move
+from lakelet.flows.moved_sources import Followed, followed, reads_of
 from lakelet.language.model import Flow
 from lakelet.language.registry import Notice
 from lakelet.spark.names.json_expected import JsonSchemas
@@ -22,6 +26,7 @@ class FlowSources:
         self._specs: dict[str, tuple[SourceSpec, ...]] = {}
         self._inferred: dict[tuple[str, str], Columns] = {}
         self._watched: dict[str, AutoLoaderSource] = {}
+        self._followed: dict[str, Followed] = {}
         self.json_schemas = JsonSchemas(storage)
 
     def of(self, flow: str) -> tuple[SourceSpec, ...]:
@@ -53,7 +58,19 @@ class FlowSources:
         source = self._watched.get(str(state)) or self.open(flow, number, spec, dry=True)
         if has_run:
             self._watched[str(state)] = source
-        return source.pending(offset)
+        return source.pending(offset, self.followed(flow, number, spec).now.moves if has_run else ())
+
+    def followed(self, flow: Flow, number: int, spec: SourceSpec) -> Followed:
+        """What a source reads now, related to what it has read so far. Nothing is written. Raises SOURCE_MOVED."""
+        state = str(self._storage.source_state(flow.target, flow.name, number))
+        key = f"{state}\n{spec.path}"
+        if key not in self._followed:
+
+            def compared(old: Folder, new: Folder, moves: Sequence[Move]) -> SameNames:
+                return self.open(flow, number, spec, dry=True).same_names(old.path, new.path, moves)
+
+            self._followed[key] = followed(flow, noted(state), reads_of(spec, self._storage), compared)
+        return self._followed[key]
 
 
 class FlowNotices:

@@ -41,6 +41,7 @@ from lakelet.flows.quarantine import quarantine_of, with_source_file
 from lakelet.flows.remedies import mode_of, stream_failure
 from lakelet.flows.replaced_keys import arrived
 from lakelet.flows.source_cleanup import clean_sources
+from lakelet.flows.spark_file_sources import follow_file_sources
 from lakelet.flows.stream_progress import emit_stream_progress
 from lakelet.language.model import ChangeSpec, Expectation, Replacement
 from lakelet.language.registry import reading
@@ -157,7 +158,7 @@ class _Batches:
         self.started.wait()
         execution = self.query._jsq.streamingQuery().lastExecution()
         observed = _observed(execution)
-        id = event_id(run.path(), run.name, run.generation(), number)
+        id = event_id(run.stored().path, run.name, run.generation(), number)
         metrics = batch_metrics(run, found, self.reader.watches, observed.get, batch_id=number, event_id=id)
         late = _late_rows(execution) if run.flow.stream and run.flow.stream.watermark else 0
         return replace(metrics, late=late, sources=seen_of_sources(self.reader, observed)).weighed()
@@ -266,6 +267,7 @@ def _start(run: FlowRun, spark: SparkSession, totals: Totals, *, one_batch: bool
         reader, frame, shape = opened(run, spark, state, "" if rounds is None else rounds.address)
         if run.flow.complete and reader.watches:
             frame = sorted_in_parts(frame)
+        follow_file_sources(run, frame)
         begin(run, reader, spark, state)
         columns = _columns(reader, frame, shape)
         frame, rules = with_hidden_results(frame, run.dataset.expectations)

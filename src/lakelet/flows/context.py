@@ -102,7 +102,8 @@ class FlowRun:
 
     def change_id(self, source: int | str, version: int) -> str:
         """Id of the event that reports a schema version of a source: its number, or what else tells it apart."""
-        return event_id(self.path(), self.name, self.environment.storage.reset_id(self.flow.flow.target.key, self.name), source, version)
+        reset = self.environment.storage.reset_id(self.flow.flow.target.key, self.name)
+        return event_id(self.stored().path, self.name, reset, source, version)
 
     def _retention(self) -> Mapping[str, str]:
         """What the pipeline's configuration says for all its change tables about tombstones (CD-15)."""

@@ -65,7 +65,7 @@ def _append(run: FlowRun, spark: Any, txn: Txn, totals: Totals) -> None:
     with counted_query(run, spark) as (reader, frame):
 
         def measure() -> BatchMetrics:  # committed also without a row: the txn must be there
-            id = event_id(run.path(), run.name, run.generation(), "once")
+            id = event_id(run.stored().path, run.name, run.generation(), "once")
             return query_metrics(run, reader, observation, batch_id=0, event_id=id)
 
         quarantine = quarantine_of(run, looks=True)

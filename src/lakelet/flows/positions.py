@@ -9,6 +9,7 @@ from typing import Any
 
 from lakelet.base.errors import LakeletError
 from lakelet.files.paths import AnyPath, names_in, remove_tree
+from lakelet.flows.moved_sources import SOURCE_MOVED
 from lakelet.plan.decisions import SourcePosition
 from lakelet.storage.delta.tables import TableLog
 
@@ -123,7 +124,8 @@ def files_position(path: str, pending: int, size: int) -> SourcePosition:
 
 
 def unreadable_position(path: str, problem: LakeletError) -> SourcePosition:
-    return SourcePosition(path, None, f"{path} cannot be listed: {problem.what}")
+    text = problem.what if problem.code == SOURCE_MOVED else f"{path} cannot be listed: {problem.what}"
+    return SourcePosition(path, None, text)
 
 
 def unknown_position(count: int) -> Sequence[SourcePosition]:

@@ -156,7 +156,7 @@ def _append(run: FlowRun, spark: SparkSession, rows: DataFrame, release: str, me
 
 def _metrics(run: FlowRun, release: str, released: int, quality: tuple[RuleCounts, ...]) -> BatchMetrics:
     return BatchMetrics(
-        event_id=event_id(run.path(), "replay", release),
+        event_id=event_id(run.stored().path, "replay", release),
         update_id=run.environment.reporter.update_id,
         dataset=str(run.dataset.name),
         flow=run.name,
@@ -202,7 +202,7 @@ def _is_done(run: FlowRun, release: str) -> bool:
         return False
     if Transaction(run.environment.spark, run.path()).done(Txn(f"replay/{release}", 0)):
         return True
-    wanted = event_id(run.path(), "replay", release)
+    wanted = event_id(run.stored().path, "replay", release)
     commits = (log.commit(number) for number in range(log.version(), -1, -1))
     return any(
         found.event_id == wanted for c in commits if c is not None and (found := BatchMetrics.of_commit(c.user_metadata)) is not None

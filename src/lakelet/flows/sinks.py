@@ -36,6 +36,7 @@ from lakelet.flows.metrics import Totals, emit_batch, emit_warnings, event_id
 from lakelet.flows.once_markers import has_run, read_marker, write_marker
 from lakelet.flows.positions import discard_half_written, read_checkpoint
 from lakelet.flows.source_cleanup import clean_sources
+from lakelet.flows.spark_file_sources import follow_file_sources
 from lakelet.language.model import Dataset, Sink
 from lakelet.language.registry import reading
 from lakelet.plan.decisions import Decision
@@ -140,6 +141,7 @@ def _start(run: FlowRun, spark: SparkSession, started: list[_Sending]) -> _Sendi
     state = read_checkpoint(run.checkpoint())
     prepare(run, reader, spark, state)
     frame = _frame(run, reader)
+    follow_file_sources(run, frame)
     begin(run, reader, spark, state)
     sending = _Sending(run, reader)
     started.append(sending)

@@ -149,7 +149,7 @@ def _apply(run: FlowRun, spec: ChangeSpec, frame: DataFrame, shape: Layout, tota
     batch = SnapshotBatch(run.generation(), None if version is None else to_stored(version))
 
     def measure() -> BatchMetrics:
-        id = event_id(run.path(), run.name, run.generation(), number)
+        id = event_id(run.stored().path, run.name, run.generation(), number)
         return replace(query_metrics(run, reader, observation, batch_id=number, event_id=id), batch=batch)
 
     rows = judged(frame, rules, observation)

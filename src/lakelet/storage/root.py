@@ -21,6 +21,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from zlib import crc32
@@ -31,7 +32,7 @@ from lakelet.base.errors import LakeletError, newer_format
 from lakelet.base.failpoints import reached
 from lakelet.base.names import Namespace, TableName
 from lakelet.config.pipeline_identity import Identity
-from lakelet.files.durable import before, write_atomically
+from lakelet.files.durable import before, write_atomically, writing
 from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.language.model import Kind
@@ -291,7 +292,10 @@ class Storage:
         Raises LAKELET_STORAGE_BUSY if a living process holds it; what dead ones left is removed.
         """
         mine = self.system / f"lease-{update_id}.json"
-        write_atomically(mine, _lease_text(update_id))
+        if isinstance(self.system, Path):
+            with writing(mine):
+                self.system.mkdir(parents=True, exist_ok=True)
+        write_atomically(mine, _lease_text(update_id, _place(self.system)))
         try:
             self._wait_until_alone(mine)
             reached("lease.acquired")
@@ -319,7 +323,7 @@ class Storage:
                 raise self._busy(others[0])
             time.sleep(0.05)
         for file in self._lease_files():
-            if file != mine and _holder(file) is None:
+            if file != mine and _holder(file, self.system) is None:
                 file.unlink(missing_ok=True)
 
     def refuse_if_busy(self) -> None:
@@ -329,7 +333,7 @@ class Storage:
 
     def _leases(self) -> list[Mapping[str, Any]]:
         """The leases of living processes."""
-        found = [_holder(file) for file in self._lease_files()]
+        found = [_holder(file, self.system) for file in self._lease_files()]
         return [holder for holder in found if holder is not None]
 
     def _busy(self, holder: Mapping[str, Any]) -> LakeletError:
@@ -431,7 +435,18 @@ def _segment(text: str) -> str:
     return quote(text.lower(), safe=" -_.@+=,") if text not in (".", "..") else quote(text, safe="").replace(".", "%2E")
 
 
-def _lease_text(update_id: str) -> str:
+def _place(folder: AnyPath) -> str:
+    """Text that a folder of this machine keeps if it or one above it is renamed, and that a copy does not have; empty on a store."""
+    if not isinstance(folder, Path):
+        return ""
+    try:
+        found = folder.stat()
+    except FileNotFoundError:
+        return ""
+    return f"{found.st_dev}:{found.st_ino}"
+
+
+def _lease_text(update_id: str, place: str) -> str:
     now = datetime.now(timezone.utc)
     process = psutil.Process()
     return json.dumps(
@@ -441,6 +456,7 @@ def _lease_text(update_id: str) -> str:
             "host": socket.gethostname(),
             "pid": process.pid,
             "process_started": process.create_time(),
+            "place": place,
             "since": now.isoformat(timespec="microseconds"),
         }
     )
@@ -450,13 +466,22 @@ _ended: set[str] = set()
 """Ids of updates of this process that have ended and whose leases could not be removed."""
 
 
-def _holder(lease: AnyPath) -> Mapping[str, Any] | None:
-    """Return the holder of a lease; None if there is none, if it is not a lease, or if its update or process has ended."""
+def _holder(lease: AnyPath, system: AnyPath) -> Mapping[str, Any] | None:
+    """Return the holder of a lease; None if there is none, or it holds nothing.
+
+    It holds nothing if it is not a lease, if its update or process has ended, or if the folder was copied while it was held.
+    """
     try:
         holder = json.loads(lease.read_text())
-        return holder if holder["update_id"] not in _ended and _alive(holder) else None
+        return holder if holder["update_id"] not in _ended and _alive(holder) and not _is_copy(holder, system) else None
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
+
+
+def _is_copy(holder: Mapping[str, Any], system: AnyPath) -> bool:
+    """Whether a process of this host took the lease in another folder."""
+    here = _place(system)
+    return bool(holder["host"] == socket.gethostname() and holder.get("place", here) != here)
 
 
 def _precedence(lease: Mapping[str, Any]) -> tuple[str, str]:

@@ -124,7 +124,7 @@ def test_a_newer_format_and_a_damaged_file_are_refused(tmp_path: Path) -> None:
     ledger.plan(0, listing("a"))
     path = tmp_path / "ledger" / "0000000000.arrow"
     table = pa.ipc.open_file(path.read_bytes()).read_all()
-    newer = table.replace_schema_metadata({"lakelet.ledger.format": "3"})
+    newer = table.replace_schema_metadata({"lakelet.ledger.format": "4"})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, newer.schema) as writer:
         writer.write_table(newer)
     with pytest.raises(LakeletError, match="FORMAT_NEWER"):

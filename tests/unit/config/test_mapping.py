@@ -9,7 +9,7 @@ import pytest
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace
 from lakelet.config.named_tables import named_tables, table_format
-from lakelet.config.path_map import PathMap, flag_for, pairs_of, python_path_hint
+from lakelet.config.path_map import PathMap, flag_for, moved_folders, pairs_of, python_path_hint
 from lakelet.config.update_config import load_config
 from lakelet.files.remote import is_set_up
 
@@ -366,3 +366,19 @@ def test_a_hosted_path_that_python_itself_does_not_find_says_which_map_helps(tmp
     with pytest.raises(FileNotFoundError) as other:
         (tmp_path / "config.yml").read_text()
     assert python_path_hint(other.value) is None
+
+
+def test_a_path_that_the_map_leads_to_has_the_name_of_the_code_in_one_spelling() -> None:
+    mapped = places(("dbfs:/Volumes/raw/", "data"), ("/mnt/x", "data/deep"), ("s3://bucket/in", "/lake"))
+    named = {"/home/me/project/data/a/b": "/Volumes/raw/a/b", "/home/me/project/data/deep": "/mnt/x", "/lake/1": "s3a:/bucket/in/1"}
+    assert {path: mapped.name_of(path) for path in named} == named
+    assert [mapped.name_of(path) for path in ("/home/me/project", "/home/me/project/data2", "s3a://bucket/in")] == ["", "", ""]
+
+
+def test_moved_folders_are_pairs_of_absolute_paths_and_the_new_one_must_be_there(tmp_path: Path) -> None:
+    assert moved_folders([("old/", f"file:{tmp_path}/")], tmp_path / "in") == ((str(tmp_path / "in" / "old"), str(tmp_path)),)
+    assert moved_folders([("/old", "s3a://bucket/in/")], tmp_path) == (("/old", "s3a://bucket/in"),)
+    for pair, text in {("old", "nowhere"): "nowhere is not a folder", (".", str(tmp_path)): "that is the same folder"}.items():
+        with pytest.raises(LakeletError, match=text) as caught:
+            moved_folders([pair], tmp_path)
+        assert caught.value.code == "USAGE"

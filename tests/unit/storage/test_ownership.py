@@ -106,6 +106,18 @@ def test_a_moved_or_copied_project_is_the_same_pipeline(tmp_path):
     assert apart.is_same(other), "the recorded file is gone from where it was"
 
 
+def test_a_renamed_project_whose_storage_lies_elsewhere_is_the_same_pipeline(tmp_path):
+    storage = tmp_path / "far" / "storage"
+    before = identity(cwd=write(tmp_path / "old", "a.py", "deep/b.py"), storage=storage)
+    copied = identity(cwd=write(tmp_path / "copy", "a.py", "deep/b.py"), storage=storage)
+    other = identity(cwd=write(tmp_path / "other", "a.py"), storage=storage)
+    assert before.name != copied.name
+    assert not before.is_same(copied), "both exist"
+    (tmp_path / "old").rename(tmp_path / "gone")
+    assert before.is_same(copied), "only one of them does"
+    assert not before.is_same(other), "its files are others"
+
+
 def test_a_bundle_that_is_added_to_a_project_goes_on_with_its_tables(tmp_path):
     write(tmp_path, "bronze/a.py", "gold/c.py")
     before = identity("bronze", cwd=tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -208,6 +209,21 @@ def test_the_lease_of_another_host_counts_as_held(tmp_path: Path) -> None:
     lease_of(storage, host="elsewhere", pid=1)
     with pytest.raises(LakeletError, match="another update is running"):
         storage.refuse_if_busy()
+
+
+def test_a_copied_lease_holds_nothing_and_that_of_a_renamed_storage_does(tmp_path: Path) -> None:
+    storage, linked = Storage(tmp_path / "one" / "storage"), Storage(tmp_path / "link")
+    with storage.lease(UPDATE):
+        linked.root.symlink_to(storage.root)
+        copied = Storage(shutil.copytree(tmp_path / "one", tmp_path / "copy") / "storage")
+        with copied.lease("of the copy"):
+            assert [file.name for file in copied.system.iterdir()] == ["lease-of the copy.json"]
+        with pytest.raises(LakeletError, match="another update is running"):
+            linked.refuse_if_busy()
+        (tmp_path / "one").rename(tmp_path / "two")
+        with pytest.raises(LakeletError, match="another update is running"), Storage(tmp_path / "two" / "storage").lease("another"):
+            pass
+        (tmp_path / "two").rename(tmp_path / "one")
 
 
 def test_of_many_that_find_a_dead_lease_one_gets_it(tmp_path: Path) -> None:

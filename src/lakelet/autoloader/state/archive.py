@@ -26,7 +26,8 @@ class Archive:
     def entries(self) -> Iterator[Any]:
         """Record batches of ARCHIVED; after a crash a path may appear twice with the same facts."""
         for number in self._numbers():
-            yield from pieces(self._ledger.files.read(self._path(number)), self._ledger.folder, ARCHIVED)
+            content = self._ledger.files.read(self._path(number))
+            yield from pieces(content, self._ledger.folder, ARCHIVED, self._ledger.moves)
 
     def add(self, rows: Sequence[tuple[str, str | None, int, str | None]]) -> None:
         """Record (path, mode, time, location) of some files."""
@@ -36,7 +37,7 @@ class Archive:
         number = max(numbers, default=-1) + 1
         added = pa.table([pa.array(column, f.type) for column, f in zip(zip(*rows, strict=True), ARCHIVED, strict=True)], schema=ARCHIVED)
         merge = len(numbers) >= _MERGE_AT
-        content = to_bytes([*self.entries(), added] if merge else [added], ARCHIVED)
+        content = to_bytes([*self.entries(), added] if merge else [added], ARCHIVED, len(self._ledger.moves))
         self._ledger.files.write(self._path(number), content)
         for old in numbers if merge else ():
             self._ledger.files.remove(self._path(old))

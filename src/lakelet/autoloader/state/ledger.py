@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,10 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.state.ledger_files import ENTRIES, pieces, to_bytes
+from lakelet.autoloader.state.reads import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
+from lakelet.files.moves import Move
 
 _BATCH_FILE = re.compile(r"(\d{10})\.arrow")
 _COMPACT_FILE = re.compile(r"compact-(\d{10})\.arrow")
@@ -46,10 +48,20 @@ class Limits:
 class Ledger:
     """The planned batches of one source under `<state>/ledger`."""
 
-    def __init__(self, state: str, clock: Callable[[], int] = now) -> None:
+    def __init__(self, state: str, clock: Callable[[], int] = now, *, moves: Sequence[Move] | None = None) -> None:
+        """`moves`: of the source's files; None for those that its state notes."""
         self.files, root = files_for(state)
+        self._state, self._moves = state, moves
         self.folder = root.rstrip("/") + "/ledger"
         self._clock = clock
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        """The moves of the source's files since the ledger began, oldest first."""
+        if self._moves is None:
+            found = noted(self._state)
+            self._moves = () if found is None else found.moves
+        return self._moves
 
     def exists(self) -> bool:
         """Whether anything was ever recorded."""
@@ -57,7 +69,7 @@ class Ledger:
 
     def skip_existing(self, listing: Any) -> None:
         """Record files as seen before the first batch (`includeExistingFiles=false`); only the first call of a source counts."""
-        self.files.create(self._compact_path(0), to_bytes([self._entries_of(listing, SKIPPED, None)]))
+        self.files.create(self._compact_path(0), self._content([self._entries_of(listing, SKIPPED, None)]))
 
     def unseen(self, listing: Any, up_to: int, *, by_time: bool = False) -> Any:
         """Rows of a listing that no batch up to `up_to` holds; `by_time`: a file whose modification time changed counts as another one."""
@@ -67,14 +79,14 @@ class Ledger:
 
     def plan(self, batch: int, rows: Any, *, discovered: int | None = None) -> None:
         """Write the file list of a batch, over one of the same number that Spark never logged. `discovered`: time of the listing."""
-        self.files.write(self._batch_path(batch), to_bytes([self._entries_of(rows, batch, discovered)]))
+        self.files.write(self._batch_path(batch), self._content([self._entries_of(rows, batch, discovered)]))
         reached("ledger.planned")
         if batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
             self._compact(up_to=batch - 1)
 
     def replan(self, batch: int, rows: Any) -> None:
         """Replace the entries of a batch that was never committed: `rows`."""
-        self.files.write(self._batch_path(batch), to_bytes([rows]))
+        self.files.write(self._batch_path(batch), self._content([rows]))
         reached("ledger.replanned")
 
     def planned(self, after: int, up_to: int) -> Any:
@@ -83,7 +95,7 @@ class Ledger:
         compacted = self._compacted()
         for batch in range(after + 1, up_to + 1):
             try:
-                parts += pieces(self.files.read(self._batch_path(batch)), self.folder)
+                parts += pieces(self.files.read(self._batch_path(batch)), self.folder, moves=self.moves)
             except FileNotFoundError:
                 if batch >= compacted:
                     what = f"batch {batch} of the ledger {self.folder} is missing"
@@ -134,12 +146,12 @@ class Ledger:
             if ours and f"{self.folder}/{name}" != self._compact_path(0):
                 self.files.remove(f"{self.folder}/{name}")
         if sum(map(len, skipped)):
-            self.files.write(self._compact_path(0), to_bytes(skipped))
+            self.files.write(self._compact_path(0), self._content(skipped))
 
     def _compact(self, up_to: int) -> None:
         """Merge everything up to `up_to` into one file, then remove the parts. A crash in between leaves both, with the same entries."""
         commits = self.commits(up_to)
-        merged = to_bytes(_with_commits(piece, commits) for piece in self.entries(up_to))
+        merged = self._content(_with_commits(piece, commits) for piece in self.entries(up_to))
         self.files.write(self._compact_path(up_to + 1), merged)
         for name in self.files.names(self.folder):
             batch, compact, mark = _BATCH_FILE.fullmatch(name), _COMPACT_FILE.fullmatch(name), _MARK_FILE.fullmatch(name)
@@ -165,7 +177,10 @@ class Ledger:
             content = self.files.read(path)
         except FileNotFoundError:
             return  # compacted by another process between listing and reading; its rows are in the newer file
-        yield from pieces(content, self.folder)
+        yield from pieces(content, self.folder, moves=self.moves)
+
+    def _content(self, parts: Iterable[Any]) -> bytes:
+        return to_bytes(parts, moves=len(self.moves))
 
     def _compacted(self, names: list[str] | None = None) -> int:
         """How many batches the newest compacted file covers; -1 when there is none."""

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.listing import LISTING
+from lakelet.autoloader.state.reads import moved_paths
 from lakelet.base.errors import LakeletError
+from lakelet.files.moves import Move
 
-FORMAT = 2
-"""1: batch, path, size, modified. 2: also discovered, planned, committed; compressed."""
+FORMAT = 3
+"""1: batch, path, size, modified. 2: also discovered, planned, committed; compressed. 3: the number of moves that its paths have made."""
 _FORMAT_KEY = b"lakelet.ledger.format"
+_MOVES_KEY = b"lakelet.ledger.moves"
 _PIECE_ROWS = 1 << 16
 ENTRIES = pa.schema(
     [
@@ -26,9 +29,9 @@ ENTRIES = pa.schema(
 )
 
 
-def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES) -> bytes:
-    """Tables or record batches as one file."""
-    marked = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode()})
+def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES, moves: int = 0) -> bytes:
+    """Tables or record batches as one file. `moves`: how many moves of the source's files are known."""
+    marked = schema.with_metadata({_FORMAT_KEY: str(FORMAT).encode(), _MOVES_KEY: str(moves).encode()})
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, marked, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         for part in parts:
@@ -37,15 +40,19 @@ def to_bytes(parts: Iterable[Any], schema: Any = ENTRIES) -> bytes:
     return sink.getvalue()
 
 
-def pieces(content: bytes, folder: str, schema: Any = ENTRIES) -> Iterator[Any]:
-    """The record batches of a file, whatever version wrote it. Raises CF_STATE_DAMAGED, FORMAT_NEWER."""
+def pieces(content: bytes, folder: str, schema: Any = ENTRIES, moves: Sequence[Move] = ()) -> Iterator[Any]:
+    """The record batches of a file, whatever version wrote it, with paths as they are after all moves.
+
+    Raises CF_STATE_DAMAGED, FORMAT_NEWER.
+    """
     try:
         with pa.ipc.open_file(pa.BufferReader(content)) as reader:
-            found = int((reader.schema.metadata or {}).get(_FORMAT_KEY, b"0"))
+            metadata = reader.schema.metadata or {}
+            found, made = int(metadata.get(_FORMAT_KEY, b"0")), int(metadata.get(_MOVES_KEY, b"0"))
             if not 1 <= found <= FORMAT:
                 raise _unknown(found, folder)
             for number in range(reader.num_record_batches):
-                yield _upgraded(reader.get_batch(number), schema)
+                yield _moved(_upgraded(reader.get_batch(number), schema), moves[made:])
     except (pa.ArrowInvalid, OSError, KeyError) as error:
         raise LakeletError("CF_STATE_DAMAGED", f"a file of the ledger {folder} cannot be read", why=str(error)) from None
 
@@ -54,6 +61,11 @@ def _upgraded(piece: Any, schema: Any) -> Any:
     names = set(piece.schema.names)
     columns = [piece.column(f.name) if f.name in names or f.name in LISTING.names else pa.nulls(len(piece), f.type) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _moved(piece: Any, moves: Sequence[Move]) -> Any:
+    at = piece.schema.names.index("path")
+    return piece.set_column(at, piece.schema.field(at), moved_paths(piece["path"], moves)) if moves else piece
 
 
 def _unknown(found: int, folder: str) -> LakeletError:

@@ -48,7 +48,7 @@ class Machine:
 
     Args:
         environ: variables of the environment.
-        folder: the working folder, against which Java resolves relative paths.
+        folder: the working folder, against which Java resolves relative paths, and its inode: another one may get its name.
         interpreter: which Python it is, and how it was started.
         packages: folders of installed packages.
         code: folder of Lakelet's own code.
@@ -76,7 +76,7 @@ class Machine:
         os.umask(umask)
         return cls(
             environ,
-            os.path.realpath(os.getcwd()),
+            f"{os.path.realpath(os.getcwd())} {os.stat(os.curdir).st_ino}",
             (sys.version, sys.executable, sys.prefix, sys.base_prefix, sys.flags),
             tuple(dict.fromkeys((paths["purelib"], paths["platlib"]))),
             PACKAGE,

@@ -1,0 +1,184 @@
+"""Streams of Spark's own file source, whose folder was moved (docs/decisions/0064-moved-files.md).
+
+Spark keeps the absolute paths of the files that a query has read in `<checkpoint>/sources/<number>`. They are rewritten before the query
+starts. All new contents are stored in one file first, so that a process that dies meanwhile leaves what the next one completes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame
+
+from lakelet.autoloader.state.same_names import SameNames
+from lakelet.base.errors import newer_format
+from lakelet.base.failpoints import reached
+from lakelet.files.durable import write_atomically
+from lakelet.files.moves import Folder, Move, is_below, replaced
+from lakelet.files.paths import AnyPath, any_path, names_in
+from lakelet.files.remote import scheme_of
+from lakelet.flows.context import FlowRun
+from lakelet.flows.file_sources import report_move
+from lakelet.flows.moved_sources import folder_of, found_at, kept_roots, refuse_same_names
+from lakelet.spark.catalyst import items
+
+FORMAT = 1
+"""Version of both files."""
+_NOTE, _JOURNAL = "lakelet-files.json", "lakelet-files-moved.json"
+_HEADER = "v1"
+
+Folders = tuple[Folder | None, ...]
+"""By number of the source; None for one that reads no files."""
+Encode = Callable[[str], str]
+"""Writes an absolute path as Spark does in the log."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file in a source's log. `line`: as Spark wrote it."""
+
+    line: str
+    uri: str
+
+    @property
+    def path(self) -> str:
+        """The path inside its store."""
+        scheme, colon, rest = self.uri.partition(":")
+        return unquote(rest.lstrip("/") if scheme != "file" and colon else "/" + rest.lstrip("/"))
+
+
+def follow_file_sources(run: FlowRun, frame: DataFrame) -> None:
+    """Bring the logs of Spark's file sources up to date with where their folders lie now. Raises SOURCE_MOVED."""
+    if run.flow.stream is not None and run.flow.stream.is_known:
+        return
+    checkpoint = run.checkpoint()
+    _complete(checkpoint)
+    now = _folders(run, frame)
+    if not any(now):
+        return
+    before = _noted(checkpoint) or ()
+    folders, changed = list(now), dict[str, str]()
+    for number, (old, new) in enumerate(zip(before, now, strict=True) if len(before) == len(now) else ()):
+        if old is not None and new is not None and old != new:
+            folders[number], texts = _followed(run, _Log(checkpoint / "sources" / str(number)), old, new, _encoder(frame))
+            changed.update(texts)
+    _store(checkpoint, before, tuple(folders), changed)
+
+
+def _followed(run: FlowRun, log: _Log, old: Folder, new: Folder, encoded: Encode) -> tuple[Folder, dict[str, str]]:
+    """The folder to note for a source, and the new texts of its log. Raises SOURCE_MOVED."""
+    found = found_at(old, new, lambda: log.same_names(old, new))
+    if found.elsewhere:
+        refuse_same_names(run.flow.flow, old, new, log.same_names(old, new))
+    if found.move is None:
+        return kept_roots(old, new), {}
+    report_move(run, *found.move)
+    return new, dict(log.moved(found.move, new, encoded))
+
+
+def _folders(run: FlowRun, frame: DataFrame) -> Folders:
+    """The folder of each streaming source of a query, numbered as Spark numbers them."""
+    found: list[tuple[Any, Folder | None]] = []
+    for leaf in items(frame._jdf.queryExecution().analyzed().collectLeaves()):
+        if leaf.isStreaming() and not any(leaf.equals(other) for other, _ in found):
+            path = _path_of(leaf)
+            found.append((leaf, None if path is None else folder_of(path, run.environment.storage)))
+    return tuple(folder for _, folder in found)
+
+
+def _path_of(leaf: Any) -> str | None:
+    """The path that a file source reads; None for any other leaf."""
+    if leaf.nodeName() != "StreamingRelation" or not str(leaf.sourceName()).startswith("FileSource"):
+        return None
+    found = leaf.dataSource().options().get("path")
+    return str(found.get()) if found.isDefined() else None
+
+
+def _noted(checkpoint: AnyPath) -> Folders | None:
+    """The folders that the sources read at the last start; None before the first one. Raises FORMAT_NEWER."""
+    try:
+        facts = json.loads((checkpoint / _NOTE).read_text())
+    except FileNotFoundError:
+        return None
+    if facts["format"] > FORMAT:
+        raise newer_format(checkpoint / _NOTE, facts["format"], FORMAT)
+    return tuple(None if one is None else Folder(**one) for one in facts["folders"])
+
+
+def _store(checkpoint: AnyPath, before: Folders, now: Folders, changed: Mapping[str, str]) -> None:
+    """Write the note; before it, if logs change, their new contents."""
+    text = json.dumps({"format": FORMAT, "folders": [None if one is None else asdict(one) for one in now]})
+    if changed:
+        write_atomically(checkpoint / _JOURNAL, json.dumps({"format": FORMAT, "files": changed, "note": text}))
+        reached("source.journaled")
+        _complete(checkpoint)
+    elif before != now:
+        write_atomically(checkpoint / _NOTE, text)
+
+
+def _complete(checkpoint: AnyPath) -> None:
+    """Put the new contents of logs, if some are stored, in the place of the old ones."""
+    journal = checkpoint / _JOURNAL
+    try:
+        facts = json.loads(journal.read_text())
+    except FileNotFoundError:
+        return
+    if facts["format"] > FORMAT:
+        raise newer_format(journal, facts["format"], FORMAT)
+    for name, text in facts["files"].items():
+        file = checkpoint / "sources" / name if isinstance(checkpoint, Path) else any_path(f"{checkpoint}/sources/{name}")
+        write_atomically(file, text)
+        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+        reached("source.log_moved")
+    write_atomically(checkpoint / _NOTE, facts["note"])
+    journal.unlink(missing_ok=True)
+
+
+class _Log:
+    """The files that one source has read."""
+
+    def __init__(self, folder: AnyPath) -> None:
+        self._folder = folder
+
+    def _files(self) -> Iterator[tuple[str, Sequence[_Entry]]]:
+        """Yield each file of the log with its entries."""
+        for name in sorted(names_in(self._folder)):
+            if not name.removesuffix(".compact").isdigit():
+                continue
+            header, *lines = (self._folder / name).read_text().splitlines()
+            if header == _HEADER:
+                yield name, [_Entry(line, str(json.loads(line)["path"])) for line in lines if line]
+
+    def same_names(self, old: Folder, new: Folder) -> SameNames:
+        """Compare what was read below a folder with what lies below another one; the log has no sizes, so those count as the same."""
+        paths = (entry.path for _, entries in self._files() for entry in entries if is_below(entry.path, old.path))
+        known = {path[len(old.path.rstrip("/")) + 1 :] for path in paths}
+        there = sum(any_path(f"{new.shown.rstrip('/')}/{path}").exists() for path in known)
+        return SameNames(len(known), there, there)
+
+    def moved(self, move: Move, new: Folder, encoded: Encode) -> Iterator[tuple[str, str]]:
+        """Yield the name and the new text of each file that the move changes. `new`: the folder that the source reads now."""
+        head = f"{scheme_of(new.shown)}:/" if new.store else "file://"
+        for name, entries in self._files():
+            lines = [_moved(entry, move, lambda path: head + encoded("/" + path.lstrip("/"))) for entry in entries]
+            if lines != [entry.line for entry in entries]:
+                yield f"{self._folder.name}/{name}", "\n".join((_HEADER, *lines))
+
+
+def _moved(entry: _Entry, move: Move, uri: Encode) -> str:
+    if not is_below(entry.path, move[0]):
+        return entry.line
+    return json.dumps({**json.loads(entry.line), "path": uri(replaced(entry.path, [move]))}, separators=(",", ":"))
+
+
+def _encoder(frame: DataFrame) -> Encode:
+    hadoop: Any = frame.sparkSession._jvm
+    return lambda path: str(hadoop.org.apache.hadoop.fs.Path(path).toUri().getRawPath())
+
+
+__all__ = ["follow_file_sources"]
