@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from lakelet.base.errors import Location
@@ -23,14 +24,19 @@ _CELL = re.compile(r"(?P<file>.+\.ipynb)#cell-(?P<cell>\d+)")
 
 def caller_location() -> Location:
     """The line of user code that called into Lakelet: the nearest frame outside this package and outside pyspark."""
-    frame: Any = sys._getframe(1)
+    frame = caller_frame()
+    return Location("<unknown>", 0) if frame is None else code_location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def caller_frame() -> FrameType | None:
+    """The nearest frame outside this package and outside pyspark; None where all code is theirs."""
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
         module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if not name.startswith((PACKAGE, "<frozen")) and module not in _PASSING_ON:
-            return code_location(name, frame.f_lineno)
+        if not frame.f_code.co_filename.startswith((PACKAGE, "<frozen")) and module not in _PASSING_ON:
+            return frame
         frame = frame.f_back
-    return Location("<unknown>", 0)
+    return None
 
 
 def function_location(function: Callable[..., Any]) -> Location:

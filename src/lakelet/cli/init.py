@@ -48,13 +48,8 @@ def init(
         lines = starter.report_lines(done.report)
         write_lines([Line(line, "heading" if line.endswith(":") and not line.startswith(" ") else "") for line in lines], sys.stdout)
     if done.existing is not None and not report:
-        raise LakeletError(
-            "FILE_EXISTS",
-            f"{done.existing.name} is there already; it was left as it is",
-            why=f"{done.existing} makes the folder a project, and init overwrites nothing.",
-            todo=f"Try it as it is: {program()} validate. Only the report, without this error: {program()} init --report. "
-            f"Types for the editor: {program()} init --editor",
-        )
+        text = f"{done.existing.name} is there already; it was left as it is. Types for the editor: {program()} init --editor"
+        write_lines([Line(text, "quiet"), Line(f"Next: {program()} validate", "quiet")], sys.stderr)
     if done.made:
         _write_settings(folder)
         _write_made(done.made)

@@ -6,6 +6,7 @@ Only what a local run needs is interpreted: included files, the target, variable
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,7 +17,7 @@ from typing import NoReturn
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import bundle_python
-from lakelet.config.nodes import children, scalar
+from lakelet.config.nodes import children, elements, scalar
 from lakelet.config.references import REFERENCE, References, Within, below, field_of, full_name, steps
 from lakelet.config.yaml_tree import Node, Remark, merge, read_yaml, shown_path
 
@@ -70,6 +71,12 @@ class Bundle:
     def name(self) -> str:
         node = self.tree.get("bundle", "name")
         return self.text(node) if node else self.root.name
+
+    @cached_property
+    def synced(self) -> Path:
+        """The folder that lies at `workspace.file_path`: the bundle's, or the one above it that holds all of `sync.paths`."""
+        paths = [path for node, path in synced_paths(self.tree.get("sync")) if "${" not in node.text and path.is_dir()]
+        return Path(os.path.commonpath([self.root, *paths]))
 
     def development(self, pipeline: Node) -> bool | None:
         """Whether a pipeline runs in development mode; None if neither it nor the target declares it.
@@ -172,7 +179,7 @@ class Bundle:
 
     def _built_in(self, path: str) -> str | None:
         if path in ("workspace.file_path", "workspace.root_path"):
-            return str(self.root)
+            return str(self.synced if path.endswith("file_path") else self.root)
         if path.startswith("bundle."):
             return self.target
         user = self.environ.get("USER") or self.environ.get("LOGNAME") or "local"
@@ -214,6 +221,12 @@ def bundle_file(folder: Path) -> Path | None:
     A `bundle.yml` without a key `bundle` is a file of another tool.
     """
     return next((folder / name for name in BUNDLE_FILES if (folder / name).is_file() and _names_bundle(folder / name)), None)
+
+
+def synced_paths(sync: Node | None) -> list[tuple[Node, Path]]:
+    """The entries of `sync.paths`, each with the folder that it names, relative to the file it is written in."""
+    written = elements(sync.get("paths") if sync else None)
+    return [(node, Path(os.path.normpath(node.file.parent / node.text))) for node in written]
 
 
 def _names_bundle(file: Path) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, nearest_names
 from lakelet.config import source_files as found
 from lakelet.config.bundle import Bundle
+from lakelet.config.unmatched import unmatched
+from lakelet.config.workspace_paths import in_repository, in_workspace, is_of_workspace
 from lakelet.config.yaml_tree import Node
 
+_FILES, _FILE_PATH = "${workspace.root_path}/files", "${workspace.file_path}"  # two spellings of one folder
 _KINDS = frozenset({"glob", "file", "notebook", "jar", "maven", "whl"})
 
 
@@ -36,8 +40,16 @@ def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
 
 
 def path_in_bundle(bundle: Bundle, node: Node) -> Path:
-    """Return the path of a value of the bundle, which is relative to the value's file."""
-    return Path(os.path.normpath(node.file.parent / bundle.text(node)))
+    """Return the path of a value of the bundle, which is relative to the value's file. A path of a workspace may mean a file here."""
+    text = bundle.text(replace(node, value=node.text.replace(_FILES, _FILE_PATH))) if _FILES in node.text else bundle.text(node)
+    here = Path(os.path.normpath(node.file.parent / text))
+    return here if here.exists() else in_repository(in_workspace(text), (bundle.synced, bundle.root), ("", *found.SUFFIXES)) or here
+
+
+def unmatched_libraries(bundle: Bundle, spec: Node) -> str | None:
+    """Why no library of a pipeline matches a file; None where it names none by a glob."""
+    globs = [node for entry in _entries(spec) if (node := entry.get("glob", "include"))]
+    return "\n".join(unmatched(bundle.text(node), node.file.parent) for node in globs) or None
 
 
 def _entries(spec: Node) -> Iterator[Node]:
@@ -62,16 +74,27 @@ def _library(bundle: Bundle, kind: str, node: Node) -> Sequence[Path]:
     if value is None:
         raise node.bad(f"a library of kind {kind!r} needs {key!r}")
     if kind == "glob":
-        return found.matching(bundle.text(value), value.file.parent)
+        return _matching(bundle, value)
     path = path_in_bundle(bundle, value)
     choices = [path, *(path.with_name(path.name + suffix) for suffix in found.SUFFIXES)]
     hit = next((choice for choice in choices if choice.is_file()), None)
     if hit is not None:
         return [hit]
     beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-    hosted = str(path).startswith(("/Workspace", "/Repos", "/Users/"))
-    why = "It is a path in a workspace, which is not on this machine." if hosted else None
+    why = f"it means {path}" if "${" in value.text else None
+    if is_of_workspace(in_workspace(str(path))):
+        why = f"{path} is a path in a workspace, which is not on this machine, and the repository has no such file."
     raise value.bad(f"the {kind} {value.text!r} does not exist", why=why, nearest=nearest_names(path.name, beside))
 
 
-__all__ = ["library_files", "owns", "path_in_bundle"]
+def _matching(bundle: Bundle, value: Node) -> list[Path]:
+    """The files of a glob; the folder before its wildcards may be a path of a workspace."""
+    text = bundle.text(value)
+    base = found.glob_base(text)
+    if text.startswith("/") and not os.path.exists(base):
+        there = path_in_bundle(bundle, replace(value, value=base, text=base))
+        text = str(there / os.path.relpath(text, base)) if there.is_dir() and found.is_glob(text) else str(there)
+    return found.matching(text, value.file.parent)
+
+
+__all__ = ["library_files", "owns", "path_in_bundle", "unmatched_libraries"]

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError, Location
+from lakelet.config.workspace_paths import in_repository, is_of_workspace
 from lakelet.files.remote import scheme_of
 
-HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "dbfs"})
+HOSTED_ROOTS = frozenset({"Volumes", "mnt", "FileStore", "databricks-datasets", "databricks-results", "Workspace", "Repos", "dbfs"})
 """First folders of paths that Databricks has and a laptop does not."""
 
 CLOUD_SCHEMES = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "adl", "oss", "r2"})
@@ -137,7 +138,8 @@ class PathMap:
 
     `kept`: folders whose paths are never mapped, because they are Lakelet's (the storage). `root`: the project's folder, in which
     relative paths of files are looked up after the working directory. `parameters`: those of the pipeline, for errors. `moved`: folders
-    whose files lie elsewhere now, with their new paths; the files themselves are those that streams have read.
+    whose files lie elsewhere now, with their new paths; the files themselves are those that streams have read. `repository`: the folders
+    that hold the files of the repository, which code also names by their paths in a workspace.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -145,6 +147,7 @@ class PathMap:
     root: str | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
     moved: tuple[tuple[str, str], ...] = ()
+    repository: tuple[Path, ...] = ()
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], base: Path, *, code: str = "USAGE", where: Location | None = None) -> PathMap:
@@ -175,10 +178,10 @@ class PathMap:
         return max(covering, key=lambda found: found[0])[1] if covering else None
 
     def mapped(self, path: str) -> str:
-        """The path with its prefix replaced; unchanged where no entry covers it."""
+        """The path with its prefix replaced, or that of the repository's file which it means; else unchanged."""
         entry = self.entry(path)
         if entry is None:
-            return path
+            return self._of_repository(path) or path
         rest = "/".join(_parsed(path).parts[len(_parsed(entry.prefix).parts) :])
         slash = "/" if rest and path.strip().endswith("/") else ""
         return f"{entry.target.rstrip('/')}/{rest}{slash}" if rest else entry.target
@@ -217,13 +220,21 @@ class PathMap:
             if not writing and scheme_of(entry.target) is None and not os.path.exists(_glob_free(entry.target)):
                 raise _target_missing(path, entry, where)
             return self.mapped(path)
-        here = found_here(path, writing=writing)
+        here = found_here(path, writing=writing) or self._of_repository(path)
         if here is not None:
             return here
         scheme = scheme_of(path.strip())
         if _parsed(path).hosted or (scheme in CLOUD_SCHEMES and not readable(scheme)):
             raise not_mapped(path, where, self._parameter(path))
         return path
+
+    def _of_repository(self, path: str) -> str | None:
+        """The file or folder of the repository that a path of a workspace means; None where this machine has the path, or for no file."""
+        if not self.repository or not is_of_workspace(path) or os.path.exists(path.removeprefix("file:")):
+            return None
+        base = _glob_free(path.removeprefix("file:"))
+        found = in_repository(base, self.repository)
+        return None if found is None else str(found) + path.removeprefix("file:")[len(base) :]
 
     def _parameter(self, path: str) -> str | None:
         """Return the parameter whose value is the longest prefix of the path, or None (PF-2)."""

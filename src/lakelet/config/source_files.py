@@ -13,9 +13,10 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from lakelet.config.folder_walk import FolderWalk, is_generated
+
 SUFFIXES = (".py", ".sql", ".ipynb")
 
-_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "build", "dist", "venv", "spark-warehouse"})
 _PYTHON = re.compile(
     r"^(# MAGIC )?[ \t]*(import\s+dlt\b|from\s+dlt\b|from\s+(pyspark|databricks)\s+import\s+.*\bpipelines\b"
     r"|(import|from)\s+(pyspark|databricks)\.pipelines\b"
@@ -44,17 +45,17 @@ def speaks_pipeline(file: Path) -> bool:
     return bool((_PYTHON if python else _SQL).search(text))
 
 
-def in_folder(folder: Path) -> list[Path]:
-    """Files below `folder` that speak the pipeline language, sorted; hidden and generated folders and tests are left out."""
-    files = all_in_folder(folder)
+def in_folder(folder: Path, walk: FolderWalk | None = None) -> list[Path]:
+    """Files below `folder` that speak the pipeline language, sorted, without hidden and generated folders, other projects, tests."""
+    files = all_in_folder(folder, walk)
     speaking = {file for file in files if speaks_pipeline(file)}
     modules = {name for file in speaking for name in _module_names(file.relative_to(folder))}
     return [file for file in files if file in speaking or (file.suffix == ".py" and _serves(file, modules))]
 
 
-def all_in_folder(folder: Path) -> list[Path]:
-    """All source files below `folder`, also those that declare nothing; hidden and generated folders and tests are left out."""
-    return [file for file in _source_files(folder.rglob("*"), folder) if not _is_test(file)]
+def all_in_folder(folder: Path, walk: FolderWalk | None = None) -> list[Path]:
+    """All source files below `folder`, also those that declare nothing; the same are left out. `walk`: a search with a limit."""
+    return sorted(file for file in (walk or FolderWalk(folder)).files(SUFFIXES) if not _is_test(file))
 
 
 def _module_names(file: Path) -> set[str]:
@@ -149,7 +150,7 @@ def _source_files(paths: Iterable[Path], base: Path) -> list[Path]:
 
 def _skipped(path: Path, base: Path) -> bool:
     below = path.relative_to(base).parts if path.is_relative_to(base) else path.parts[-1:]
-    return any(part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in (".", "..")) for part in below)
+    return any(is_generated(part) or (part.startswith(".") and part not in (".", "..")) for part in below)
 
 
 def _is_test(file: Path) -> bool:

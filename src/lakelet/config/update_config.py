@@ -15,16 +15,19 @@ from pathlib import Path
 from lakelet.base import secrets
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.names import Namespace, TableName
+from lakelet.base.text import listed
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, bundle_file, load_bundle
-from lakelet.config.libraries import library_files, owns, path_in_bundle
+from lakelet.config.folder_walk import MOST_FILES, FolderWalk, begin_a_project, has_settings, is_shared
+from lakelet.config.libraries import library_files, owns, path_in_bundle, unmatched_libraries
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, moved_folders, pairs_of
 from lakelet.config.pipeline_identity import Identity
 from lakelet.config.pipeline_names import declared_namespace, event_log_name
 from lakelet.config.spark_pipeline_file import SPARK_FILES, load_spark_file, spark_file
 from lakelet.config.tool_settings import ToolSettings, read_tool_settings
+from lakelet.config.unmatched import unmatched
 from lakelet.config.yaml_tree import Node, Remark, shown_path
 from lakelet.files.paths import AnyPath, any_path
 from lakelet.files.remote import is_s3
@@ -45,6 +48,7 @@ class PipelineConfig:
     `development`: the mode that the bundle declares, None if it declares none; `continuous`: the update goes on until it is stopped.
     `identity` separates the pipeline from others with tables in the storage; `partial`: `files` are only some of its sources; `take_over`:
     names of pipelines whose tables are to be its own. `event_log`: a name for the event log, beside `event_log`.
+    `synced`: the folders that hold the files of the repository.
     `only`: keys of the datasets that are looked at, as though the files declared no others; None for all.
     `paths` says where paths of the code lie here, `tables` which paths have a table's name (by key).
     """
@@ -69,6 +73,7 @@ class PipelineConfig:
     partial: bool = False
     take_over: tuple[str, ...] = ()
     event_log: TableName | None = None
+    synced: tuple[Path, ...] = ()
     only: frozenset[str] | None = None
 
 
@@ -83,6 +88,11 @@ class _Project:
     files: tuple[Path, ...]
     label: str | None
     remarks: tuple[Remark, ...] = ()
+
+    @property
+    def synced(self) -> Path:
+        """The folder whose files Databricks has: the project's, or one above it that the bundle syncs."""
+        return self.bundle.synced if self.bundle else self.root
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,8 @@ def load_config(
     parameters, without_secret = _with_secrets(project, given, environ)
     development = project.bundle.development(project.pipeline[1]) if project.bundle and project.pipeline else None
     namespace = _chosen_namespace(project, catalog, schema, environ)
+    repository = tuple(dict.fromkeys((project.synced, project.root)))
+    paths = replace(_paths(project, maps, cwd, environ), kept=(str(where),), root=str(project.root), repository=repository)
     return PipelineConfig(
         name=name,
         pipeline_id=str(uuid.uuid5(uuid.NAMESPACE_URL, f"lakelet:{name}:{where}")),
@@ -142,17 +154,12 @@ def load_config(
         remarks=(*project.remarks, *_property_remarks(project, parameters, given, development), *without_secret),
         development=development,
         continuous=_continuous(project) if continuous is None else continuous,
-        paths=replace(
-            _paths(project, maps, cwd, environ),
-            kept=(str(where),),
-            root=str(project.root),
-            parameters=parameters,
-            moved=moved_folders(moved, cwd),
-        ),
+        paths=replace(paths, parameters=parameters, moved=moved_folders(moved, cwd)),
         tables=_tables(project, tables, namespace, cwd, environ),
         identity=_identity(project, files, where),
         partial=_partial(project),
         take_over=tuple(take_over),
+        synced=repository,
         event_log=event_log_name(project.bundle, project.pipeline[1], namespace) if project.bundle and project.pipeline else None,
     )
 
@@ -245,7 +252,7 @@ def _classified(sources: Sequence[str], cwd: Path) -> _Selection:
         elif path.is_dir() or found.is_glob(source):
             hits = found.in_folder(path) if path.is_dir() else found.matching(source, cwd)
             if not hits:
-                raise _nothing_in(source, path)
+                raise _nothing_in(source, path, cwd)
             files.extend(hits)
             folders.append(path if path.is_dir() else Path(os.path.normpath(cwd / found.glob_base(source))))
         else:
@@ -258,9 +265,21 @@ def _classified(sources: Sequence[str], cwd: Path) -> _Selection:
     return _Selection(tuple(names), tuple(projects), tuple(dict.fromkeys(files)), tuple(folders), single)
 
 
-def _nothing_in(source: str, path: Path) -> LakeletError:
+def _nothing_in(source: str, path: Path, cwd: Path, walk: FolderWalk | None = None) -> LakeletError:
     what = f"no pipeline source file in {source}" if path.is_dir() else f"no file matches {source}"
-    return LakeletError("NO_SOURCES", what, todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.")
+    if walk is None:
+        why = None if path.is_dir() else unmatched(source, cwd)
+        return LakeletError(
+            "NO_SOURCES",
+            what,
+            why=why,
+            todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
+        )
+    below = [one.parent.relative_to(path).as_posix() for one in walk.projects]
+    why = f"Projects below it: {listed(below, 5)}" if below else None
+    if not walk.deep:
+        why = "Such a folder holds many things, so the folders below it were not searched."
+    return LakeletError("NO_SOURCES", f"{path} is not a project: {what}", why=why, todo=begin_a_project())
 
 
 def _project_file(folder: Path) -> Path | None:
@@ -276,7 +295,7 @@ def project_above(folder: Path) -> Path | None:
     """The nearest folder from `folder` upwards that holds a bundle or Spark's project file; else the nearest with a pyproject.toml."""
     line = [folder, *folder.parents]
     by_bundle = next((f for f in line if _project_file(f)), None)
-    by_toml = next((f for f in line if (f / "pyproject.toml").is_file()), None)
+    by_toml = next((f for f in line if (f / "pyproject.toml").is_file() and (not is_shared(f) or has_settings(f))), None)
     if by_bundle and by_toml and by_toml.is_relative_to(by_bundle) and by_toml != by_bundle:
         return by_toml if read_tool_settings(by_toml, folder).present else by_bundle
     return by_bundle or by_toml
@@ -292,9 +311,12 @@ def _root_of(selection: _Selection, cwd: Path) -> Path:
 
 
 def _whole_project(root: Path) -> tuple[Path, ...]:
-    files = found.in_folder(root)
+    """All sources of the project in `root`. A folder that no project file marks is searched up to a limit, a shared one not deeply."""
+    marked = project_above(root) is not None
+    walk = FolderWalk(root, deep=marked or not is_shared(root), most=None if marked else MOST_FILES)
+    files = found.in_folder(root, walk)
     if not files:
-        raise _nothing_in(str(root), root)
+        raise _nothing_in(str(root), root, root, None if marked else walk)
     return tuple(files)
 
 
@@ -361,12 +383,18 @@ def _files_and_roots(project: _Project, cwd: Path) -> tuple[tuple[Path, ...], tu
             what = f"the pipeline {key!r} has no source files but an {managed}, which only a workspace runs"
             raise LakeletError("NO_SOURCES", what, where=spec.where, todo="Name another pipeline of the bundle.")
         if not files:
-            raise LakeletError("NO_SOURCES", f"the libraries of the pipeline {key!r} match no source file", where=spec.where)
+            what = f"the libraries of the pipeline {key!r} match no source file"
+            raise LakeletError("NO_SOURCES", what, where=spec.where, why=unmatched_libraries(project.bundle, spec))
         root_path = spec.get("root_path")
         if root_path:
-            roots.append(path_in_bundle(project.bundle, root_path))
-    roots += [project.root, project.root / "src", *(file.parent for file in files), *_folders_above(files, project.root)]
-    return files, tuple(dict.fromkeys(root for root in roots if root.is_dir()))
+            roots += [folder] if (folder := path_in_bundle(project.bundle, root_path)).is_dir() else []
+    return files, tuple(dict.fromkeys([*roots, *import_roots(files, project.root, project.synced)]))
+
+
+def import_roots(files: Sequence[Path], root: Path, synced: Path) -> list[Path]:
+    """The folders that the modules of source files are imported from: of the project, of what the bundle syncs, and of each file."""
+    folders = [root, root / "src", synced, synced / "src", *(file.parent for file in files), *_folders_above(files, root)]
+    return [folder for folder in dict.fromkeys(folders) if folder.is_dir()]
 
 
 def _folders_above(files: Iterable[Path], root: Path) -> Iterator[Path]:

@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from lakelet.config.workspace_paths import by_tail, in_workspace, is_of_workspace
 from lakelet.files.reads import note_path
 
 _WORKSPACE = "/Workspace/"
@@ -52,19 +53,12 @@ class ImportPath:
         yield Path(entry)
         if entry.startswith(_WORKSPACE):
             yield Path(os.sep, entry.removeprefix(_WORKSPACE))  # people write it in front of a path that is one of this machine here
-            yield from self._by_tail(Path(entry.removeprefix(_WORKSPACE)))
+        if is_of_workspace(in_workspace(entry)):
+            yield from by_tail(entry.removeprefix(_WORKSPACE), self._roots)
             return
         relative = os.path.relpath(entry) if os.path.isabs(entry) else entry
         for folder in [*([self.source.parent] if self.source else []), *self._folders, *self._roots]:
             yield Path(os.path.normpath(folder / relative))
-
-    def _by_tail(self, path: Path) -> Iterator[Path]:
-        """The folder of the workspace as far as a project folder has the same: `Users/jo/shop/lib` is `lib` of the project `shop`."""
-        for at in range(len(path.parts)):
-            for root in self._roots:
-                yield root.joinpath(*path.parts[at:])
-                if root.name == path.parts[at]:
-                    yield root.joinpath(*path.parts[at + 1 :])
 
     @contextmanager
     def installed(self) -> Iterator[None]:

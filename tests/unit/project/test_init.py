@@ -115,9 +115,10 @@ def test_the_bundle_loads_with_the_files_of_the_pipeline_and_its_parameters(repo
 
 def test_an_existing_bundle_is_left_as_it_is(repository, capsys):
     folder = repository(**{"databricks.yml": "bundle: {name: mine}\n", "a.sql": "CREATE MATERIALIZED VIEW a AS SELECT 1"})
-    assert main(["init", str(folder)]) == 2
+    assert main(["init", str(folder)]) == 0
     out = capsys.readouterr()
-    assert "[FILE_EXISTS]" in out.err
+    assert "databricks.yml is there already" in out.err
+    assert "The project file stops an update:\n  [CONFIG_INVALID] the bundle declares no pipeline" in out.out
     assert "materialized view" in out.out
     assert (folder / "databricks.yml").read_text() == "bundle: {name: mine}\n"
     assert not (folder / "typings").exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.config.bundle import synced_paths
 from lakelet.config.nodes import elements
 from lakelet.config.yaml_tree import Node
 from lakelet.deploy.bundle.notebooks import is_notebook
@@ -77,10 +78,8 @@ def hashed(synced: Synced) -> tuple[SourceFile, ...]:
 
 
 def _starts(root: Path, sync: Node | None, problems: Problems) -> Sequence[Path]:
-    written = elements(sync.get("paths") if sync else None)
     starts = []
-    for node in written:
-        path = Path(os.path.normpath(node.file.parent / node.text))
+    for node, path in synced_paths(sync):
         if path.is_dir():
             starts.append(path)
         else:

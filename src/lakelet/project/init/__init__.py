@@ -14,9 +14,10 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, listed
 from lakelet.config.bundle import bundle_file, load_bundle
+from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared
 from lakelet.config.source_files import all_in_folder
 from lakelet.config.spark_pipeline_file import spark_file
-from lakelet.config.update_config import PipelineConfig, load_config
+from lakelet.config.update_config import PipelineConfig, load_config, project_above
 from lakelet.project.init.bundlefile import bundle_text
 from lakelet.project.init.grouping import group_of, slug
 from lakelet.project.init.plain import PlainResult, plain_results
@@ -81,16 +82,31 @@ def _projects_below(found: Found) -> list[str]:
     return [f"{file.relative_to(found.folder)}: a project of its own; lakelet init {file.parent}" for file in found.projects[:5]]
 
 
-def _declared(folder: Path) -> dict[str, PipelineConfig]:
-    """The pipelines of the folder's own bundle; empty where it has none or cannot be read as it is."""
+def _declared(folder: Path) -> tuple[dict[str, PipelineConfig], list[LakeletError]]:
+    """The pipelines of the folder's own project file, and the errors of those that `lakelet run` refuses."""
     file = bundle_file(folder)
+    keys = [str(folder)]
+    errors: list[LakeletError] = []
+    configs: dict[str, PipelineConfig] = {}
     try:
-        if file is None:
-            return {"pipeline": load_config([str(folder)])}
-        keys = load_bundle(file, target=None, cwd=folder, environ=os.environ).pipelines()
-        return {key: load_config([key], cwd=folder) for key in keys}
-    except LakeletError:
-        return {}
+        keys = keys if file is None else list(load_bundle(file, target=None, cwd=folder, environ=os.environ).pipelines())
+    except LakeletError as error:
+        return {}, [error]
+    for key in keys:
+        try:
+            configs["pipeline" if file is None else key] = load_config([key], cwd=folder)
+        except LakeletError as error:
+            errors.append(error)
+    return configs, errors
+
+
+def _refusal(folder: Path) -> list[LakeletError]:
+    """The error with which an update of a project file without pipelines ends."""
+    try:
+        load_config([str(folder)])
+    except LakeletError as error:
+        return [error]
+    return []
 
 
 def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
@@ -103,11 +119,14 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     if not folder.is_dir():
         raise LakeletError("USAGE", f"{folder} is not a folder", todo="Name the folder of the repository: lakelet init FOLDER")
     existing = bundle_file(folder) or spark_file(folder)
-    declared = _declared(folder) if existing is not None else {}
+    declared, errors = _declared(folder) if existing is not None else ({}, [])
     files = list(dict.fromkeys(file for config in declared.values() for file in config.files))
-    found = read_repository(folder, files or None)
-    groups = [group_of([one for one in found.sources if one.path in config.files], key) for key, config in declared.items()]
-    report = report_on(found, load=load, groups=groups or None, values={key: config.parameters for key, config in declared.items()})
+    marked = project_above(folder) is not None
+    walk = FolderWalk(folder, deep=marked or not is_shared(folder), most=None if marked else MOST_FILES)
+    found = read_repository(folder, files or None, walk, above=[root for config in declared.values() for root in config.synced])
+    groups = [group_of([one for one in found.sources if one.path in config.files], key, config) for key, config in declared.items()]
+    report = report_on(found, load=load, groups=groups or None)
+    report.errors = errors or (_refusal(folder) if existing is not None and report.pipelines and not declared else [])
     if not report.pipelines and existing is None:
         sets = data_sets(folder)
         if not (write and sets):

@@ -141,6 +141,10 @@ def _configuration(parameters: Iterable[ParameterFound]) -> Iterator[str]:
         yield f'      #   {_scalar(one.key)}: "" # without default: {one.location}'
 
 
+def _origin(one: ParameterFound) -> str:
+    return f"as {one.location.file} says" if one.configured else f"the code's own default, {one.location}"
+
+
 def _relative(path: Path, folder: Path) -> str:
     inner = path.relative_to(folder).as_posix()
     return "." if inner == "." else f"./{inner}"

@@ -40,6 +40,10 @@ class Holes:
         """The text with `{name}` instead of tokens."""
         return _HOLE.sub(lambda found: "{" + self._names[int(found[1])] + "}", text)
 
+    def names_in(self, text: str) -> set[str]:
+        """What the holes of a text stand for."""
+        return {self._names[int(found[1])] for found in _HOLE.finditer(text)}
+
     @staticmethod
     def first_in(text: str) -> int | None:
         """Where the first hole begins; None where everything is known."""
@@ -84,13 +88,14 @@ class TableRead:
 class PathFound:
     """A path that the code names. `fixed`: how many of its characters are known before it runs and are not a pattern.
 
-    `format`: that of the files there, where the code says it beside the path.
+    `format`: that of the files there, where the code says it beside the path. `read`: the code gives it to a reader.
     """
 
     path: str
     fixed: int
     location: CodeLocation
     format: str = ""
+    read: bool = True
 
 
 @dataclass(frozen=True)
@@ -130,8 +135,9 @@ class FileReading:
 
     `aside`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
-    are known only when it runs.
-    `given`: parameters that it sets itself. `scripts`: how many of its statements declare nothing, `stored`: how many a table.
+    are known only when it runs. `unresolved`: so are names of what it reads.
+    `given`: parameters that it sets itself. `import_paths`: what it puts on `sys.path`.
+    `scripts`: how many of its statements declare nothing, `stored`: how many a table.
     """
 
     path: Path
@@ -148,7 +154,9 @@ class FileReading:
     imports: list[Import] = field(default_factory=list)
     helpers: list[Path] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
+    import_paths: set[str] = field(default_factory=set)
     incomplete: bool = False
+    unresolved: bool = False
     scripts: int = 0
     stored: int = 0
 
@@ -178,6 +186,7 @@ class FileReading:
             getattr(self, name).extend(getattr(other, name))
         self.given |= other.given
         self.incomplete |= other.incomplete
+        self.unresolved |= other.unresolved
         self.declares |= other.declares
         self.hooks |= other.hooks
 

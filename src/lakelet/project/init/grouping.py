@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakelet.base.names import Namespace
+from lakelet.config.update_config import PipelineConfig
 from lakelet.project.init.findings import FileReading, same_table
+from lakelet.project.init.settings_files import PipelineSettings
 
 _PLAIN_FOLDERS = frozenset(
     (
@@ -29,27 +32,56 @@ _LAYER = re.compile(
 
 @dataclass
 class Group:
-    """The files of one pipeline, in order. `folder`: where they lie together; `key`: its name in the bundle."""
+    """The files of one pipeline, in order.
+
+    Attributes:
+        folder: where they lie together.
+        key: its name in the bundle.
+        helpers: files that they import.
+        catalog, schema: where the project file puts its tables; None where it does not say.
+        values: its configuration, by key.
+        roots: folders that its modules are imported from, where the project file says so.
+        settings: the file that says it, as the report names it.
+    """
 
     files: list[FileReading]
     folder: Path
     key: str = ""
     helpers: list[FileReading] = field(default_factory=list)
+    catalog: str | None = None
+    schema: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    roots: tuple[Path, ...] = ()
+    settings: str = ""
 
     @property
     def readings(self) -> list[FileReading]:
         return [*self.files, *self.helpers]
 
 
-def grouped(folder: Path, files: Sequence[FileReading]) -> list[Group]:
-    """The pipelines that the files of a repository make up, by folder."""
+def grouped(folder: Path, files: Sequence[FileReading], settings: Sequence[PipelineSettings] = ()) -> list[Group]:
+    """The pipelines that the files of a repository make up: those of settings files, the rest by folder."""
+    given = [_of_settings(one, files, folder) for one in settings]
+    taken = {reading.path for group in given for reading in group.files}
+    groups = [group for group in given if group.files] + _by_folder(folder, [one for one in files if one.path not in taken])
+    _name(groups, folder)
+    return sorted(groups, key=lambda group: group.files[0].file)
+
+
+def _of_settings(settings: PipelineSettings, files: Sequence[FileReading], folder: Path) -> Group:
+    named = [one for one in files if one.path in settings.sources]
+    group = Group(named, _common(named) if named else folder, slug(settings.name))
+    group.catalog, group.schema, group.values = settings.catalog, settings.schema, settings.configuration
+    group.settings = settings.file.relative_to(folder).as_posix()
+    return group
+
+
+def _by_folder(folder: Path, files: Sequence[FileReading]) -> list[Group]:
     hooks = [one for one in files if one.hooks and not one.declares]
     parts = _below(folder, [one for one in files if one not in hooks])
     for one in hooks if parts else []:
         max(parts, key=lambda part: _shared(one, part)).append(one)
-    groups = [Group(sorted(part, key=lambda one: one.file), _common(part)) for part in parts]
-    _name(groups, folder)
-    return sorted(groups, key=lambda group: group.files[0].file)
+    return [Group(sorted(part, key=lambda one: one.file), _common(part)) for part in parts]
 
 
 def _shared(file: FileReading, part: Sequence[FileReading]) -> int:
@@ -57,9 +89,13 @@ def _shared(file: FileReading, part: Sequence[FileReading]) -> int:
     return max(len(os.path.commonpath([file.path, one.path])) for one in part)
 
 
-def group_of(files: Sequence[FileReading], key: str) -> Group:
-    """One pipeline whose files are known."""
-    return Group(list(files), _common(files), key)
+def group_of(files: Sequence[FileReading], key: str, config: PipelineConfig) -> Group:
+    """One pipeline of the project file, which says which files are its own."""
+    group = Group(list(files), _common(files), key, values=config.parameters, roots=config.import_roots)
+    declared, default = config.namespace, Namespace()
+    group.catalog = declared.catalog if declared.catalog != default.catalog else None
+    group.schema = declared.schema if declared.schema != default.schema else None
+    return group
 
 
 def _below(folder: Path, files: Sequence[FileReading]) -> list[list[FileReading]]:
@@ -158,6 +194,8 @@ def _common(files: Sequence[FileReading]) -> Path:
 def _name(groups: list[Group], root: Path) -> None:
     """Give each group a key: the nearest folder's name that is not a generic one, the files' where a folder holds several groups."""
     for group in groups:
+        if group.key:
+            continue
         shared = sum(other.folder == group.folder for other in groups) > 1
         group.key = (slug(_stem(group.files)) if shared else "") or _of_folder(group.folder, root)
     for length in range(1, 8):

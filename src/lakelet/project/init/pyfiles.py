@@ -7,9 +7,11 @@ import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from lakelet.base.errors import LakeletError
+from lakelet.config.folder_walk import FolderWalk
 from lakelet.language.notebook import Cell, Source, read_source
 from lakelet.language.notebook.magics import Code, Magic, pieces, run_target
 from lakelet.project.init.findings import CodeLocation
@@ -40,8 +42,9 @@ class PyFile:
 class Repository:
     """Finds and reads Python files below a folder, each once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, roots: Sequence[Path] = ()) -> None:
         self.folder = folder
+        self._roots = tuple(roots) or (folder,)
         self._read: dict[Path, PyFile] = {}
 
     def location(self, file: Path, line: int, cell: int | None = None) -> CodeLocation:
@@ -50,7 +53,7 @@ class Repository:
     def roots(self, file: Path) -> Iterator[Path]:
         """Folders from which the file may import, the nearest first: its own, those above it, and `src` in each."""
         for folder in (file.parent, *file.parent.parents):
-            if not folder.is_relative_to(self.folder):
+            if not any(folder.is_relative_to(root) for root in self._roots):
                 return
             yield folder
             if (folder / "src").is_dir():
@@ -66,6 +69,19 @@ class Repository:
             if (root / inner).is_dir() and any((root / inner).glob("*.py")):
                 return root / inner, root
         return None
+
+    def elsewhere(self, name: str) -> Path | None:
+        """The one file of the repository that is a module of this name, wherever it lies; None if there is none, or several are."""
+        found = self._by_name.get(name.split(".")[-1], ())
+        fitting = [one for one in found if [*one.parent.parts, one.stem][-name.count(".") - 1 :] == name.split(".")]
+        return fitting[0] if len(fitting) == 1 else None
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Path]]:
+        names: dict[str, list[Path]] = {}
+        for file in dict.fromkeys(file for root in self._roots for file in FolderWalk(root).files((".py",))):
+            names.setdefault(file.stem, []).append(file)
+        return names
 
     def read(self, file: Path) -> PyFile:
         """The file's trees and names; empty for what is not Python."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lakelet.project.init.apicalls import Api, Refuse, argument, check_call, check_format, hooks, kind_of, writes_flow
@@ -76,6 +76,10 @@ class _Visitor:
             self.visit_all([*node.orelse, *node.finalbody, *(s for handler in node.handlers for s in handler.body)], scope, top=top)
         elif isinstance(node, ast.For | ast.While | ast.comprehension):
             self._children(node, scope, False)
+        elif _puts_together(node):
+            self._text(node, scope)
+            for part in _parts(node):
+                self.visit(part, scope, top)
         else:
             self._one(node, scope, top)
             self._children(node, scope, top)
@@ -95,7 +99,7 @@ class _Visitor:
             self._call(node, scope, top)
         elif isinstance(node, ast.Attribute):
             self._attribute(node)
-        elif isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp):
+        elif isinstance(node, ast.Constant):
             self._text(node, scope)
 
     # --------------------------------------------------------------------------------------------------- declarations
@@ -150,6 +154,8 @@ class _Visitor:
         if path.endswith("conf.set") and node.args:
             key = self.reader.constant(node.args[0], scope)
             self.reading.given |= {key} if key else set()
+        if path.startswith("sys.path.") and node.args:
+            self.reading.import_paths |= {self.holes.shown(self.reader.text(argument, scope)) for argument in node.args}
         if not isinstance(node.func, ast.Attribute) or first is None:
             return
         chain = _chain(node.func, scope)
@@ -196,6 +202,7 @@ class _Visitor:
             return
         text = self.reader.text(node, scope)
         last = text.split(".")[-1]
+        self.reading.unresolved |= self._is_open(text)
         if text and not text.startswith("/") and self.holes.first_in(last) is None:
             self.reading.tables.append(TableRead(self.holes.shown(text), self._location(node), self.holes.shown(into) or self._reader()))
 
@@ -204,7 +211,9 @@ class _Visitor:
         return self.within[-1] if self.within else None
 
     def _sql(self, node: ast.expr, scope: Scope) -> None:
-        found = names_of(self.reader.text(node, scope))
+        text = self.reader.text(node, scope)
+        self.reading.unresolved |= self._is_open(text)
+        found = names_of(text)
         location = self._location(node)
         for table in found.tables:
             if self.holes.first_in(table.text.split(".")[-1]) is None:
@@ -215,8 +224,6 @@ class _Visitor:
     def _text(self, node: ast.expr, scope: Scope) -> None:
         """A path that stands anywhere in the code."""
         if isinstance(node, ast.Constant) and not isinstance(node.value, str):
-            return
-        if isinstance(node, ast.BinOp) and not isinstance(node.op, ast.Add | ast.Div):
             return
         text = self.reader.text(node, scope)
         if is_hosted(text):
@@ -237,8 +244,13 @@ class _Visitor:
 
     def _path(self, node: ast.expr, scope: Scope, *, named: bool, format: str = "") -> None:
         text = self.reader.text(node, scope)
+        self.reading.unresolved |= self._is_open(text)
         if (named or is_hosted(text)) and text and "\n" not in text and self.holes.first_in(text) != 0:
-            self._add_paths([path_found(text, self.holes, self._location(node), format)])
+            self._add_paths([path_found(text, self.holes, self._location(node), format, read=named)])
+
+    def _is_open(self, text: str) -> bool:
+        """Whether a text has parts that are not known and are not parameters."""
+        return bool(self.holes.names_in(text) - {one.key for one in self.reading.parameters})
 
     def _add_paths(self, found: Iterable[PathFound]) -> None:
         for one in found:
@@ -251,8 +263,11 @@ class _Visitor:
         for _, module in imported_modules(node, self.file.path):
             first = module.split(".")[0]
             there = self.repository.module(module, self.file.path) or self.repository.module(first, self.file.path)
+            elsewhere = self.repository.elsewhere(module) if there is None else None
             if there is not None:
                 self._helper(node, module, *there)
+            elif elsewhere is not None:
+                self.reading.helpers.append(elsewhere)
             elif not getattr(node, "level", 0):
                 self.reading.imports.append(Import(module, self._location(node), self.guarded > 0))
 
@@ -279,6 +294,28 @@ class _Visitor:
 
     def _location(self, node: ast.AST | None) -> CodeLocation:
         return self.repository.location(self.file.path, getattr(node, "lineno", 1), self.tree.cell)
+
+
+def _puts_together(node: ast.AST) -> bool:
+    """Whether an expression puts a text together from parts."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add | ast.Div)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "joinpath" or dotted(node.func) == "os.path.join" or _formats(node)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Path")
+
+
+def _formats(node: ast.Call) -> bool:
+    return isinstance(node.func, ast.Attribute) and node.func.attr == "format" and isinstance(node.func.value, ast.Constant)
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    """The parts of such an expression that are not plain texts, those of expressions in it included."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FormattedValue | ast.Attribute) or _puts_together(child):
+            yield from _parts(child) if not isinstance(child, ast.Attribute) or child.attr in ("format", "joinpath", "join") else [child]
+        elif not isinstance(child, ast.Constant | ast.operator | ast.expr_context):
+            yield child
 
 
 def _chain(node: ast.expr, scope: Scope, depth: int = 0) -> set[str]:

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from lakelet.base import phases
+from lakelet.base.errors import LakeletError
 from lakelet.config import path_map
+from lakelet.config.update_config import import_roots
 from lakelet.files.remote import scheme_of
-from lakelet.project.init import trial
 from lakelet.project.init.bundlefile import Resource
 from lakelet.project.init.findings import (
     CodeLocation,
     DatasetFound,
     FileReading,
-    Import,
     ParameterFound,
     PathFound,
     Refused,
@@ -30,25 +27,11 @@ from lakelet.project.init.findings import (
     same_table,
 )
 from lakelet.project.init.grouping import OUTSIDE, Group, grouped
-from lakelet.project.init.paths import is_here, prefix
+from lakelet.project.init.loading import add_loaded, needs_loading
+from lakelet.project.init.packages import Missing, RepositoryPackages
+from lakelet.project.init.paths import is_here, only_heads, prefix
 from lakelet.project.init.repository import Found
 from lakelet.storage.information_schema import names_relation
-
-_PROVIDED = frozenset(
-    {"dlt", "pyspark", "databricks.sdk.runtime", "databricks.pipelines", "databricks.connect", "delta", "py4j", "dbruntime"}
-)
-_DISTRIBUTIONS = {
-    "sklearn": "scikit-learn",
-    "yaml": "PyYAML",
-    "cv2": "opencv-python",
-    "PIL": "Pillow",
-    "bs4": "beautifulsoup4",
-    "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv",
-    "kafka": "kafka-python",
-    "databricks.feature_engineering": "databricks-feature-engineering",
-    "databricks.sdk": "databricks-sdk",
-}
 
 
 @dataclass(frozen=True)
@@ -66,17 +49,11 @@ class Outside:
 
 
 @dataclass(frozen=True)
-class Missing:
-    """A package that the code imports and this environment does not have."""
-
-    module: str
-    package: str
-    locations: tuple[CodeLocation, ...]
-
-
-@dataclass(frozen=True)
 class PipelineReport:
-    """One pipeline: what it declares, and what it needs."""
+    """One pipeline: what it declares, and what it needs.
+
+    `namespace`: the catalog and schema that its code takes for its own and no project file gives it.
+    """
 
     resource: Resource
     datasets: tuple[DatasetFound, ...]
@@ -84,6 +61,7 @@ class PipelineReport:
     tables: tuple[Outside, ...]
     refused: tuple[Refused, ...]
     missing: tuple[Missing, ...]
+    namespace: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -96,7 +74,12 @@ class PipelineReport:
 
 @dataclass
 class Report:
-    """All of it. `maps`, `tables`: what to write after `--map` and `--table`, as pairs of the code's name and a path for it."""
+    """All of it.
+
+    Attributes:
+        maps, tables: what to write after `--map` and `--table`, as pairs of the code's name and a path for it.
+        errors: those of the project file, with which an update would end.
+    """
 
     folder: Path
     pipelines: list[PipelineReport]
@@ -104,36 +87,34 @@ class Report:
     projects: list[str]
     maps: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
+    errors: list[LakeletError] = field(default_factory=list)
 
 
-def report_on(
-    found: Found,
-    *,
-    load: bool = True,
-    groups: list[Group] | None = None,
-    values: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> Report:
-    """Make the report. `load`: run code whose dataset names are known only when it runs, apart from this process and without Spark.
+def report_on(found: Found, *, load: bool = True, groups: list[Group] | None = None) -> Report:
+    """Make the report.
 
-    `values`: what the bundle configures, by the keys of its pipelines.
+    Args:
+        load: run code that reading does not fully understand, apart from this process and without Spark.
+        groups: the pipelines of the project file; None: by settings files and folders.
     """
     folder = found.folder
-    groups = grouped(folder, found.sources) if groups is None else groups
+    groups = grouped(folder, found.sources, found.settings) if groups is None else groups
     for group in groups:
         group.helpers = _helpers(group, found)
-        if group.key in values:
-            group.files, group.helpers = ([reading.settled(values[group.key]) for reading in some] for some in (group.files, group.helpers))
-    loaded = [group for group in groups if load and any(reading.incomplete for reading in group.readings)]
+        group.files, group.helpers = ([reading.settled(group.values) for reading in some] for some in (group.files, group.helpers))
+    loaded = [group for group in groups if load and needs_loading(group)]
     for number, group in enumerate(loaded):
         phases.report(f"Loading the code of {group.key}", number, len(loaded))
-        _add_loaded(group, folder)
+        add_loaded(group, folder, _import_roots(group, folder), group.values)
     kept = [group for group in groups if _stores(group)]
     views = "it declares views only; a pipeline needs a table"
     aside = [*found.aside, *((file.file, views) for group in groups if group not in kept for file in group.files)]
-    pipelines = [_pipeline(group, kept, folder) for group in kept]
+    packages = RepositoryPackages(found.roots)
+    pipelines = [_pipeline(group, kept, found.roots, packages) for group in kept]
     projects = [one.relative_to(folder).as_posix() for one in found.projects]
     report = Report(folder, pipelines, sorted(aside), projects)
-    report.maps = _maps(path for pipeline in pipelines for path, _, _ in pipeline.paths)
+    configured = [one.default for pipeline in pipelines for one in pipeline.parameters if one.configured and one.default]
+    report.maps = _maps([*(path for pipeline in pipelines for path, _, _ in pipeline.paths), *filter(path_map.is_hosted, configured)])
     names = {one.name: None for pipeline in pipelines for one in pipeline.tables if one.made_by is None and one.known}
     report.tables = {name: "data/" + name.replace("`", "").replace(".", "/") for name in sorted(names)}
     return report
@@ -156,38 +137,26 @@ def _helpers(group: Group, found: Found) -> list[FileReading]:
     return result
 
 
-def _add_loaded(group: Group, folder: Path) -> None:
-    """Put the names that loading the files found."""
-    given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
-    roots = [*dict.fromkeys([_root(group), *(root for reading in group.readings for root in reading.roots), folder])]
-    unknown = sorted({one.key for reading in group.readings for one in reading.parameters} - set(given))
-    rows, complete = trial.datasets(folder, [reading.path for reading in group.files], roots, given, unknown)
-    home = {reading.file: reading for reading in group.readings}
-    if complete:
-        for reading in group.readings:
-            inner = {one for one in reading.datasets if one.computed or reading not in group.files}
-            reading.datasets = [one for one in reading.datasets if one not in inner]
-    for row in rows:
-        reading = home.get(row["file"], group.files[0])
-        computed = "{" in row["name"].split(".")[-1]
-        new = DatasetFound(row["name"], row["kind"], CodeLocation(row["file"], row["line"]), computed, loaded=True)
-        if not any(same_table(new.parts, one.parts) and not one.computed for one in reading.datasets):
-            reading.datasets.append(new)
+def _import_roots(group: Group, folder: Path) -> list[Path]:
+    files = [reading.path for reading in group.files]
+    return list(group.roots) or list(dict.fromkeys([_root(group), *import_roots(files, folder, folder)]))
 
 
-def _pipeline(group: Group, groups: Sequence[Group], folder: Path) -> PipelineReport:
+def _pipeline(group: Group, groups: Sequence[Group], roots: Sequence[Path], packages: RepositoryPackages) -> PipelineReport:
     readings = group.readings
     datasets = tuple(sorted((one for reading in readings for one in reading.datasets), key=lambda one: one.location))
     reads = [one for reading in readings for one in reading.tables]
-    catalog, schema = _namespace(reads, datasets)
-    parameters = tuple(_parameters(readings))
+    seen = _namespace(reads, datasets)
+    catalog, schema = group.catalog or seen[0], group.schema or seen[1]
+    parameters = tuple(_parameters(group))
     return PipelineReport(
         Resource(group, catalog, schema, _root(group), parameters),
         datasets,
-        tuple(_paths((one for reading in readings for one in reading.paths), folder)),
+        tuple(_paths(_data_paths(readings), roots)),
         tuple(_outside(reads, datasets, (catalog, schema), group, groups)),
         tuple(sorted({one for reading in readings for one in reading.refused}, key=lambda one: (one.location, one.what))),
-        tuple(_missing(one for reading in readings for one in reading.imports)),
+        tuple(packages.missing(one for reading in readings for one in reading.imports)),
+        _advised(group, catalog, schema),
     )
 
 
@@ -197,28 +166,40 @@ def _root(group: Group) -> Path:
     return min(roots, key=lambda root: len(root.parts)) if roots else group.folder
 
 
+def _advised(group: Group, catalog: str | None, schema: str | None) -> Mapping[str, str]:
+    seen = {"catalog": catalog if group.catalog is None else None, "schema": schema if group.schema is None else None}
+    return {key: value for key, value in seen.items() if value}
+
+
 def _namespace(reads: Sequence[TableRead], datasets: Sequence[DatasetFound]) -> tuple[str | None, str | None]:
-    """The catalog and schema that the code takes its own tables to be in: those of full names that end like a dataset of one part."""
-    single = {one.parts for one in datasets if len(one.parts) == 1}
-    full: Counter[tuple[str, ...]] = Counter()
+    """The catalog and schema that the code takes its own tables to be in: what full names have in front of the name of a dataset."""
+    leads = {size: _leads(reads, {one.parts for one in datasets if len(one.parts) == size}, size) for size in (1, 2)}
+    of_schema, of_name = (next((lead for lead, _ in leads[size].most_common() if not _circular(reads, lead, size)), ()) for size in (2, 1))
+    catalog = of_name[0] if len(of_name) == 2 else of_schema[0] if of_schema else None
+    return catalog, of_name[-1] if of_name else None
+
+
+def _leads(reads: Sequence[TableRead], names: set[tuple[str, ...]], size: int) -> Counter[tuple[str, ...]]:
+    """What stands in front of names of `size` parts, and how often."""
+    found: Counter[tuple[str, ...]] = Counter()
     for read in reads:
-        lead, last = read.parts[:-1], read.parts[-1:]
-        if not lead or read.live or "{" in ".".join(lead) or last not in single or lead[0] in OUTSIDE:
-            continue
-        full[lead] += 1
-    for lead, _ in full.most_common():
-        if not _circular(reads, lead):
-            return (lead[0], lead[1]) if len(lead) == 2 else (None, lead[0])
-    return None, None
+        lead, own = read.parts[:-size], read.parts[-size:]
+        if lead and not read.live and "{" not in ".".join(lead) and own in names and lead[0] not in OUTSIDE:
+            found[lead] += 1
+    return found
 
 
-def _circular(reads: Sequence[TableRead], home: tuple[str, ...]) -> bool:
-    """Whether a dataset would read itself, by way of others, if the names below `home` were the pipeline's own."""
+def _circular(reads: Sequence[TableRead], home: tuple[str, ...], size: int) -> bool:
+    """Whether a dataset would read itself, by way of others, if the names of `size` parts below `home` were the pipeline's own."""
     below: dict[str, set[str]] = {}
-    own = [(name_parts(read.within)[-1], read) for read in reads if read.within and (read.live or read.parts[:-1] in ((), home))]
+    own = [
+        (".".join(name_parts(read.within)[-size:]), read)
+        for read in reads
+        if read.within and (read.live or read.parts[:-size] in ((), home))
+    ]
     for reader, read in own:
-        below.setdefault(reader, set()).add(read.parts[-1])
-    return any(read.parts[:-1] == home and reader in _reached(read.parts[-1], below) for reader, read in own)
+        below.setdefault(reader, set()).add(".".join(read.parts[-size:]))
+    return any(read.parts[:-size] == home and reader in _reached(".".join(read.parts[-size:]), below) for reader, read in own)
 
 
 def _reached(name: str, below: Mapping[str, set[str]]) -> set[str]:
@@ -232,12 +213,14 @@ def _reached(name: str, below: Mapping[str, set[str]]) -> set[str]:
 
 def _is_own(read: TableRead, datasets: Sequence[DatasetFound], home: tuple[str | None, str | None]) -> bool:
     """Whether a read means a dataset of the pipeline, whose own names live in `home`."""
-    lead = read.parts[:-1]
-    at_home = all("{" in part or part == known for part, known in zip(reversed(lead), reversed(home), strict=False))
-    return any(
-        (_made_alike(read, one) if one.computed else same_table(read.parts, one.parts)) and (len(one.parts) >= len(read.parts) or at_home)
-        for one in datasets
-    )
+    missing = 3 - len(read.parts)
+
+    def at_home(one: DatasetFound) -> bool:
+        beyond = read.parts[: max(0, len(read.parts) - len(one.parts))]
+        known = [(part or "").lower() for part in home][missing:] if missing >= 0 else []
+        return len(known) >= len(beyond) and all("{" in part or part == own for part, own in zip(beyond, known, strict=False))
+
+    return any((_made_alike(read, one) if one.computed else same_table(read.parts, one.parts)) and at_home(one) for one in datasets)
 
 
 def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
@@ -246,9 +229,9 @@ def _made_alike(read: TableRead, dataset: DatasetFound) -> bool:
     return re.fullmatch(pattern, read.parts[-1]) is not None
 
 
-def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
-    """Each key once; one with a default before those without."""
-    readings = list(readings)
+def _parameters(group: Group) -> Iterable[ParameterFound]:
+    """Each key once; one with a default before those without. Those of a settings file belong to the pipeline, whoever asks for them."""
+    readings = group.readings
     given = {key for reading in readings for key in reading.given}
     every = sorted(
         (one for reading in readings for one in reading.parameters), key=lambda one: (one.key, one.default is None, one.location)
@@ -257,15 +240,26 @@ def _parameters(readings: Iterable[FileReading]) -> Iterable[ParameterFound]:
     for one in every:
         if one.key not in given:
             first.setdefault(one.key, one)
+    if group.settings:
+        where = CodeLocation(group.settings, 1)
+        first |= {key: ParameterFound(key, value, where, configured=True) for key, value in group.values.items()}
     return first.values()
 
 
-def _paths(paths: Iterable[PathFound], folder: Path) -> Iterable[tuple[str, str, tuple[CodeLocation, ...]]]:
+def _data_paths(readings: Iterable[FileReading]) -> list[PathFound]:
+    """The paths that the code names, without those that it imports modules from."""
+    readings = list(readings)
+    imported = {path for reading in readings for path in reading.import_paths}
+    return [one for reading in readings for one in reading.paths if one.path not in imported]
+
+
+def _paths(paths: Sequence[PathFound], roots: Sequence[Path]) -> Iterable[tuple[str, str, tuple[CodeLocation, ...]]]:
     """The paths that this machine does not have, each with the format of its files and its locations."""
     locations: dict[str, dict[CodeLocation, None]] = {}
     formats: dict[str, str] = {}
+    heads = only_heads(paths)
     for one in paths:
-        if one.fixed < len(one.path) or not is_here(one.path, folder):
+        if one.path not in heads and (one.fixed < len(one.path) or not is_here(one.path, roots)):
             locations.setdefault(one.path, {})[one.location] = None
             formats[one.path] = formats.get(one.path) or one.format
     return [(path, formats[path], tuple(sorted(locations[path]))) for path in sorted(locations) if path.strip("/. ")]
@@ -289,32 +283,6 @@ def _outside(
             if other is not group and any(one.parts == same[0].parts for reading in other.readings for one in reading.datasets)
         ]
         yield Outside(same[0].name, tuple(sorted({one.location for one in same})), made[0] if made else None)
-
-
-def _missing(imports: Iterable[Import]) -> Iterable[Missing]:
-    locations: dict[str, set[CodeLocation]] = {}
-    for one in imports:
-        if not one.guarded and (absent := _absent(one.module)):
-            locations.setdefault(absent, set()).add(one.location)
-    for module in sorted(locations):
-        yield Missing(module, _DISTRIBUTIONS.get(module, module.replace(".", "-")), tuple(sorted(locations[module])))
-
-
-def _absent(module: str) -> str | None:
-    """The part of a module's name that is not installed; None where all is there."""
-    first, *more = module.split(".")
-    if first in sys.stdlib_module_names or {first, module} & _PROVIDED or module.startswith("databricks.sdk.runtime"):
-        return None
-    try:
-        found = importlib.util.find_spec(first)
-        if found is None:
-            return first if first != "databricks" or not more else f"databricks.{more[0]}"
-        shared = found.origin is None or first == "databricks"  # several distributions put modules into it
-        if shared and more and importlib.util.find_spec(f"{first}.{more[0]}") is None:
-            return f"{first}.{more[0]}"
-    except (ImportError, ValueError):
-        return first
-    return None
 
 
 # ---------------------------------------------------------------------------------------------------------- suggestions
@@ -363,6 +331,7 @@ def as_json(report: Report, written: str | None) -> Mapping[str, Any]:
         "table": report.tables,
         "left_aside": [{"file": file, "why": why} for file, why in report.aside],
         "projects": report.projects,
+        "errors": [{"code": e.code, "what": e.what, "where": str(e.where) if e.where else None} for e in report.errors],
     }
 
 
@@ -380,5 +349,6 @@ def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
         "tables": [{"name": t.name, "made_by": t.made_by, "where": locations(t.locations)} for t in one.tables],
         "parameters": [{"key": p.key, "default": p.default, "where": str(p.location)} for p in one.parameters],
         "not_supported": [{"code": r.code, "what": r.what, "where": str(r.location)} for r in one.refused],
+        "namespace": dict(one.namespace),
         "missing_packages": [{"module": m.module, "package": m.package, "where": locations(m.locations)} for m in one.missing],
     }

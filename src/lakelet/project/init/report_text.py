@@ -26,6 +26,10 @@ def report_lines(report: Report) -> Iterator[str]:
     if report.maps or report.tables:
         yield ""
         yield from _settings(report)
+    if report.errors:
+        yield ""
+        yield "The project file stops an update:"
+        yield from (f"  {line}" for error in report.errors for line in str(error).splitlines())
     if report.projects:
         yield ""
         yield "Projects of their own, left as they are:"
@@ -56,10 +60,12 @@ def _pipeline(one: PipelineReport) -> Iterator[str]:
     yield from _part("files it names", _aligned(paths))
     outside = [(t.name, f"made by the pipeline {t.made_by}" if t.made_by else "", locations(t.locations)) for t in one.tables]
     yield from _part("tables from outside", _aligned(outside))
+    own = [f"{key} {value}: in the bundle, or --{key} {value}" for key, value in one.namespace.items()]
+    yield from _part("its own tables, as its code names them", own)
     parameters = [(p.key, _value(p), location(p.location)) for p in one.parameters]
     yield from _part("parameters", _aligned(parameters))
     yield from _part("not supported", [f"{location(r.location)}  [{r.code}] {r.what}" for r in one.refused])
-    missing = [(m.module, f"pip install {m.package}", locations(m.locations)) for m in one.missing]
+    missing = [(m.module, m.remedy, locations(m.locations)) for m in one.missing]
     yield from _part("packages that are not installed", _aligned(missing))
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from lakelet.base.errors import LakeletError
 from lakelet.config import source_files as sources
-from lakelet.config.bundle import BUNDLE_FILES
-from lakelet.config.spark_pipeline_file import SPARK_FILES
+from lakelet.config.folder_walk import FolderWalk
 from lakelet.language.notebook import read_source
 from lakelet.project.init.findings import FileReading, Holes
 from lakelet.project.init.pyfiles import Repository
 from lakelet.project.init.pyreading import read_python
+from lakelet.project.init.settings_files import PipelineSettings, settings_files
 from lakelet.project.init.sqlfile import read_sql
 
 
@@ -26,6 +26,8 @@ class Found:
         helpers: files of the folder that they import or run, by path.
         aside: files that look like pipeline code and are left out, with the reason.
         projects: project files further down: what lies there is theirs.
+        settings: settings of pipelines that lie in JSON files beside the code.
+        roots: the folder, and those above it that hold the rest of the repository.
     """
 
     folder: Path
@@ -33,16 +35,23 @@ class Found:
     helpers: dict[Path, FileReading] = field(default_factory=dict)
     aside: list[tuple[str, str]] = field(default_factory=list)
     projects: list[Path] = field(default_factory=list)
+    settings: list[PipelineSettings] = field(default_factory=list)
+    roots: list[Path] = field(default_factory=list)
 
 
-def read_repository(folder: Path, files: Iterable[Path] | None = None) -> Found:
-    """Read the pipeline code below `folder`, or these files of it. Nothing is executed and nothing written."""
-    found = Found(folder)
-    repository = Repository(folder)
+def read_repository(folder: Path, files: Iterable[Path] | None = None, walk: FolderWalk | None = None, above: Iterable[Path] = ()) -> Found:
+    """Read the pipeline code below `folder`, or these files of it. Nothing is executed and nothing written.
+
+    `walk`: how the folder is searched. `above`: folders that hold the rest of the repository, such as those that the bundle syncs.
+    """
+    found = Found(folder, roots=list(dict.fromkeys([folder, *above, *_checkout(folder)])))
+    repository = Repository(folder, found.roots)
     holes = Holes()
     if files is None:
-        found.projects = sorted(_projects(folder))
-        taken = [file for file in sources.in_folder(folder) if not any(file.is_relative_to(one.parent) for one in found.projects)]
+        walk = walk or FolderWalk(folder)
+        taken = sources.in_folder(folder, walk)
+        found.projects = sorted(walk.projects)
+        found.settings = settings_files(folder)
     else:
         taken = list(files)
     readings = {file: _read(file, repository, holes) for file in taken}
@@ -75,12 +84,9 @@ def _left_out(file: Path, reading: FileReading, imported: set[Path], folder: Pat
     return "" if reading.declares or reading.hooks or reading.helpers else "it declares no dataset"
 
 
-def _projects(folder: Path) -> Iterator[Path]:
-    for name in (*BUNDLE_FILES, *SPARK_FILES):
-        for file in folder.rglob(name):
-            hidden = any(part.startswith(".") for part in file.relative_to(folder).parts)
-            if file.parent != folder and not hidden:
-                yield file
+def _checkout(folder: Path) -> Iterator[Path]:
+    """The top of the Git checkout that the folder lies in, if there is one."""
+    yield from [one for one in folder.parents if (one / ".git").exists()][:1]
 
 
 def _read(file: Path, repository: Repository, holes: Holes) -> FileReading:

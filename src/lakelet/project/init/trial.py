@@ -1,7 +1,7 @@
-"""Loads source files in a process of their own, without Spark, to learn names that only running code knows.
+"""Loads source files as `lakelet run` does, in a process of their own and without Spark, to learn names that only running code knows.
 
-`lakelet.project.init.report` starts it where reading does not suffice. The code may read; what would write,
-connect or start a process raises.
+`lakelet.project.init.loading` starts it where reading does not suffice. The functions of datasets run too, on frames of unknown rows.
+The code may read; what would write, connect or start a process raises.
 """
 
 from __future__ import annotations
@@ -11,8 +11,13 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lakelet.language.model import Flow
+    from lakelet.project.init.unread_session import Notes
 
 SECONDS = 20
 _REFUSED = frozenset(
@@ -24,20 +29,42 @@ _REFUSED = frozenset(
 )
 
 
-def datasets(
-    folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()
-) -> tuple[list[dict[str, Any]], bool]:
-    """What the files declare when they are loaded, each with name, kind, file and line; and whether all of them came to their end.
+_PROBLEMS_OF_TRIAL = ("SOURCE_FAILED", "OUTSIDE_PIPELINE")
+"""Errors that may come from what the trial lacks: Spark, packages, parameters, the right to write."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What loading found, as rows of JSON.
+
+    Attributes:
+        datasets: each with name, kind, file and line.
+        reads: what the functions read (`unread_session.Read`).
+        refusals: errors that an update raises too, each with code, what, file, line and cell.
+        complete: whether every file, and every function of a dataset, came to its end.
+        unfinished: the files that did not come to their end, as the report names them; None where nothing was loaded.
+    """
+
+    datasets: Sequence[Mapping[str, Any]] = ()
+    reads: Sequence[Mapping[str, Any]] = ()
+    refusals: Sequence[Mapping[str, Any]] = ()
+    complete: bool = False
+    unfinished: Sequence[str] | None = None
+
+
+def tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str], unknown: Sequence[str] = ()) -> Trial:
+    """Load the files and run the functions of their datasets.
 
     `unknown`: parameters without a value; where nothing can be loaded without them, they are `{key}`.
     """
-    found, complete = _tried(folder, files, roots, dict(parameters))
-    if not complete and unknown:
-        found, complete = _tried(folder, files, roots, {**{key: "{" + key + "}" for key in unknown}, **parameters})
-    return found, complete
+    found = _tried(folder, files, roots, dict(parameters))
+    if not found.complete and unknown:
+        with_names = _tried(folder, files, roots, {**{key: "{" + key + "}" for key in unknown}, **parameters})
+        found = with_names if len(with_names.datasets) >= len(found.datasets) else found
+    return found
 
 
-def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]) -> tuple[list[dict[str, Any]], bool]:
+def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameters: Mapping[str, str]) -> Trial:
     asked = {"files": [*map(str, files)], "roots": [*map(str, roots)], "parameters": parameters}
     try:
         done = subprocess.run(
@@ -50,33 +77,9 @@ def _tried(folder: Path, files: Sequence[Path], roots: Sequence[Path], parameter
             check=False,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"},
         )
-        answer = json.loads(done.stdout.splitlines()[-1])
+        return Trial(**json.loads(done.stdout.splitlines()[-1]))
     except (subprocess.TimeoutExpired, OSError, ValueError, IndexError):
-        return [], False
-    return answer["datasets"], answer["complete"]
-
-
-class NoSpark:
-    """What stands for `spark`: it knows the parameters, everything else needs Spark."""
-
-    sparkContext = None
-
-    class Conf:
-        """`spark.conf`."""
-
-        def __init__(self, parameters: Mapping[str, str]) -> None:
-            self._values = dict(parameters)
-
-        def get(self, key: str, *default: Any) -> Any:
-            if key in self._values or not default:
-                return self._values[key]
-            return default[0]
-
-        def set(self, key: str, value: Any) -> None:
-            self._values[key] = str(value)
-
-    def __init__(self, parameters: Mapping[str, str]) -> None:
-        self.conf = self.Conf(parameters)
+        return Trial()
 
 
 def _refuse(event: str, arguments: tuple[Any, ...]) -> None:
@@ -94,17 +97,18 @@ def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
     from lakelet.base.names import Namespace
     from lakelet.base.patching import put_on
     from lakelet.language.loader import loaded
+    from lakelet.project.init.unread_session import Notes, UnreadSession
     from lakelet.spark.patches.columns_without_java import COLUMNS_WITHOUT_JAVA
 
     put_on(COLUMNS_WITHOUT_JAVA)
 
     sys.addaudithook(_refuse)
-    namespace = Namespace()
+    namespace, notes = Namespace(), Notes()
     with loaded(
         [Path(file) for file in asked["files"]],
         import_roots=[Path(root) for root in asked["roots"]],
         namespace=namespace,
-        injected={"spark": NoSpark(asked["parameters"])},
+        injected={"spark": UnreadSession(asked["parameters"], notes)},
         parameters=asked["parameters"],
     ) as found:
         prefix = f"{namespace.catalog}.{namespace.schema}."
@@ -112,7 +116,29 @@ def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
             {"name": str(d.name).removeprefix(prefix), "kind": d.kind.value, "file": d.where.file, "line": d.where.line}
             for d in found.definitions.datasets
         ]
-        return {"datasets": rows, "complete": found.complete}
+        finished = [_run(flow, notes, prefix) for flow in found.definitions.flows if flow.language == "PYTHON"]
+    refusals = [one for one in found.errors if one.code not in _PROBLEMS_OF_TRIAL and one.where is not None]
+    return {
+        "datasets": rows,
+        "reads": notes.as_rows(),
+        "refusals": [{"code": e.code, "what": e.what, "file": e.where.file, "line": e.where.line, "cell": e.where.cell} for e in refusals],
+        "complete": found.complete and all(finished),
+        "unfinished": sorted(found.unfinished),
+    }
+
+
+def _run(flow: Flow, notes: Notes, prefix: str) -> bool:
+    """Run the function of a flow; whether it came to its end."""
+    from lakelet.base.user_code import user_code_block
+    from lakelet.language.registry import reading
+
+    notes.within = str(flow.target).removeprefix(prefix)
+    try:
+        with reading(notes), user_code_block():
+            flow.query()
+    except Exception:  # raised by the user's function, which needs rows
+        return False
+    return True
 
 
 def main() -> None:

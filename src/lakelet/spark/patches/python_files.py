@@ -14,6 +14,7 @@ from typing import Any
 
 from lakelet.base.locations import PACKAGE
 from lakelet.base.patching import Patch, without_context
+from lakelet.config.workspace_paths import is_of_workspace
 from lakelet.files import old_pathlib
 from lakelet.files.remote import scheme_of
 from lakelet.spark.names.outside import active_map
@@ -43,11 +44,13 @@ def _is_python(file: str) -> bool:
 
 def _mapped(path: Any) -> Any:
     """Return the path of this machine that the map gives for a path; anything else unchanged."""
-    if not active_map().entries or not isinstance(path, str | os.PathLike):
+    if not (active_map().entries or active_map().repository) or not isinstance(path, str | os.PathLike):
         return path
     text = os.fspath(path)
     if not isinstance(text, str) or scheme_of(text) is not None or not text.startswith("/"):
         return path
+    if is_of_workspace(text) and _by_lakelet(2):
+        return path  # the map itself asks whether this machine has it
     local = active_map().mapped(text)
     return path if local == text or scheme_of(local) is not None or _by_lakelet(2) else local
 

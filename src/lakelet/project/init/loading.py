@@ -1,0 +1,103 @@
+"""Adds to what was read of a pipeline's code what loading it finds: the loader of `lakelet run` resolves what reading cannot. No Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lakelet.project.init import trial
+from lakelet.project.init.findings import CodeLocation, DatasetFound, FileReading, Holes, PathFound, Refused, TableRead, same_table
+from lakelet.project.init.grouping import Group
+from lakelet.project.init.paths import path_found
+from lakelet.project.init.sqltexts import names_of
+
+_HOLE = re.compile(r"\{[^}]*\}")
+
+
+def needs_loading(group: Group) -> bool:
+    """Whether reading leaves open what the code declares or reads, or finds a dataset declared twice."""
+    names = [one.parts for reading in group.files for one in reading.datasets if not one.computed]
+    return any(reading.incomplete or reading.unresolved for reading in group.readings) or len(set(names)) < len(names)
+
+
+def add_loaded(group: Group, folder: Path, roots: Sequence[Path], values: Mapping[str, str]) -> None:
+    """Load the files of a pipeline and put what that finds in place of what was not known. `values`: of its parameters."""
+    given = {one.key: one.default for reading in group.readings for one in reading.parameters if one.default is not None}
+    given |= values
+    unknown = sorted({one.key for reading in group.readings for one in reading.parameters} - set(given))
+    found = trial.tried(folder, [reading.path for reading in group.files], roots, given, unknown)
+    home = {reading.file: reading for reading in group.readings}
+    _add_datasets(group, found, home)
+    reads: dict[str, list[Mapping[str, Any]]] = {}
+    for row in found.reads:
+        reads.setdefault(row["file"], []).append(row)
+    paths = [one.path for row in found.reads for one in _paths_of(row)]
+    tables = [one.name for row in found.reads for one in _tables_of(row)]
+    for reading in group.readings:
+        rows = reads.get(reading.file, [])
+        reading.paths = [one for one in reading.paths if not _replaced(one.path, one.location, rows, paths, found.complete)]
+        reading.tables = [one for one in reading.tables if not _replaced(one.name, one.location, rows, tables, found.complete)]
+    for file, rows in reads.items():
+        _add_reads(home.get(file, group.files[0]), rows)
+    _add_refusals(group, found.refusals, home)
+
+
+def _add_datasets(group: Group, found: trial.Trial, home: Mapping[str, FileReading]) -> None:
+    unfinished = found.unfinished
+    for reading in group.readings if unfinished is not None else ():
+        own = reading in group.files
+        if reading.file not in (unfinished or ()) and (own or not unfinished):
+            inner = {one for one in reading.datasets if one.computed or not own}
+            reading.datasets = [one for one in reading.datasets if one not in inner]
+    for row in found.datasets:
+        reading = home.get(row["file"], group.files[0])
+        computed = "{" in row["name"].split(".")[-1]
+        new = DatasetFound(row["name"], row["kind"], CodeLocation(row["file"], row["line"]), computed, loaded=True)
+        if not any(same_table(new.parts, one.parts) and not one.computed for one in reading.datasets):
+            reading.datasets.append(new)
+
+
+def _replaced(text: str, location: CodeLocation, rows: Iterable[Mapping[str, Any]], found: Iterable[str], complete: bool) -> bool:
+    """Whether loading says what stands for a text with holes: all of the code ran, or the function around it, or one of its names fits."""
+    if "{" not in text:
+        return False
+    pattern = re.compile(".+".join(map(re.escape, _HOLE.split(text))), re.IGNORECASE)
+    ran = any(row["first"] <= location.line <= row["last"] and row["cell"] == location.cell for row in rows)
+    return complete or ran or any(pattern.fullmatch(one) for one in found)
+
+
+def _location(row: Mapping[str, Any]) -> CodeLocation:
+    return CodeLocation(row["file"], row["line"], row["cell"])
+
+
+def _tables_of(row: Mapping[str, Any]) -> list[TableRead]:
+    names = [row["text"]] if row["what"] == "table" else [one.text for one in names_of(row["text"]).tables] if row["what"] == "sql" else []
+    return [TableRead(name, _location(row), row["within"] or None) for name in names]
+
+
+def _paths_of(row: Mapping[str, Any]) -> list[PathFound]:
+    if row["what"] == "path":
+        return [path_found(row["text"], Holes(), _location(row), row["format"])]
+    named = names_of(row["text"]).paths if row["what"] == "sql" else ()
+    return [path_found(one.text, Holes(), _location(row), one.format) for one in named]
+
+
+def _add_reads(reading: FileReading, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Add what the rows name; a name that reading found too stays where it was found."""
+    for row in rows:
+        for table in _tables_of(row):
+            if not any(one.parts == table.parts for one in reading.tables):
+                reading.tables.append(table)
+        for path in _paths_of(row):
+            if not any(one.path.rstrip("/") == path.path.rstrip("/") for one in reading.paths):
+                reading.paths.append(path)
+
+
+def _add_refusals(group: Group, refusals: Iterable[Mapping[str, Any]], home: Mapping[str, FileReading]) -> None:
+    """Add the errors that an update raises too, those at a line for which reading found none."""
+    known = {(one.code, one.location.file, one.location.line) for reading in group.readings for one in reading.refused}
+    for row in refusals:
+        if (row["code"], row["file"], row["line"]) not in known:
+            home.get(row["file"], group.files[0]).refused.append(Refused(row["code"], row["what"], _location(row)))
