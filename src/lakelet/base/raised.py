@@ -76,7 +76,7 @@ def _name_of(error: BaseException) -> str | None:
 def near_names(error: BaseException) -> tuple[str, ...]:
     """Return names close to the one that user code misspelled: a variable, an attribute or method, a module, a name to import."""
     if isinstance(error, ModuleNotFoundError):
-        return _near((error.name or "").partition(".")[0], (found.name for found in pkgutil.iter_modules()))
+        return _near_modules(error.name or "")
     if isinstance(error, ImportError):
         match = _FROM_MODULE.search(str(error))
         return _near(match["name"], dir(sys.modules.get(match["module"]))) if match else ()
@@ -90,6 +90,17 @@ def near_names(error: BaseException) -> tuple[str, ...]:
     with suppress(Exception):  # raised by an object that cannot list its own attributes
         return _near(name, dir(getattr(error, "obj", None)))
     return ()
+
+
+def _near_modules(name: str) -> tuple[str, ...]:
+    """Return the module close to a missing one: of its own package, else of the user's modules, else of those that are installed."""
+    package, _, last = name.rpartition(".")
+    if package:
+        beside = pkgutil.iter_modules(list(getattr(sys.modules.get(package), "__path__", ())))
+        return tuple(f"{package}.{near}" for near in _near(last, (found.name for found in beside)))
+    found = list(pkgutil.iter_modules())
+    own = [one.name for one in found if not is_library(os.path.join(str(getattr(one.module_finder, "path", "<")), one.name))]
+    return _near(name, own) or _near(name, (one.name for one in found))
 
 
 def _near(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -7,12 +7,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.cli.warm import warm
+from lakelet.config.folder_walk import is_shared, shared_error
+from lakelet.config.update_config import project_above
 
 _NOTHING_COLLECTED = 5  # pytest's exit code
 _CODES = {0: ExitCode.COMPLETED, 1: ExitCode.FAILED, 2: ExitCode.INVALID, 3: ExitCode.FAILED, 4: ExitCode.INVALID}
@@ -52,6 +55,8 @@ def run_tests(
     """Run the project's tests with pytest: Python files, and unit tests in YAML beside the code."""
     if importlib.util.find_spec("pytest") is None:
         raise LakeletError("PYTEST_MISSING", "pytest is not installed", todo="Type: pip install pytest")
+    if not paths and is_shared(Path.cwd()) and project_above(Path.cwd()) is None:
+        raise shared_error(Path.cwd())
     import pytest
 
     from lakelet.cli.tests_progress import Progress

@@ -205,10 +205,17 @@ def examine(properties: Mapping[str, str], *, any_name: bool = False) -> Iterato
                 yield Remark(f"{first} and {key} are one property", "PROPERTY_INVALID")
                 continue
             yield from _remark(key, value, any_name)
-        elif f"{_PREFIX}{lower}" in KNOWN:
-            name = KNOWN[f"{_PREFIX}{lower}"].name
+        elif name := _meant(lower):
             yield Remark(f"the property {key} means nothing to Delta; did you mean {name}?")
     yield from _retention(properties)
+
+
+def _meant(key: str) -> str | None:
+    """The property of Delta that a key without its prefix, or with a misspelt one, may mean."""
+    prefix, _, rest = key.partition(".")
+    misspelt = KNOWN.get(f"{_PREFIX}{rest}") if nearest_names(prefix, ["delta"]) else None
+    known = KNOWN.get(f"{_PREFIX}{key}") or misspelt
+    return known.name if known else None
 
 
 def examine_default(key: str, value: str) -> Iterator[Remark]:
@@ -244,7 +251,7 @@ def _remark(key: str, value: str, any_name: bool) -> Iterator[Remark]:
         yield Remark(f"{key} has no effect here: {HOSTED[_HOSTED_BY_LOWER[lower]]}")
     elif not lower.startswith(_FREE):
         text = f"Delta has no property {key}"
-        near = nearest_names(key, [*(k.name for k in _ALL), *HOSTED])
+        near = nearest_names(key, [k.name for k in _ALL if k.fixed is None]) or nearest_names(key, HOSTED)
         yield Remark(f"{key} has no effect here: {text}") if any_name else Remark(text, "PROPERTY_UNKNOWN", near)
 
 

@@ -31,14 +31,14 @@ class FolderWalk:
     Attributes:
         folder: where it begins.
         generated: whether folders that tools write are entered too.
-        deep: whether folders below are entered at all.
+        deep: whether folders below are entered at all; None: where the folder is no shared one, or marked as a project.
         most: the number of files after which it stops with NO_SOURCES; None for no limit.
         projects: the project files of folders that were not entered, in order.
     """
 
     folder: Path
     generated: bool = False
-    deep: bool = True
+    deep: bool | None = None
     most: int | None = None
     projects: list[Path] = field(default_factory=list)
 
@@ -50,8 +50,10 @@ class FolderWalk:
             if self.most is not None and seen > self.most:
                 raise self._too_large()
             here = Path(folder)
-            project = project_file_in(here, names) if here != self.folder else None
-            if project is not None:
+            project = project_file_in(here, names)
+            if here == self.folder:
+                self.deep = not is_shared(here) or project is not None if self.deep is None else self.deep
+            elif project is not None:
                 self.projects.append(project)
                 below.clear()
                 continue
@@ -91,6 +93,12 @@ def has_settings(folder: Path) -> bool:
         return "[tool.lakelet" in (folder / _SETTINGS).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
+
+
+def shared_error(folder: Path) -> LakeletError:
+    """The error for a command that would take a folder of many purposes for a project."""
+    why = "Such a folder holds many things, so the folders below it were not searched."
+    return LakeletError("NO_SOURCES", f"{folder} is not a project", why=why, todo=begin_a_project())
 
 
 def is_shared(folder: Path) -> bool:

@@ -19,7 +19,7 @@ from lakelet.base.text import listed
 from lakelet.config import delta_properties, properties
 from lakelet.config import source_files as found
 from lakelet.config.bundle import BUNDLE_FILES, PIPELINE_KEYS, Bundle, bundle_file, load_bundle
-from lakelet.config.folder_walk import MOST_FILES, FolderWalk, begin_a_project, has_settings, is_shared
+from lakelet.config.folder_walk import MOST_FILES, FolderWalk, begin_a_project, has_settings, is_shared, shared_error
 from lakelet.config.libraries import library_files, owns, path_in_bundle, unmatched_libraries
 from lakelet.config.named_tables import NamedTable, named_tables
 from lakelet.config.path_map import MAP_FORM, TABLE_FORM, PathMap, moved_folders, pairs_of
@@ -275,10 +275,10 @@ def _nothing_in(source: str, path: Path, cwd: Path, walk: FolderWalk | None = No
             why=why,
             todo="A source imports dlt or pyspark.pipelines, or holds CREATE STREAMING TABLE and the like.",
         )
+    if not walk.deep:
+        return shared_error(path)
     below = [one.parent.relative_to(path).as_posix() for one in walk.projects]
     why = f"Projects below it: {listed(below, 5)}" if below else None
-    if not walk.deep:
-        why = "Such a folder holds many things, so the folders below it were not searched."
     return LakeletError("NO_SOURCES", f"{path} is not a project: {what}", why=why, todo=begin_a_project())
 
 
@@ -313,7 +313,7 @@ def _root_of(selection: _Selection, cwd: Path) -> Path:
 def _whole_project(root: Path) -> tuple[Path, ...]:
     """All sources of the project in `root`. A folder that no project file marks is searched up to a limit, a shared one not deeply."""
     marked = project_above(root) is not None
-    walk = FolderWalk(root, deep=marked or not is_shared(root), most=None if marked else MOST_FILES)
+    walk = FolderWalk(root, most=None if marked else MOST_FILES)
     files = found.in_folder(root, walk)
     if not files:
         raise _nothing_in(str(root), root, root, None if marked else walk)

@@ -172,8 +172,7 @@ def read_rows(
 def read_arrow(storage: AnyPath, name: str, *, note: Note = lambda text: None) -> Batches:
     """The rows of one stored dataset as arrow batches; a one-part name is looked for in all schemas. Raises UNKNOWN_TABLE."""
     registry = Storage(storage).registry()
-    same = [d for d in registry.datasets.values() if d.name.rsplit(".", 1)[-1].lower() == name.lower()]
-    dataset = same[0] if len(same) == 1 else find_dataset(registry, name)
+    dataset = find_dataset(registry, name)
     path = path_of(storage, dataset)
     return _reader(path, dataset, None, note)
 

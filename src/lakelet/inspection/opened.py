@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.names import TableName
+from lakelet.base.names import TableName, split_name
 from lakelet.files.delta_rs_paths import open_table
 from lakelet.files.paths import AnyPath
 from lakelet.language.model import Kind
@@ -48,18 +48,28 @@ def query(table: Any, sql: str) -> pa.RecordBatchReader:
 
 
 def find_dataset(registry: Registry, name: str) -> StoredDataset:
-    """The stored dataset that `name` (one to three parts) means in the pipeline's namespace.
+    """The stored dataset that `name` (one to three parts) means in the pipeline's namespace, else the only one whose name ends so.
 
-    Raises UNKNOWN_TABLE with the nearest names.
+    Raises UNKNOWN_TABLE with the nearest names, or with all those that end so.
     """
     try:
         resolved = registry.namespace.resolve(name)
     except ValueError as problem:
         raise LakeletError("UNKNOWN_TABLE", str(problem)) from None
     found = find_stored(registry, resolved)
-    if found is None:
+    elsewhere = [] if found is not None else _ending(registry, split_name(name))
+    if len(elsewhere) > 1:
+        what, todo = f"several schemas have a table {name}", "Write the whole name of the one that is meant."
+        raise LakeletError("UNKNOWN_TABLE", what, why="\n".join(sorted(one.name for one in elsewhere)), todo=todo)
+    if found is None and not elsewhere:
         raise unknown_table(name, registry)
-    return found
+    return found or elsewhere[0]
+
+
+def _ending(registry: Registry, parts: Sequence[str]) -> list[StoredDataset]:
+    """The datasets with a table whose names end with these parts."""
+    wanted = [part.lower() for part in parts]
+    return [d for d in registry.datasets.values() if d.path and [p.lower() for p in split_name(d.name)][-len(wanted) :] == wanted]
 
 
 def find_stored(registry: Registry, name: TableName) -> StoredDataset | None:

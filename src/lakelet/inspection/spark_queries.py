@@ -11,7 +11,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.base.names import Namespace, TableName, all_quoted, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.json_values import SPARK_TYPE, distinct_names
-from lakelet.inspection.opened import find_dataset, find_stored, open_or_none, path_of, unknown_table, unwritten
+from lakelet.inspection.opened import find_stored, open_or_none, path_of, unknown_table, unwritten
 from lakelet.inspection.scripts import ScopedQuery, no_query, script
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.storage.eventlog import views as event_views
@@ -201,9 +201,11 @@ class _Views:
     def _stored(self, name: str) -> StoredDataset:
         """The stored dataset of a name, completed as the query wants it. Raises UNKNOWN_TABLE."""
         found = None
-        with suppress(ValueError):  # the error for a name of too many parts is that of `find_dataset`
+        with suppress(ValueError):  # a name of too many parts is unknown as well
             found = find_stored(self._registry, self._space.resolve(name))
-        return found or find_dataset(self._registry, name)
+        if found is None:
+            raise unknown_table(name, self._registry)
+        return found
 
     def _kept(self, view: str) -> str:
         """A view that stands in the query already and is not a name of the storage."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 
+from lakelet.base.errors import LakeletError
+from lakelet.config.folder_walk import MOST_FILES, FolderWalk
 from lakelet.config.workspace_paths import by_tail, in_workspace, is_of_workspace
 from lakelet.files.reads import note_path
 
@@ -59,6 +61,15 @@ class ImportPath:
         relative = os.path.relpath(entry) if os.path.isabs(entry) else entry
         for folder in [*([self.source.parent] if self.source else []), *self._folders, *self._roots]:
             yield Path(os.path.normpath(folder / relative))
+
+    def lying(self, name: str) -> list[Path]:
+        """Files of the project that are a module of this name, and that the search does not reach."""
+        parts = name.split(".")
+        below = [root for root in self._roots if not any(root != other and root.is_relative_to(other) for other in self._roots)]
+        with suppress(LakeletError):
+            found = {file for root in below for file in FolderWalk(root, most=MOST_FILES).files((".py",))}
+            return sorted(file for file in found if [*file.with_suffix("").parts][-len(parts) :] == parts)
+        return []
 
     @contextmanager
     def installed(self) -> Iterator[None]:

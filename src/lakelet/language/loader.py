@@ -159,7 +159,7 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
             "SOURCE_FAILED",
             f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
             nearest=_nearest(cause),
-            todo=_hint(cause),
+            todo=_lying_elsewhere(cause, imports) or _hint(cause),
         )
         failed.where = failed.where or innermost_location(cause) or Location(shown, 1)
         registry.errors.append(name_left_out(failed, registry.notices))
@@ -177,6 +177,16 @@ _IMPORTED = {
     "dbutils": "In a helper module: from databricks.sdk.runtime import dbutils",
 }
 """What to write where a name of the language is not defined."""
+
+
+def _lying_elsewhere(error: BaseException, imports: ImportPath) -> str | None:
+    """What to do about a module that the project holds and that is not found from where it lies; None for any other error."""
+    files = imports.lying(error.name) if isinstance(error, ModuleNotFoundError) and error.name else []
+    if not files or error.name is None:  # type: ignore[attr-defined]
+        return None
+    folder = display_path(str(files[0].parents[error.name.count(".")]))  # type: ignore[attr-defined]
+    shown = ", ".join(display_path(str(file)) for file in files[:3])
+    return f"The project has {shown}: put that folder on the path, sys.path.append({folder!r}), or make it the root_path of the pipeline."
 
 
 def _hint(error: BaseException) -> str:

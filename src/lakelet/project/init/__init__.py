@@ -14,7 +14,7 @@ from pathlib import Path
 from lakelet.base.errors import LakeletError
 from lakelet.base.text import counted, listed
 from lakelet.config.bundle import bundle_file, load_bundle
-from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared
+from lakelet.config.folder_walk import MOST_FILES, FolderWalk, is_shared, shared_error
 from lakelet.config.source_files import all_in_folder
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.update_config import PipelineConfig, load_config, project_above
@@ -122,12 +122,14 @@ def start(folder: Path, *, write: bool = True, load: bool = True) -> Started:
     declared, errors = _declared(folder) if existing is not None else ({}, [])
     files = list(dict.fromkeys(file for config in declared.values() for file in config.files))
     marked = project_above(folder) is not None
-    walk = FolderWalk(folder, deep=marked or not is_shared(folder), most=None if marked else MOST_FILES)
+    walk = FolderWalk(folder, most=None if marked else MOST_FILES)
     found = read_repository(folder, files or None, walk, above=[root for config in declared.values() for root in config.synced])
     groups = [group_of([one for one in found.sources if one.path in config.files], key, config) for key, config in declared.items()]
     report = report_on(found, load=load, groups=groups or None)
     report.errors = errors or (_refusal(folder) if existing is not None and report.pipelines and not declared else [])
     if not report.pipelines and existing is None:
+        if is_shared(folder):
+            raise shared_error(folder)
         sets = data_sets(folder)
         if not (write and sets):
             raise _nothing_found(found, report, sets)
