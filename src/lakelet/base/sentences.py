@@ -133,6 +133,22 @@ RAISED = _sentence(
 PYTHON_ERROR = _sentence("Python error", "a Python worker", r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)): (.+)$", _TEXT, re.MULTILINE)
 WORKER_LINE = _sentence("worker line", "a Python worker", r'File "([^"]+)", line (\d+)', _TEXT)
 
+FRAME_CONTEXT = _sentence(
+    "frame context",
+    "Spark",
+    r'== DataFrame ==\s*\n"(?P<fragment>[^"\n]*)" was called from\s*\n(?P<file>[^\n]+):(?P<line>\d+)',
+    _TEXT,
+)
+"""The call of a column function whose expression failed on a row."""
+
+SQL_CONTEXT = _sentence(
+    "SQL context",
+    "Spark",
+    r"== SQL[^\n]*==\n(?:[^\n]*\n)*?(?P<sql>[^\n]*)\n(?P<before> *)(?P<marks>\^+)",
+    _TEXT,
+)
+"""The piece of a query that failed on a row, with marks below it."""
+
 # ---------------------------------------------------------------------------------------------------------- streams
 
 STREAM_ENDED = _sentence(

@@ -41,7 +41,7 @@ def owns(bundle: Bundle, spec: Node, files: Iterable[Path]) -> bool:
 
 def path_in_bundle(bundle: Bundle, node: Node) -> Path:
     """Return the path of a value of the bundle, which is relative to the value's file. A path of a workspace may mean a file here."""
-    text = bundle.text(replace(node, value=node.text.replace(_FILES, _FILE_PATH))) if _FILES in node.text else bundle.text(node)
+    text = bundle.text(replace(node, text=node.text.replace(_FILES, _FILE_PATH))) if _FILES in node.text else bundle.text(node)
     here = Path(os.path.normpath(node.file.parent / text))
     return here if here.exists() else in_repository(in_workspace(text), (bundle.synced, bundle.root), ("", *found.SUFFIXES)) or here
 

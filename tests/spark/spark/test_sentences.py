@@ -92,6 +92,16 @@ def absent_class(spark: Any, _: Path) -> object:
     return spark._jvm.com.example.Thing("x")
 
 
+@says(sentences.FRAME_CONTEXT, "cast", __file__, None)
+def text_as_number_in_python(spark: Any, _: Path) -> object:
+    return spark.createDataFrame([("x",)], "a string").select(F.col("a").cast("int")).collect()
+
+
+@says(sentences.SQL_CONTEXT, "SELECT CAST(a AS INT)", " " * 7, "^" * 14)
+def text_as_number_in_sql(spark: Any, _: Path) -> object:
+    return spark.sql("SELECT CAST(a AS INT)\nFROM VALUES ('x') AS t (a)").collect()
+
+
 @says(sentences.VALUE_MISSING, "id")
 def row_without_a_value(spark: Any, folder: Path) -> object:
     table = f"delta.`{folder / 'required'}`"

@@ -121,6 +121,15 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class StrictExpression:
+    """An expression that fails on a row in ANSI mode; `tolerant`: the function that gives NULL."""
+
+    text: str
+    tolerant: str
+    location: CodeLocation
+
+
+@dataclass(frozen=True)
 class Import:
     """A package that the code imports. `guarded`: inside of `try`, so that it may be missing."""
 
@@ -136,7 +145,7 @@ class FileReading:
     `aside`: why it is left out, although it looks like pipeline code.
     `helpers`: files of the repository that it imports, `roots` the folders from which it does. `incomplete`: names of datasets
     are known only when it runs. `unresolved`: so are names of what it reads.
-    `given`: parameters that it sets itself. `import_paths`: what it puts on `sys.path`.
+    `given`: parameters that it sets itself. `import_paths`: what it puts on `sys.path`. `strict`: what ANSI mode may stop.
     `scripts`: how many of its statements declare nothing, `stored`: how many a table.
     """
 
@@ -155,6 +164,7 @@ class FileReading:
     helpers: list[Path] = field(default_factory=list)
     roots: list[Path] = field(default_factory=list)
     import_paths: set[str] = field(default_factory=set)
+    strict: list[StrictExpression] = field(default_factory=list)
     incomplete: bool = False
     unresolved: bool = False
     scripts: int = 0
@@ -182,7 +192,7 @@ class FileReading:
 
     def take(self, other: FileReading) -> None:
         """Add what a notebook says that this one runs by `%run`."""
-        for name in ("datasets", "tables", "paths", "parameters", "refused", "imports", "helpers", "roots"):
+        for name in ("datasets", "tables", "paths", "parameters", "refused", "imports", "helpers", "roots", "strict"):
             getattr(self, name).extend(getattr(other, name))
         self.given |= other.given
         self.incomplete |= other.incomplete

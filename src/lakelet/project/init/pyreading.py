@@ -16,12 +16,14 @@ from lakelet.project.init.findings import (
     ParameterFound,
     PathFound,
     Refused,
+    StrictExpression,
     TableRead,
 )
 from lakelet.project.init.paths import is_hosted, path_found
 from lakelet.project.init.pyfiles import PyFile, Repository, Tree, imported_modules
 from lakelet.project.init.sqlfile import hosted
 from lakelet.project.init.sqltexts import names_of
+from lakelet.project.init.strict import strict_call, strict_texts
 from lakelet.project.init.texts import Reader, Scope, asked_parameter, dotted, function_scope, resolved
 
 _READS = frozenset({"load", "csv", "json", "parquet", "orc", "text", "xml", "textFile", "ls", "head", "forPath"})
@@ -76,8 +78,9 @@ class _Visitor:
             self.visit_all([*node.orelse, *node.finalbody, *(s for handler in node.handlers for s in handler.body)], scope, top=top)
         elif isinstance(node, ast.For | ast.While | ast.comprehension):
             self._children(node, scope, False)
-        elif _puts_together(node):
+        elif isinstance(node, ast.expr) and _puts_together(node):
             self._text(node, scope)
+            self._strict(node, scope)
             for part in _parts(node):
                 self.visit(part, scope, top)
         else:
@@ -96,6 +99,7 @@ class _Visitor:
         if isinstance(node, ast.Import | ast.ImportFrom):
             self._imports(node)
         elif isinstance(node, ast.Call):
+            self._strict(node, scope)
             self._call(node, scope, top)
         elif isinstance(node, ast.Attribute):
             self._attribute(node)
@@ -151,6 +155,10 @@ class _Visitor:
         path = dotted(node.func) or ""
         called = node.func.attr if isinstance(node.func, ast.Attribute) else path
         first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg in _PATH_ARGUMENTS), None)
+        if called in ("expr", "selectExpr", "filter", "where") and node.args:
+            texts = [self.reader.constant(one, scope) for one in node.args]
+            found_in = [one for text in texts if text for one in strict_texts(text)]
+            self.reading.strict += [StrictExpression(one.text, one.format, self._location(node)) for one in found_in]
         if path.endswith("conf.set") and node.args:
             key = self.reader.constant(node.args[0], scope)
             self.reading.given |= {key} if key else set()
@@ -220,6 +228,7 @@ class _Visitor:
                 self.reading.tables.append(TableRead(self.holes.shown(table.text), location, self._reader()))
         self._add_paths(path_found(path.text, self.holes, location, path.format) for path in found.paths)
         self.reading.refused += [hosted(one.text, location) for one in found.hosted]
+        self.reading.strict += [StrictExpression(one.text, one.format, location) for one in strict_texts(text)]
 
     def _text(self, node: ast.expr, scope: Scope) -> None:
         """A path that stands anywhere in the code."""
@@ -256,6 +265,11 @@ class _Visitor:
         for one in found:
             if one not in self.reading.paths:
                 self.reading.paths.append(one)
+
+    def _strict(self, node: ast.expr, scope: Scope) -> None:
+        tolerant = strict_call(node, lambda one: self.reader.constant(one, scope))
+        if tolerant:
+            self.reading.strict.append(StrictExpression(" ".join(ast.unparse(node).split()), tolerant, self._location(node)))
 
     # ---- imports of modules
 

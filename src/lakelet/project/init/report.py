@@ -22,6 +22,7 @@ from lakelet.project.init.findings import (
     ParameterFound,
     PathFound,
     Refused,
+    StrictExpression,
     TableRead,
     name_parts,
     same_table,
@@ -32,6 +33,8 @@ from lakelet.project.init.packages import Missing, RepositoryPackages
 from lakelet.project.init.paths import is_here, only_heads, prefix
 from lakelet.project.init.repository import Found
 from lakelet.storage.information_schema import names_relation
+
+ANSI = "spark.sql.ansi.enabled"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Outside:
 class PipelineReport:
     """One pipeline: what it declares, and what it needs.
 
-    `namespace`: the catalog and schema that its code takes for its own and no project file gives it.
+    `namespace`: the catalog and schema that its code takes for its own and no project file gives it. `strict`: expressions that a row may
+    stop in ANSI mode; empty where the pipeline switches it off.
     """
 
     resource: Resource
@@ -62,6 +66,7 @@ class PipelineReport:
     refused: tuple[Refused, ...]
     missing: tuple[Missing, ...]
     namespace: Mapping[str, str] = field(default_factory=dict)
+    strict: tuple[StrictExpression, ...] = ()
 
     @property
     def key(self) -> str:
@@ -157,6 +162,7 @@ def _pipeline(group: Group, groups: Sequence[Group], roots: Sequence[Path], pack
         tuple(sorted({one for reading in readings for one in reading.refused}, key=lambda one: (one.location, one.what))),
         tuple(packages.missing(one for reading in readings for one in reading.imports)),
         _advised(group, catalog, schema),
+        () if _lenient(group) else tuple(one for reading in readings for one in reading.strict),
     )
 
 
@@ -164,6 +170,11 @@ def _root(group: Group) -> Path:
     """The folder that modules are imported from: the highest that an import needs, else the one that holds all files."""
     roots = [root for reading in group.readings for root in reading.roots]
     return min(roots, key=lambda root: len(root.parts)) if roots else group.folder
+
+
+def _lenient(group: Group) -> bool:
+    """Whether the pipeline switches ANSI mode off."""
+    return group.values.get(ANSI, "").lower() == "false" or any(ANSI in reading.given for reading in group.readings)
 
 
 def _advised(group: Group, catalog: str | None, schema: str | None) -> Mapping[str, str]:
@@ -350,5 +361,6 @@ def _pipeline_json(one: PipelineReport) -> Mapping[str, Any]:
         "parameters": [{"key": p.key, "default": p.default, "where": str(p.location)} for p in one.parameters],
         "not_supported": [{"code": r.code, "what": r.what, "where": str(r.location)} for r in one.refused],
         "namespace": dict(one.namespace),
+        "ansi": [{"expression": s.text, "instead": s.tolerant, "where": str(s.location)} for s in one.strict],
         "missing_packages": [{"module": m.module, "package": m.package, "where": locations(m.locations)} for m in one.missing],
     }

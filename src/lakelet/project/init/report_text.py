@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from lakelet.base.text import aligned, counted, listed
 from lakelet.project.init.findings import CodeLocation, ParameterFound
-from lakelet.project.init.report import PipelineReport, Report, needs_map
+from lakelet.project.init.report import ANSI, PipelineReport, Report, needs_map
 
 
 def report_lines(report: Report) -> Iterator[str]:
@@ -65,8 +65,22 @@ def _pipeline(one: PipelineReport) -> Iterator[str]:
     parameters = [(p.key, _value(p), location(p.location)) for p in one.parameters]
     yield from _part("parameters", _aligned(parameters))
     yield from _part("not supported", [f"{location(r.location)}  [{r.code}] {r.what}" for r in one.refused])
+    yield from _part(
+        "ANSI mode is on, as in Databricks' serverless pipelines; older runtimes turned such rows into NULL", _strict(one, lead)
+    )
     missing = [(m.module, m.remedy, locations(m.locations)) for m in one.missing]
     yield from _part("packages that are not installed", _aligned(missing))
+
+
+def _strict(one: PipelineReport, lead: str) -> list[str]:
+    """One line: the first expression that a row may stop, and what the owner chooses between."""
+    if not one.strict:
+        return []
+    first = one.strict[0]
+    text = first.text if len(first.text) <= 60 else first.text[:59] + "…"
+    more = f" (and {counted(len(one.strict) - 1, 'more expression')})" if len(one.strict) > 1 else ""
+    where = str(first.location).removeprefix(lead)
+    return [f'{where}  {text}{more}: write {first.tolerant} for NULL, or set {ANSI}: "false" in the pipeline\'s configuration']
 
 
 def _value(parameter: ParameterFound) -> str:

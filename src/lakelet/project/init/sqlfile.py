@@ -12,9 +12,19 @@ from lakelet.language.sql.values import CreateDataset, CreateFlow, Fragment, Nam
 from lakelet.language.sql_text.json_paths import parameters
 from lakelet.language.sql_text.statements import Cell, CellText, StatementText, interpolated, statements
 from lakelet.language.sql_text.tokens import OpenToken
-from lakelet.project.init.findings import CodeLocation, DatasetFound, FileReading, Holes, ParameterFound, Refused, TableRead
+from lakelet.project.init.findings import (
+    CodeLocation,
+    DatasetFound,
+    FileReading,
+    Holes,
+    ParameterFound,
+    Refused,
+    StrictExpression,
+    TableRead,
+)
 from lakelet.project.init.paths import path_found
 from lakelet.project.init.sqltexts import names_of
+from lakelet.project.init.strict import strict_texts
 
 _REFUSALS = ("NOT_SUPPORTED_YET", "PROTECTION_REFUSED", "SQL_STATEMENT_REFUSED", "SQL_SYNTAX")
 
@@ -117,6 +127,8 @@ class _Statements:
                 self.reading.tables.append(TableRead(self.holes.shown(name), location(table.start), within))
         self.reading.paths += [path_found(path.text, self.holes, location(path.start), path.format) for path in found.paths]
         self.reading.refused += [hosted(one.text, location(one.start)) for one in found.hosted]
+        strict = [StrictExpression(self.holes.shown(one.text), one.format, location(one.start)) for one in strict_texts(lead + query.text)]
+        self.reading.strict += strict
 
     def _location(self, where: Location) -> CodeLocation:
         return CodeLocation(self.reading.file, where.line, where.cell)

@@ -117,11 +117,11 @@ def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
             for d in found.definitions.datasets
         ]
         finished = [_run(flow, notes, prefix) for flow in found.definitions.flows if flow.language == "PYTHON"]
-    refusals = [one for one in found.errors if one.code not in _PROBLEMS_OF_TRIAL and one.where is not None]
+    refusals = [(one, one.where) for one in found.errors if one.code not in _PROBLEMS_OF_TRIAL and one.where is not None]
     return {
         "datasets": rows,
         "reads": notes.as_rows(),
-        "refusals": [{"code": e.code, "what": e.what, "file": e.where.file, "line": e.where.line, "cell": e.where.cell} for e in refusals],
+        "refusals": [{"code": e.code, "what": e.what, "file": at.file, "line": at.line, "cell": at.cell} for e, at in refusals],
         "complete": found.complete and all(finished),
         "unfinished": sorted(found.unfinished),
     }

@@ -62,6 +62,12 @@ class Notes:
     def stream(self, name: str, options: Mapping[str, str]) -> Any:
         return self.add("table", name)
 
+    def table(self, name: str, *, streaming: bool) -> Any:
+        return self.add("table", name)
+
+    def batch_or_stream(self, name: str) -> Any:
+        return self.add("table", name)
+
     def as_rows(self) -> list[dict[str, Any]]:
         return [asdict(one) for one in self.reads]
 

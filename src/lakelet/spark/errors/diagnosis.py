@@ -14,21 +14,10 @@ from lakelet.base.locations import code_location
 from lakelet.base.names import split_name
 from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
+from lakelet.spark.errors import ansi
 from lakelet.spark.errors.conditions import conditions, java_class, parameter
 from lakelet.storage.delta import schemas
 
-_ANSI = (
-    "CANNOT_PARSE_TIMESTAMP",
-    "CAST_INVALID_INPUT",
-    "CAST_OVERFLOW",
-    "DATETIME_FIELD_OUT_OF_BOUNDS",
-    "DIVIDE_BY_ZERO",
-    "NUMERIC_VALUE_OUT_OF_RANGE",
-    "INVALID_ARRAY_INDEX",
-    "INVALID_ARRAY_INDEX_IN_ELEMENT_AT",
-    "ARITHMETIC_OVERFLOW",
-    "REMAINDER_BY_ZERO",
-)
 _OURS = {"LakeletError", *(kind.__name__ for kind in LakeletError.__subclasses__())}
 _LIBRARIES = ("AVRO", "PROTOBUF")
 _NO_DELTA = ("DELTA_SCHEMA_NOT_SET", "DELTA_TABLE_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST")
@@ -60,6 +49,8 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)
     if known := next((c for c in sentences.CODE.pattern.findall(text) if c in CODES), None):
         code, what = known, _sentence_after(text, known) or what
+    if tolerant := ansi.choice(conditions(problem), text, where):
+        where, todo = ansi.place(text) or where, tolerant
     said = None if why in (what, f"[{code}] {what}") else why
     worker = _worker_location(text)
     if todo is None and worker:
@@ -124,8 +115,8 @@ def remedy(error: BaseException) -> str | None:
     if "SQL_CONF_NOT_FOUND" in found:
         key = parameter(error, "sqlConf", condition="SQL_CONF_NOT_FOUND") or "KEY"
         return f"Set it in the pipeline's configuration, or with --param {key}=VALUE."
-    if any(c in _ANSI for c in found):
-        return 'Use try_cast, try_to_timestamp and the like, or set "spark.sql.ansi.enabled": "false" in the pipeline\'s configuration.'
+    if tolerant := ansi.choice(found, str(error)):
+        return tolerant
     if "STORE_FAILED" in found:
         return "Make room, or bring the disk or store back; the next update goes on from there."
     if parameter(error, "actualDataType", condition="DATATYPE_MISMATCH.BINARY_OP_WRONG_TYPE") == "STRING":
