@@ -86,7 +86,11 @@ class Project:
             event_log=self.event_log,
             continuous=self.continuous,
             paths=replace(
-                PathMap.of(self.maps, self.folder), kept=(str(self.folder / "storage"),), root=str(self.folder), moved=tuple(self.moved)
+                PathMap.of(self.maps, self.folder),
+                kept=(str(self.folder / "storage"),),
+                root=str(self.folder),
+                moved=tuple(self.moved),
+                repository=(self.folder,),
             ),
             tables=named_tables(self.tables, namespace, self.folder),
         )

@@ -126,3 +126,22 @@ def test_defaults_of_the_pipelines_configuration_are_checked_too(tmp_path):
     with pytest.raises(LakeletError, match="appendOnly is 'yes'") as caught:
         remarks(**{start + "appendOnly": "yes"})
     assert caught.value.code == "PROPERTY_INVALID"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("delta.columnMapping", "delta.columnMapping.mode"),
+        ("delta.enableChangeDataFeeds", "delta.enableChangeDataFeed"),
+        ("delta.autoOptimise.optimizeWrite", "delta.autoOptimize.optimizeWrite"),
+    ],
+)
+def test_the_nearest_name_of_a_misspelt_property_is_one_that_a_table_may_have(written, meant):
+    (remark,) = delta_properties.examine({written: "true"})
+    assert remark.nearest[0] == meant
+    assert "delta.columnMapping.maxColumnId" not in remark.nearest
+
+
+def test_a_property_with_a_misspelt_prefix_is_noticed():
+    (remark,) = delta_properties.examine({"detla.appendOnly": "true"})
+    assert "did you mean delta.appendOnly?" in remark.text

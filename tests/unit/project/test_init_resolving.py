@@ -206,3 +206,24 @@ def test_what_an_update_refuses_is_in_the_report(repository):
     (folder / "b.py").write_text("import dlt\nfor name in ['boxes', 'boxes']:\n    dlt.create_streaming_table(name)\n")
     refused = [(one.code, str(one.location)) for one in only(folder).refused]
     assert ("DUPLICATE_DATASET", "b.py:3") in refused
+
+
+def test_the_first_expression_that_ansi_mode_may_stop_is_named_in_one_line_with_both_ways_out(repository):
+    code = "import dlt\nfrom pyspark.sql import functions as F\n@dlt.table\ndef boxes():\n    frame = spark.read.table('erp.raw.boxes')\n"
+    code += "    named = frame.select(F.col('kg').cast('string'), F.col('kg') / 2, F.to_date('day'))\n"
+    code += "    return named.selectExpr('CAST(size AS INT) AS n').withColumn('each', F.col('kg') / F.col('pieces'))\n"
+    sql = (
+        "CREATE MATERIALIZED VIEW totals AS SELECT CAST(kg AS STRING) AS s, try_cast(kg AS INT) AS t,\n  kg / pieces AS each FROM boxes;\n"
+    )
+    folder = repository(**{"a.py": code, "b.sql": sql})
+    found = only(folder, load=False)
+    assert {(one.tolerant, str(one.location)) for one in found.strict} == {
+        ("try_to_date", "a.py:6"),
+        ("try_cast", "a.py:7"),
+        ("try_divide", "a.py:7"),
+        ("try_divide", "b.sql:2"),
+    }
+    (line,) = [line for line in report_lines(start(folder, write=False, load=False).report) if "spark.sql.ansi.enabled" in line]
+    assert "(and 3 more expressions): write try_" in line
+    (folder / "a.py").write_text(code.replace("@dlt.table", "spark.conf.set('spark.sql.ansi.enabled', 'false')\n@dlt.table"))
+    assert only(folder, load=False).strict == ()

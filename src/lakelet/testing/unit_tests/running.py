@@ -276,7 +276,7 @@ def _configure(test: UnitTest, folder: Path, only: frozenset[str]) -> Callable[[
             namespace=settings.namespace,
             parameters={**_parameters(test), **test.spark_conf},
             storage=storage,
-            paths=replace(PathMap.of(maps, root), kept=(str(storage),), root=str(root)),
+            paths=replace(PathMap.of(maps, root), kept=(str(storage),), root=str(root), repository=(root,)),
             tables=named_tables(tables, settings.namespace, root),
             only=only,
         )
