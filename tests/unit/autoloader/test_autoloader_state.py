@@ -74,6 +74,17 @@ def test_a_folder_without_records_has_no_schema(tmp_path: Path, text: str) -> No
         source(tmp_path).schema()
 
 
+def test_a_pattern_that_matches_no_file_says_where_files_lie(tmp_path: Path) -> None:
+    for name in ("in/east/a.json", "in/east/b.json", "in/north/c.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text('{"id": 1}\n')
+    spec = SourceSpec(str(tmp_path / "in" / "w*st" / "*.json"), {"cloudFiles.format": "json"})
+    with pytest.raises(LakeletError) as error:
+        AutoLoaderSource.open(spec, state=str(tmp_path / "state")).schema()
+    assert f"{tmp_path}/in/w*st/*.json has no file" in str(error.value)
+    assert f"files lie in {tmp_path}/in/east/ (2 files), {tmp_path}/in/north/ (1 file)" in str(error.value)
+
+
 def test_byte_ranges_of_a_file_cover_each_line_once(tmp_path: Path) -> None:
     rng = random.Random(1)
     path = tmp_path / "f"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,9 @@ from lakelet.autoloader.discovery.globs import PathPattern, fixed_folder, is_pat
 from lakelet.autoloader.discovery.scan import Scan
 from lakelet.autoloader.discovery.unreadable import unreadable
 from lakelet.base.errors import LakeletError
+from lakelet.base.text import counted
 
+_FOLDERS = 3
 LISTING = pa.schema([("path", pa.string()), ("size", pa.int64()), ("modified", pa.int64())])
 HIDDEN = "^[._]"
 """The default of `ignoredPathSegmentRegex`. Under it folders named like `_key=value` are visible, as they are to Spark."""
@@ -71,6 +74,19 @@ def list_files(root: str, filters: Filters, *, file_allowed: bool = False) -> Li
         parts = [_table(files, folder, part) for folder, part in _Walk(files, path, filters).parts()]
     table = pa.concat_tables([LISTING.empty_table(), *parts])
     return Listing(_in_time(table, filters), time.perf_counter() - started)
+
+
+def files_elsewhere(root: str, filters: Filters) -> str | None:
+    """Which folders below the fixed part of a pattern hold files, for the error of one that matches none; None for any other path."""
+    if not is_pattern(root):
+        return None
+    base = fixed_folder(root)
+    try:
+        found = Counter(path.as_py().rpartition("/")[0] for path in list_files(base, filters).table["path"])
+    except LakeletError:  # the folder is no folder of files
+        return None
+    shown = [f"{folder}/ ({counted(number, 'file')})" for folder, number in found.most_common(_FOLDERS)]
+    return f"no file matches the pattern; files lie in {', '.join(shown)}" if shown else f"no file lies below {base}"
 
 
 def source_folder(root: str, *, file_allowed: bool = False) -> tuple[Files, str]:

@@ -157,7 +157,7 @@ class SourceSchema:
         """Columns of the sample: the newest files first, up to the sample size (FS-1)."""
         from pyspark.sql.types import StructField, StructType, VariantType
 
-        from lakelet.autoloader.discovery.listing import list_files
+        from lakelet.autoloader.discovery.listing import files_elsewhere, list_files
         from lakelet.autoloader.planning import filters_of
         from lakelet.autoloader.schema.hints import apply_hints, parse_hints
 
@@ -191,6 +191,7 @@ class SourceSchema:
                 "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE",
                 f"{self._spec.path} has no file with records to infer a schema from",
                 where=self._spec.where,
+                why=None if paths else files_elsewhere(self._spec.path, filters_of(self._options.reader)),
                 todo="Put a first file there, or give the reader a schema.",
             )
         rescued = self._options.reader.rescued_column
