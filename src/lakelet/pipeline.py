@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import DefinitionErrors, LakeletError, Location
+from lakelet.base.errors import DefinitionErrors, LakeletError, Location, distinct
 from lakelet.base.locations import display_path
 from lakelet.base.redaction import remember_secrets
 from lakelet.config.pipeline_identity import Identity
@@ -267,6 +267,7 @@ class Pipeline:
 
         from lakelet.flows.environment import Environment
         from lakelet.language.loader import loaded
+        from lakelet.quality.files import FOLDER, with_rule_locations
         from lakelet.spark.launch.delta_encoders import give_offered
         from lakelet.spark.names.catalog import Catalog
         from lakelet.spark.names.held import Held
@@ -297,12 +298,13 @@ class Pipeline:
                 locate=config.paths.mapped,
             ) as found,
         ):
+            found = replace(found, definitions=with_rule_locations(found.definitions, config.root / FOLDER))
             if config.only is not None:
                 found = replace(found, definitions=found.definitions.only(config.only))
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
             found = replace(
                 found,
-                errors=(*found.errors, *invalid),
+                errors=distinct([*found.errors, *invalid]),
                 notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)),
             )
             _refuse_owned(registry, owner, found)

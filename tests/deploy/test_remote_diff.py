@@ -53,10 +53,10 @@ class Both:
         self._datasets[name] = StoredDataset(name, "streaming_table", path)  # type: ignore[arg-type]
         self.storage.save(Registry(datasets=self._datasets))
 
-    def counted(self, name: str, rules: Mapping[str, tuple[int, int]]) -> None:
+    def counted(self, name: str, rules: Mapping[str, tuple[int, int]], **more: str) -> None:
         """Log a local update whose expectations have these counts."""
         told = [{"name": r, "dataset": name, "passed_records": p, "failed_records": f} for r, (p, f) in rules.items()]
-        body = {"status": "RUNNING", "data_quality": {"dropped_records": 0, "expectations": told}}
+        body = {"status": "RUNNING", "data_quality": {"dropped_records": 0, "expectations": told, **more}}
         origin = Origin("p", "shop", "u1", name, name)
         writer.append(self.storage.events, [Event(EventType.FLOW_PROGRESS, "counted", origin, {"flow_progress": body}, sequence=1)])
 
@@ -126,6 +126,7 @@ def test_differing_values_rows_and_types_are_told(both: Both, capsys: pytest.Cap
 def test_counts_of_expectations_are_compared_by_rule(both: Both, capsys: pytest.CaptureFixture[str]) -> None:
     both.here(ORDERS, orders())
     both.counted(ORDERS, {"valid_id": (3, 0), "cheap": (2, 1)})
+    both.counted(ORDERS, {"valid_id": (7, 1)}, scope="FAILED_BATCH")  # which the hosted side does not count
     both.there({"valid_id": (3, 0), "cheap": (1, 2)}, orders=orders())
     code, found = diff(capsys)
     assert code == 1

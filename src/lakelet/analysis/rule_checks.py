@@ -16,6 +16,7 @@ from lakelet.base.raised import pointed
 from lakelet.language.model import Dataset, Expectation
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.diagnosis import first_line, unresolved_name, unresolved_nearest, without_proposal
+from lakelet.spark.expectations.casts import ImpossibleCast, impossible_casts
 from lakelet.spark.expectations.measure import constraint
 from lakelet.spark.expectations.resolution import CHECKS, checked, lost_in
 
@@ -41,8 +42,8 @@ def check_rules(dataset: Dataset, frame: DataFrame) -> RuleFindings:
         return RuleFindings()
     below: frozenset[int] | None = None
     with suppress(PySparkException):
-        types, below = _resolved(frame, rules)
-        below = below if all(isinstance(found, BooleanType | NullType) for found in types) else None
+        types, below, impossible = _resolved(frame, rules)
+        below = below if all(isinstance(found, BooleanType | NullType) for found in types) and not any(impossible) else None
     if below is None:
         return RuleFindings(tuple(problem for rule in rules if (problem := _rule_problem(dataset, frame, rule)) is not None))
     errors = tuple(_of_identity(dataset, rule) for rule in rules if dataset.identities and _reads_identity(dataset, frame, rule))
@@ -69,11 +70,15 @@ def _of_identity(dataset: Dataset, rule: Expectation) -> LakeletError:
     )
 
 
-def _resolved(frame: DataFrame, rules: Sequence[Expectation]) -> tuple[list[Any], frozenset[int]]:
-    """Return the types of the constraints, and which of them name columns that the query leaves out (EP-14). Raises what Spark raises."""
+def _resolved(frame: DataFrame, rules: Sequence[Expectation]) -> tuple[list[Any], frozenset[int], list[ImpossibleCast | None]]:
+    """Return the types of the constraints, which of them name columns that the query leaves out (EP-14), and what they cannot cast.
+
+    Raises what Spark raises.
+    """
     with_checks, found = checked(frame, [constraint(rule) for rule in rules])
     struct: Any = with_checks.schema[CHECKS].dataType
-    return [field.dataType for field in struct.fields], found.below
+    casts = impossible_casts(with_checks, [rule.text if isinstance(rule.constraint, str) else None for rule in rules])
+    return [field.dataType for field in struct.fields], found.below, casts
 
 
 def _notice(dataset: Dataset, rule: Expectation) -> Notice:
@@ -90,12 +95,18 @@ def _rule_problem(dataset: Dataset, frame: DataFrame, rule: Expectation) -> Lake
     cause: PySparkException | None = None
     why, todo = None, f"The rule is judged on the columns of {dataset.name}: {columns}"
     try:
-        (found,), _ = _resolved(frame, [rule])
-        if isinstance(found, BooleanType | NullType):
-            return None
-        problem = f"is {found.simpleString()}, not boolean"
+        (found,), _, (cast,) = _resolved(frame, [rule])
         nearest: tuple[str, ...] = ()
-        todo = "Write a condition, for example `amount > 0`."
+        if cast is not None:
+            problem = f"compares {cast.value} with a value of type {cast.kind}"
+            why = f"{cast.value} is not a {cast.kind}: the rule would fail the flow at the first row"
+            columns = ", ".join(f"{name} {kind.upper()}" for name, kind in frame.dtypes[:12]) + (" …" if len(frame.columns) > 12 else "")
+            todo = f"Compare values of one type. The columns of {dataset.name}: {columns}"
+        elif isinstance(found, BooleanType | NullType):
+            return None
+        else:
+            problem = f"is {found.simpleString()}, not boolean"
+            todo = "Write a condition, for example `amount > 0`."
     except PySparkException as error:
         cause = error
         problem, nearest, missing = "does not analyse", unresolved_nearest(error, frame.columns), unresolved_name(error)

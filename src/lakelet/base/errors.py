@@ -6,10 +6,10 @@ The table `CODES` is the single list of codes; `docs/error-codes.md` is checked 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lakelet.base.redaction import redacted
 from lakelet.base.text import width_of
@@ -172,7 +172,15 @@ class SourceError(LakeletError):
 
 
 class ExpectationFailed(LakeletError):
-    """A row broke an expectation whose action is fail; its batch was not written."""
+    """A row broke an expectation whose action is fail; its batch was not written.
+
+    `data_quality`: what the rules counted in that batch, in the form of the event log (EP-8); None where nothing was counted.
+    """
+
+    data_quality: Mapping[str, Any] | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"data_quality": self.data_quality})
 
 
 class StateError(LakeletError):
@@ -402,6 +410,14 @@ def kind_of(code: str) -> type[LakeletError]:
     """Return the class of the errors with this code. Raises KeyError for a code that is not in `CODES`."""
     info = CODES[code]
     return info.kind or _BY_EXIT_CODE[info.exit_code]
+
+
+def distinct(errors: Iterable[LakeletError]) -> tuple[LakeletError, ...]:
+    """Return the errors without those that say the same about the same position and dataset as an earlier one."""
+    found: dict[object, LakeletError] = {}
+    for error in errors:
+        found.setdefault((error.code, error.what, error.where, error.dataset), error)
+    return tuple(found.values())
 
 
 def newer_format(what: object, found: int, known: int) -> LakeletError:

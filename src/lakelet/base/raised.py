@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from itertools import takewhile
 from types import FrameType
 
 from lakelet.base.errors import Location, nearest_names
@@ -20,16 +21,17 @@ from lakelet.base.locations import cell_filename, code_location
 from lakelet.base.user_code import is_library
 
 _UNEXPECTED = re.compile(r"(?P<function>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
+_DEFINES = re.compile(r"\s*(?:async\s+)?(?:def|class)\b")
 _FROM_MODULE = re.compile(r"cannot import name '(?P<name>\w+)' from (?:partially initialized module )?'(?P<module>[\w.]+)'")
 
 
-def innermost_location(error: BaseException, *, name: str | None = None) -> Location | None:
-    """Return the deepest line of the traceback in user code, with its text; None where there is none.
+def innermost_location(error: BaseException, *, name: str | None = None, outside: str | None = None) -> Location | None:
+    """Return the deepest line of the traceback in user code, with its text; None where there is none. `outside`: a file to leave out.
 
     The column is that of `name` (default: the name that the error is about) in the expression that raised, else where the expression
     begins. Python 3.10 does not know it.
     """
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not is_library(frame.filename)]
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename != outside and not is_library(f.filename)]
     if not frames:
         return None
     last = frames[-1]
@@ -53,6 +55,18 @@ def pointed(where: Location, name: str | None = None) -> Location:
         return where
     at = _position(text, 0, len(text), name)
     return replace(where, source=text) if at is None else replace(where, column=at + 1, source=text)
+
+
+def line_of_text(where: Location, text: str) -> Location:
+    """Return the line of a call that has `text` as a string literal, such as a key of a dictionary; `where` if none has.
+
+    The call begins at `where` and ends before the next function or class.
+    """
+    lines = linecache.getlines(cell_filename(os.path.abspath(where.file), where.cell))[max(where.line - 1, 0) :]
+    for number, line in enumerate(takewhile(lambda line: not _DEFINES.match(line), lines)):
+        if f'"{text}"' in line or f"'{text}'" in line:
+            return replace(where, line=where.line + number)
+    return where
 
 
 def _characters(text: str, offset: int) -> int:
@@ -137,4 +151,4 @@ def import_remedy(error: BaseException) -> str | None:
     return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
 
 
-__all__ = ["import_remedy", "innermost_location", "near_names", "pointed"]
+__all__ = ["import_remedy", "innermost_location", "line_of_text", "near_names", "pointed"]

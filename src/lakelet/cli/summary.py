@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -133,11 +133,17 @@ def _dropped(dataset: DatasetTally) -> str:
 
 
 def _broken_rules(tally: Tally, short: Callable[[str], str]) -> Iterator[Line]:
-    """Lines of the rules that dropped rows, then of those whose violations are kept."""
-    broken = sorted(((f, p + f, name, rule) for (name, rule), (p, f) in tally.rules.items() if f), key=lambda b: (-b[0], b[2:]))
+    """Lines of the rules that dropped rows, of those whose violations are kept, and of those that rows of failed batches broke."""
+    broken = _worst_first(tally.rules)
     dropped = [one for one in broken if tally.actions.get(one[2:]) == Action.DROP.value]
     yield from _rule_lines("Dropped rows", dropped, short)
     yield from _rule_lines("Violations", [one for one in broken if one not in dropped], short)
+    yield from _rule_lines("Violations in failed batches", _worst_first(tally.rules_of_failed), short)
+
+
+def _worst_first(rules: Mapping[tuple[str, str], list[int]]) -> list[tuple[int, int, str, str]]:
+    """The rules that were broken as (failed rows, rows, dataset, rule)."""
+    return sorted(((f, p + f, name, rule) for (name, rule), (p, f) in rules.items() if f), key=lambda b: (-b[0], b[2:]))
 
 
 def _rule_lines(title: str, broken: Sequence[tuple[int, int, str, str]], short: Callable[[str], str]) -> Iterator[Line]:

@@ -123,6 +123,7 @@ class CheckTally:
 class Tally:
     """Feed it every event of one update, or of all attempts of a command; read it at any time. Not thread-safe: the caller locks.
 
+    rules: passed and failed rows by dataset and name; rules_of_failed: those of batches that fail rules stopped (EP-8).
     actions: of rules, by dataset and name. sources_of, declared_in: what each dataset reads, and the file that declares it.
     """
 
@@ -133,6 +134,7 @@ class Tally:
     now: datetime | None = None
     datasets: dict[str, DatasetTally] = field(default_factory=dict)
     rules: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    rules_of_failed: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     sources: dict[str, SourceTally] = field(default_factory=dict)
     late: Counter[str] = field(default_factory=Counter)
     changes: list[SchemaChange] = field(default_factory=list)
@@ -214,8 +216,9 @@ class Tally:
         quality = body.get("data_quality") or {}
         flow.dropped += int(quality.get("dropped_records") or 0)
         flow.quarantined += int(quality.get("quarantined_records") or 0)
+        rules = self.rules_of_failed if "scope" in quality else self.rules
         for rule in quality.get("expectations") or ():
-            counts = self.rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
+            counts = rules.setdefault((rule.get("dataset") or dataset.name, rule["name"]), [0, 0])
             counts[0] += int(rule.get("passed_records") or 0)
             counts[1] += int(rule.get("failed_records") or 0)
             flow.failed += int(rule.get("failed_records") or 0)

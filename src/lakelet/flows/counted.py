@@ -16,10 +16,11 @@ from lakelet.analysis.plan_facts import has_range_partitioning
 from lakelet.flows.context import FlowRun, RunReader, run_reader
 from lakelet.language.registry import reading
 from lakelet.spark.errors.diagnosis import run_failure
-from lakelet.spark.expectations.measure import Counts, counts, data_quality, violation_error
+from lakelet.spark.expectations.measure import Counts, JudgedRows, counts
 from lakelet.spark.expectations.observed import reported
+from lakelet.spark.expectations.violations import violation_error
 from lakelet.spark.names.reader import Watch, rows_of
-from lakelet.storage.delta.batch_metrics import BatchMetrics, RuleCounts
+from lakelet.storage.delta.batch_metrics import BatchMetrics
 
 
 @contextmanager
@@ -64,26 +65,21 @@ def _sorted_in_parts(plan: Any, jvm: Any) -> Any:
     return None if below is None else plan.withNewChildren(jvm.PythonUtils.toSeq([below]))
 
 
-def of_views(
-    run: FlowRun, watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]
-) -> tuple[tuple[RuleCounts, ...], int]:
-    """What the views' rules counted while a query ran, and how many rows they dropped. Raises for broken fail rules.
+def of_views(watches: Iterable[Watch], observed: Callable[[str], Mapping[str, Any] | None]) -> list[JudgedRows]:
+    """What the views' rules counted while a query ran.
 
     `observed`: the metrics of a watch; None where Spark found that it need not read the view. Several reads of a view see the same rows,
-    or the first of them where a limit ends one early: the fullest count is taken.
+    or the first of them where a limit ends one early: the fullest count is taken, one with a broken fail rule before others.
     """
-    found: dict[tuple[str, bool], tuple[Watch, Counts]] = {}
+    found: dict[tuple[str, bool], JudgedRows] = {}
     for watch in watches:
         values = observed(watch.name)
         if values is None:
             continue
-        seen, key = counts(watch.rules, values), (watch.dataset.key, watch.streaming)
-        if seen.violation:
-            raise violation_error(run.name, str(run.dataset.name), seen, run.dataset.where, view=str(watch.dataset))
-        if key not in found or found[key][1].rows < seen.rows:
-            found[key] = watch, seen
-    quality = tuple(line for watch, seen in found.values() for line in data_quality(str(watch.dataset), watch.rules, seen))
-    return quality, sum(seen.dropped for _, seen in found.values())
+        seen, key = JudgedRows(str(watch.dataset), watch.rules, counts(watch.rules, values)), (watch.dataset.key, watch.streaming)
+        if key not in found or found[key].fullness < seen.fullness:
+            found[key] = seen
+    return list(found.values())
 
 
 def batch_metrics(
@@ -101,9 +97,9 @@ def batch_metrics(
     Raises for broken fail rules.
     """
     dataset = str(run.dataset.name)
-    if found.violation:
-        raise violation_error(run.name, dataset, found, run.dataset.where)
-    of_view, dropped = of_views(run, watches, observed)
+    judged = [JudgedRows(dataset, run.dataset.expectations, found), *of_views(watches, observed)]
+    if any(rows.counts.violation for rows in judged):
+        raise violation_error(dataset, judged)
     return BatchMetrics(
         event_id=event_id,
         update_id=run.environment.reporter.update_id,
@@ -111,8 +107,8 @@ def batch_metrics(
         flow=run.name,
         batch_id=batch_id,
         rows=found.kept,
-        dropped=found.dropped + dropped,
-        expectations=(*data_quality(dataset, run.dataset.expectations, found), *of_view),
+        dropped=sum(rows.counts.dropped for rows in judged),
+        expectations=tuple(count for rows in judged for count in rows.rule_counts()),
         quarantined=found.dropped if run.dataset.keeps_dropped else None,
     )
 

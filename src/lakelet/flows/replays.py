@@ -24,7 +24,7 @@ from lakelet.flows.context import FlowRun
 from lakelet.flows.metrics import emit_batch, event_id
 from lakelet.language.model import Expectation, Kind
 from lakelet.spark.errors.diagnosis import first_line, run_failure
-from lakelet.spark.expectations.measure import counts, data_quality, judged_again
+from lakelet.spark.expectations.measure import JudgedRows, counts, judged_again
 from lakelet.spark.expectations.observed import reported
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.delta import schemas, tables
@@ -99,7 +99,7 @@ def _replay(run: FlowRun, spark: SparkSession, path: AnyPath) -> Replayed:
     marked = judged_again(rows, rules, observation, held, broken=BROKEN, released=(RELEASED, release))
     files = transaction.write(schemas.aligned(marked, transaction.schema))
     found = counts(rules, reported(spark, observation))
-    quality = data_quality(str(run.dataset.name), rules, found)
+    quality = JudgedRows(str(run.dataset.name), rules, found).rule_counts()
     metrics = _metrics(run, release, found.kept, quality)
     if not found.kept:
         transaction.discard(files)

@@ -59,7 +59,7 @@ class _Reader(RunReader):
     """Judges the rules of views without counting them: sinks have no quality metrics, and what they were given cannot be taken back."""
 
     def with_rules(self, dataset: Dataset, frame: DataFrame) -> DataFrame:
-        return enforced(frame, dataset.expectations, self.label)
+        return enforced(frame, dataset.expectations, str(dataset.name))
 
 
 def decide_sink(run: FlowRun, sources: tuple[SourceSpec, ...], *, remember: bool) -> Decision:

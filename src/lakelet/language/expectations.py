@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from lakelet.base.errors import Location
 from lakelet.base.locations import caller_location
+from lakelet.base.raised import line_of_text
 from lakelet.language.arguments import invalid
 from lakelet.language.decorated import BOUND, NO_RULES, NO_RULES_TODO, PENDING, RULELESS, wrapper
 from lakelet.language.model import Action, Expectation
@@ -19,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def rules_of(rules: Any, action: Action, where: Location) -> list[Expectation]:
     if not isinstance(rules, Mapping):
         raise invalid(f"expectations must be a dictionary of name and constraint, got {type(rules).__name__}", where)
-    return [_rule(name, constraint, action, where) for name, constraint in rules.items()]
+    return [_rule(name, constraint, action, line_of_text(where, str(name))) for name, constraint in rules.items()]
 
 
 def _rule(name: Any, constraint: Any, action: Action, where: Location) -> Expectation:

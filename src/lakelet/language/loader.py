@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError, Location, nearest_names
+from lakelet.base.errors import LakeletError, Location, distinct, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
 from lakelet.base.phases import report
@@ -100,7 +100,8 @@ def loaded(
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
-            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), tuple(registry.errors), unfinished)
+            errors = distinct(registry.errors)
+            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), errors, unfinished)
         finally:
             for module in _helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
@@ -155,15 +156,33 @@ def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) 
         registry.errors.append(LakeletError("SOURCE_FAILED", what, where=where, todo="Correct the syntax."))
     except Exception as raised:  # raised by the user's file
         cause = original_error(raised)
-        failed = without_connector(cause) or LakeletError(
-            "SOURCE_FAILED",
-            f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-            nearest=_nearest(cause),
-            todo=_lying_elsewhere(cause, imports) or _hint(cause),
+        failed = (
+            without_connector(cause)
+            or _rule_error(cause)
+            or LakeletError(
+                "SOURCE_FAILED",
+                f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
+                nearest=_nearest(cause),
+                todo=_lying_elsewhere(cause, imports) or _hint(cause),
+            )
         )
         failed.where = failed.where or innermost_location(cause) or Location(shown, 1)
         registry.errors.append(name_left_out(failed, registry.notices))
     return False
+
+
+def _rule_error(error: BaseException) -> LakeletError | None:
+    """The RuleError of a project's loader of rules: with the position in the rule file, or of the call of `rules`; None for any other.
+
+    The loader is a module of the project, so its class is known by its name.
+    """
+    if type(error).__name__ != "RuleError" or not all(hasattr(error, name) for name in ("what", "file", "line", "nearest")):
+        return None
+    what, file, line, nearest = error.what, error.file, error.line, error.nearest  # type: ignore[attr-defined]
+    if file:
+        return LakeletError("RULE_FILE_INVALID", what, where=Location(file, line), nearest=nearest)
+    loader = getattr(sys.modules.get(type(error).__module__), "__file__", None)
+    return LakeletError("SOURCE_FAILED", what, where=innermost_location(error, outside=loader), nearest=nearest)
 
 
 def _first_line(error: BaseException) -> str:

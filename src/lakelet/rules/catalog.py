@@ -8,7 +8,8 @@ from typing import Any
 
 from lakelet.base.errors import Location
 from lakelet.config.rule_files import Rule
-from lakelet.language.model import Dataset, Expectation
+from lakelet.language.model import Dataset
+from lakelet.quality.files import origin
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,10 @@ def known_rules(datasets: Sequence[Dataset], written: Sequence[Rule]) -> list[Kn
         for expectation in dataset.expectations:
             rule = origin(dataset, expectation, written)
             used |= {rule} if rule else set()
-            where = Location(rule.file, rule.line) if rule else expectation.where
             action = expectation.action.value
-            found.append(KnownRule(str(dataset.name), expectation.name, expectation.text, action, where, rule, used=True))
+            found.append(KnownRule(str(dataset.name), expectation.name, expectation.text, action, expectation.where, rule, used=True))
     for rule in written:
         if rule not in used:
             subject = rule.subject if rule.section == "datasets" else None
             found.append(KnownRule(subject, rule.name, rule.constraint, rule.action, Location(rule.file, rule.line), rule, used=False))
     return found
-
-
-def origin(dataset: Dataset, expectation: Expectation, written: Sequence[Rule]) -> Rule | None:
-    """The entry of the rule files that an expectation comes from: of its name and text, those written for the dataset first."""
-    same = [r for r in written if r.name == expectation.name and r.constraint == expectation.text]
-    own = [r for r in same if r.section == "datasets" and r.subject.lower() in (dataset.name.name.lower(), dataset.name.key)]
-    shared = [r for r in same if r.section != "datasets"]
-    return next(iter([*own, *shared, *same]), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import ExpectationFailed, LakeletError
 from lakelet.flows.environment import Environment
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Step, Strategy
@@ -63,9 +63,11 @@ class UpdateProgress:
         self.flow_is(task, FlowState.STOPPED, f"Flow '{task.key}' was STOPPED.")
 
     def flow_failed(self, task: FlowTask, problem: LakeletError) -> None:
-        """A flow failed and is not tried again."""
+        """A flow failed and is not tried again. What rules counted in the batch that failed is in the event (EP-8)."""
         self.errors.append(problem)
-        self.flow_is(task, FlowState.FAILED, f"Flow '{task.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem)
+        judged = problem.data_quality if isinstance(problem, ExpectationFailed) else None
+        more = {"data_quality": judged} if judged else None
+        self.flow_is(task, FlowState.FAILED, f"Flow '{task.key}' has FAILED: {problem.what}", level=Level.ERROR, error=problem, more=more)
 
     def flow_skipped(self, task: FlowTask, roots: tuple[str, ...]) -> None:
         """A flow lies below failed ones. Also for a flow whose analysis failed because of them."""

@@ -51,13 +51,15 @@ def test_a_fail_rule_beats_drop_writes_nothing_and_reports_the_row(project):
     p.arrive("a.json", *records())
     p.run(expect="FAILED")
     assert p.errors() == {"people": "EXPECTATION_VIOLATION"}
-    message = p.result.errors[0].what
-    assert message.startswith(
-        "[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow 'main.default.people' failed to meet the expectation. Violated expectations: 'small'. "
-    )
-    assert "Missing input data: true" in message
+    (error,) = p.result.errors
+    assert str(error).splitlines()[0] == "[EXPECTATION_VIOLATION] main.default.people: 2 of 5 rows break the fail rule 'small': id < 100"
+    assert error.where.source.strip() == '@dlt.expect_or_fail("small", "id < 100")'
+    assert error.why.splitlines() == [
+        'The first such row (id is NULL): {"age": -1, "id": null, "_rescued_data": null}',
+        "Nothing of this batch was written.",
+    ]
     assert "main.default.people" not in p.storage.registry().datasets
-    assert p.quality() == {}
+    assert p.quality() == {"small": (3, 2), "age_known": (4, 1), "id_ok": (3, 2), "age_ok": (2, 3)}
 
 
 def test_decorators_work_in_any_order_and_on_the_result_of_a_plain_call(project):
@@ -142,7 +144,7 @@ def test_a_fail_rule_on_a_view_fails_the_flow_that_reads_it(project):
     p.arrive("a.json", *records())
     p.run(expect="FAILED")
     assert p.errors() == {"strict": "EXPECTATION_VIOLATION"}
-    assert '"id": null' in p.result.errors[0].what
+    assert '"id": null' in p.result.errors[0].why
     assert p.statuses() == {"strict": "FAILED", "relaxed": "COMPLETED"}
     assert len(p.rows("relaxed")) == 5
 

@@ -132,7 +132,7 @@ def test_a_failure_at_run_time_stays_in_its_branch_and_the_next_update_repairs_i
     assert lines[errors["udf"].where.line - 1].endswith("# worker")
     assert all("spark.sql.ansi.enabled" in errors[name].todo for name in ("cast", "time"))
     assert "a.json.gz" in errors["unreadable"].what
-    assert "Violated expectations: 'small'" in errors["fail_rule"].what
+    assert "the fail rule 'small'" in errors["fail_rule"].what
 
     (p.landing / "causes").unlink()
     packed.write_bytes(gzip.compress(b'{"id": 5}\n'))

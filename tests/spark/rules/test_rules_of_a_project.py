@@ -141,3 +141,87 @@ def test_a_name_that_is_declared_twice_stands_where_the_rule_is_written(orders):
     )
     (found,) = check_rules(p.pipeline, p.folder / "expectations")
     assert (found.severity, found.where.file, found.where.line) == ("error", "expectations/orders.yml", 4)
+
+
+def test_a_mistake_in_a_rule_file_is_one_error_in_its_own_line_wherever_it_is_met(orders):
+    """validate and run, with two files that call `rules`, say what `rules check` says."""
+    p = orders("datasets:\n  orders:\n    wran: {}\n    drop:\n      has_id: id IS NOT NULL")
+    p.write(PIPELINE.replace("def orders", "def more").replace('"in_code"', '"other"'), "second.py")
+    (checked,) = check_rules(p.pipeline, p.folder / "expectations")
+    assert (str(checked.where), checked.nearest) == ("expectations/orders.yml, line 3", ("warn",))
+    for errors in (p.refused(), validated(p)):
+        assert [(e.code, str(e.where), e.nearest) for e in errors] == [("RULE_FILE_INVALID", "expectations/orders.yml, line 3", ("warn",))]
+
+    p = orders("datasets:\n  orders:\n    warn: {a: 1 = 1}\n   drop: {}\n")  # not YAML
+    (broken,) = p.refused()
+    assert (broken.code, str(broken.where)) == ("RULE_FILE_INVALID", "expectations/orders.yml, line 4")
+
+    p = orders(source=PIPELINE.replace('rules("orders", "warn")', 'rules("order", "warn")'))  # a mistake of the call is one of its line
+    (called,) = p.refused()
+    assert (called.code, called.where.source.strip()) == ("SOURCE_FAILED", '@dlt.expect_all(rules("order", "warn"))')
+    assert called.nearest == ("orders", "ordres")
+
+
+def test_rules_on_missing_columns_and_on_other_types_are_refused_where_they_are_written(orders):
+    p = orders(
+        f"datasets:\n  orders:\n    warn:\n      euro: amount = \"EUR\"\n      positive: amont > 0\n      fine: kind = 'EUR'\n    {KEYS}"
+    )
+    p.write("CREATE MATERIALIZED VIEW m (\n  CONSTRAINT ok EXPECT (amount > '1.5'),\n  CONSTRAINT euro EXPECT (day < 'soon')\n) "
+            "AS SELECT 1.5D AS amount, current_date() AS day", "m.sql")  # fmt: skip
+    p.write("""
+    import dlt
+    from pyspark.sql import functions as F
+
+    @dlt.table
+    @dlt.expect_all_or_drop({
+        "cents": "NOT amount IN ('a', 'b')",
+        "tried": "try_cast('x' AS INT) IS NULL",
+    })
+    @dlt.expect("column", F.col("flag") == "maybe")
+    @dlt.expect("gone", "gone BETWEEN 1 AND 'z'")
+    @dlt.expect("nested", "part.n <> 'one'")
+    @dlt.expect_or_fail("text", "kind > 5")
+    def typed():
+        return spark.sql("SELECT 1 AS amount, true AS flag, 2 AS gone, 'x' AS kind, named_struct('n', 1) AS part").drop("gone")
+    """, "typed.py")  # fmt: skip
+    expected = {
+        ("expectations/orders.yml", 4, "expectation 'euro' compares 'EUR' with a value of type DOUBLE: amount = \"EUR\""),
+        ("expectations/orders.yml", 5, "expectation 'positive' does not analyse: amont > 0"),
+        ("m.sql", 3, "expectation 'euro' compares 'soon' with a value of type DATE: day < 'soon'"),
+        ("typed.py", 7, "expectation 'cents' compares 'a' with a value of type BIGINT: NOT amount IN ('a', 'b')"),
+        ("typed.py", 10, "expectation 'column' compares 'maybe' with a value of type BOOLEAN: "),
+        ("typed.py", 11, "expectation 'gone' compares 'z' with a value of type BIGINT: gone BETWEEN 1 AND 'z'"),
+        ("typed.py", 12, "expectation 'nested' compares 'one' with a value of type BIGINT: part.n <> 'one'"),
+    }
+    for errors in (p.refused(), validated(p)):
+        assert {e.code for e in errors} == {"EXPECTATION_INVALID"}
+        found = {
+            (
+                e.where.file if "expectations" in e.where.file else e.where.file.rsplit("/", 1)[-1],
+                e.where.line,
+                e.what.partition("Column<")[0],
+            )
+            for e in errors
+        }
+        assert found == expected
+    euro = next(e for e in p.refused() if "EUR" in e.what)
+    assert "amount DOUBLE" in euro.todo
+    assert "ansi" not in str(euro)
+    assert next(e for e in p.refused() if "amont" in e.what).nearest == ("amount",)
+
+
+def test_a_fail_rule_of_a_file_fails_with_the_line_of_the_file(orders):
+    source = PIPELINE.replace('expect_all(rules("orders", "warn"))', 'expect_all_or_fail(rules("orders", "fail"))')
+    p = orders(f"datasets:\n  orders:\n    fail:\n      positive: amount > 0\n    {KEYS}", source=source)
+    p.run(expect="FAILED")
+    (error,) = p.result.errors
+    assert str(error.where).startswith("expectations/orders.yml, line 4")
+    assert error.what == "2 of 6 rows break the fail rule 'positive': amount > 0"
+    assert error.why == 'The first such row (amount is NULL): {"id": 2, "amount": null, "kind": "b"}\nNothing of this batch was written.'
+    assert p.quality() == {"positive": (4, 2), "has_id": (5, 1), "in_code": (5, 1)}
+
+
+def validated(p):
+    with pytest.raises(LakeletError) as refused:
+        p.pipeline.check()
+    return list(getattr(refused.value, "errors", [refused.value]))

@@ -131,6 +131,7 @@ def test_a_continuous_update_ends_with_a_failure_that_cannot_pass(project):
     p.continuous = True
     p.run(expect="FAILED")
     assert p.errors() == {"numbers": "EXPECTATION_VIOLATION"}
+    assert p.quality("numbers") == {"small": (2, 1)}
     assert p.rows("apart") == [0]
 
 

@@ -238,6 +238,18 @@ def test_rows_that_a_rule_of_a_view_drops_are_dropped_rows():
     assert "Violations" not in text
 
 
+def test_rows_of_a_batch_that_a_fail_rule_stopped_are_neither_dropped_nor_kept():
+    rules = [{"name": "low", "passed_records": 3, "failed_records": 1}, {"name": "known", "passed_records": 2, "failed_records": 2}]
+    body = {"status": "FAILED", "data_quality": {"scope": "FAILED_BATCH", "dropped_records": 0, "expectations": rules}}
+    declared = [{"name": "low", "action": "FAIL"}, {"name": "known", "action": "DROP"}]
+    story = Story().state("RUNNING").add("dataset_definition", {"expectations": declared}, dataset="orders").flow("orders", "STARTING")
+    text = text_of(summary(story.add("flow_progress", body, dataset="orders", level="ERROR").tally(), UpdateState.FAILED))
+    assert "Dropped rows" not in text
+    shown = [" ".join(line.split()) for line in text.splitlines()]
+    at = shown.index("Violations in failed batches")
+    assert shown[at + 1 : at + 3] == ["orders known 2 of 4 rows", "orders low 1 of 4 rows"]
+
+
 def test_a_summary_fits_the_terminal():
     story = Story().state("RUNNING").flow("a_very_long_name_of_a_dataset_that_goes_on_and_on_beyond_the_screen_of_a_terminal", "STARTING")
     lines = summary(story.tally(), UpdateState.COMPLETED, width=80)

@@ -261,8 +261,10 @@ def _counts(rows: Iterable[Mapping[str, Any]]) -> Counts:
     """(passed, failed) by dataset and expectation, added up over the events of an update."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for row in rows:
-        body = row["details"].get("flow_progress") or {}
-        for rule in (body.get("data_quality") or {}).get("expectations") or ():
+        quality = (row["details"].get("flow_progress") or {}).get("data_quality") or {}
+        if "scope" in quality:  # of a batch that a fail rule stopped: only Lakelet counts those
+            continue
+        for rule in quality.get("expectations") or ():
             dataset = rule.get("dataset") or row["origin"].get("dataset_name") or "?"
             key = (_last(str(dataset)), str(rule.get("name")))
             passed, failed = found.get(key, (0, 0))

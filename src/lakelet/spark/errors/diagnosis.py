@@ -16,6 +16,7 @@ from lakelet.base.user_code import is_library
 from lakelet.files.durable import storage_failure
 from lakelet.spark.errors import ansi
 from lakelet.spark.errors.conditions import conditions, java_class, parameter
+from lakelet.spark.expectations.violations import violation_in
 from lakelet.storage.delta import schemas
 
 _OURS = {"LakeletError", *(kind.__name__ for kind in LakeletError.__subclasses__())}
@@ -44,6 +45,9 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         silent.__cause__ = problem
         return silent
     code, why, todo = "FLOW_FAILED", essence(text) or java_class(problem) or type(problem).__name__, remedy(problem)
+    if broken := violation_in(text, dataset):
+        broken.__cause__ = problem
+        return broken
     if missing := sentences.VALUE_MISSING.find(text):
         what = f"a row has no {missing[1]}, which is declared NOT NULL; nothing was written"
         return LakeletError("NOT_NULL_VIOLATED", what, dataset=dataset, where=where, todo=_NOT_NULL_TODO)

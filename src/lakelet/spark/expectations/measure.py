@@ -6,7 +6,6 @@ Nothing here starts a job.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,6 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F
 
-from lakelet.base.errors import LakeletError, Location
 from lakelet.base.names import quoted
 from lakelet.language.model import Action, Expectation
 from lakelet.spark.expectations.resolution import CHECKS, RESULT, checked, on_own_columns
@@ -23,7 +21,8 @@ from lakelet.storage.delta.divided import HELD, HELD_TYPE
 
 SOURCE_FILE = f"{RESULT}file"
 """A column that a stream may have for `judged`: the file that a row comes from."""
-_NO_INPUT = "The input data could not be determined from the output record"
+VIOLATION = "[EXPECTATION_VIOLATION] "
+"""How the text begins with which `enforced` fails a job; JSON for `violations.violation_in` follows."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +40,25 @@ class Counts:
     @property
     def kept(self) -> int:
         return self.rows - self.dropped
+
+
+@dataclass(frozen=True)
+class JudgedRows:
+    """The rows of one dataset or view in one batch, judged by its rules."""
+
+    dataset: str
+    rules: Sequence[Expectation]
+    counts: Counts
+
+    @property
+    def fullness(self) -> tuple[bool, int]:
+        """Orders several counts of the same rows: the greatest is the one to take."""
+        return self.counts.violation is not None, self.counts.rows
+
+    def rule_counts(self) -> tuple[RuleCounts, ...]:
+        """The counts of each rule (EP-8)."""
+        counted = zip(self.rules, self.counts.failed, strict=True)
+        return tuple(RuleCounts(rule.name, self.dataset, self.counts.rows - failed, failed) for rule, failed in counted)
 
 
 def predicate(expectation: Expectation) -> Column:
@@ -114,7 +132,7 @@ def _are_countable(rows: DataFrame, with_checks: DataFrame) -> bool:
     return bool(rules.deterministic()) and not any(rules.containsPattern(pattern) for pattern in outside)
 
 
-def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFrame:
+def enforced(rows: DataFrame, rules: Sequence[Expectation], view: str) -> DataFrame:
     """The rows that break no drop rule, uncounted; the job that reads one that breaks a fail rule fails (for sinks, SK-9).
 
     Rules of views only: where the rows go cannot be rolled back when counts are known.
@@ -126,14 +144,19 @@ def enforced(rows: DataFrame, rules: Sequence[Expectation], flow: str) -> DataFr
     fails = [i for i, rule in enumerate(rules) if rule.action is Action.FAIL]
     kept = ~_any(drops) if drops else F.lit(True)
     if fails:
-        names = F.array_join(F.array(*(F.when(failed[i], F.lit(rules[i].name)) for i in fails)), ", ")
-        row = F.to_json(F.struct(*(F.col(quoted(c)) for c in columns)), {"ignoreNullFields": "false"})
-        head = F.lit(f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '")
-        text = F.concat(head, names, F.lit(f"'. Input data: '{_NO_INPUT}'. Output record: '"), row, F.lit("'. Missing input data: true"))
+        names = F.filter(F.array(*(F.when(failed[i], _described(rules[i])) for i in fails)), lambda rule: rule.isNotNull())
+        row = F.struct(*(F.col(quoted(c)) for c in columns))
+        detail = F.to_json(F.struct(F.lit(view).alias("view"), names.alias("rules"), row.alias("row")), {"ignoreNullFields": "false"})
+        text = F.concat(F.lit(VIOLATION), detail)
         kept = F.when(_any([failed[i] for i in fails]), F.raise_error(text).cast("boolean")).otherwise(kept)
     results = [name for name in found.rows.columns if name.startswith(RESULT)]
     passed = found.rows.filter(kept) if drops or fails else rows
     return passed.drop(*results) if results else passed
+
+
+def _described(rule: Expectation) -> Column:
+    about = {"name": rule.name, "constraint": rule.text, "file": rule.where.file, "line": rule.where.line}
+    return F.struct(*(F.lit(value).alias(key) for key, value in about.items()))
 
 
 def _held(rows: DataFrame, rules: Sequence[Expectation], failed: Sequence[Column], drops: Sequence[Column]) -> Column:
@@ -194,25 +217,4 @@ def counts(rules: Sequence[Expectation], observed: Mapping[str, Any] | None) -> 
         dropped=int(observed.get("dropped") or 0),
         failed=tuple(int(observed[f"f{i}"]) for i in range(len(rules))),
         violation=observed.get("violation"),
-    )
-
-
-def data_quality(dataset: str, rules: Sequence[Expectation], found: Counts) -> tuple[RuleCounts, ...]:
-    """The counts of each rule of a dataset (EP-8)."""
-    counted = zip(rules, found.failed, strict=True)
-    return tuple(RuleCounts(rule.name, dataset, found.rows - failed, failed) for rule, failed in counted)
-
-
-def violation_error(flow: str, dataset: str, found: Counts, where: Location, *, view: str | None = None) -> LakeletError:
-    """The failure of a flow into `dataset` whose rows break a fail rule, its own or that of a `view` it reads, in the form of EP-5."""
-    detail = json.loads(found.violation or "{}")
-    names, row = ", ".join(detail.get("rules", [])), json.dumps(detail.get("row", {}), ensure_ascii=False)
-    return LakeletError(
-        "EXPECTATION_VIOLATION",
-        f"[EXPECTATION_VIOLATION.VERBOSITY_ALL] Flow '{flow}' failed to meet the expectation. Violated expectations: '{names}'. "
-        f"Input data: '{_NO_INPUT}'. Output record: '{row}'. Missing input data: true",
-        dataset=dataset,
-        where=where,
-        why=f"the rule belongs to the view {view}" if view else None,
-        todo="Nothing of this batch was written. Correct the data or the query, or let the rule drop or warn.",
     )

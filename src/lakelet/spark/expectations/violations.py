@@ -1,0 +1,112 @@
+"""The error of a flow whose rows break a rule with the action fail, and what its rules counted until then (EP-5, EP-8)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lakelet.base.errors import ExpectationFailed, LakeletError, Location
+from lakelet.base.names import split_name
+from lakelet.base.raised import pointed
+from lakelet.base.text_enum import TextEnum
+from lakelet.language.model import Action
+from lakelet.spark.expectations.measure import VIOLATION, JudgedRows
+from lakelet.storage.delta.batch_metrics import RuleCounts
+
+_MOST_VALUES = 4
+"""Values of the first row that are named before the whole row."""
+
+
+class Scope(TextEnum):
+    """Which rows the counts of a failed flow cover: the event log's `data_quality.scope`."""
+
+    FAILED_BATCH = "FAILED_BATCH"
+    FIRST_VIOLATION = "FIRST_VIOLATION"
+
+
+@dataclass(frozen=True)
+class _BrokenRule:
+    """A fail rule, and how many of how many rows broke it; None where only one row is known. `of`: the dataset or view it belongs to."""
+
+    name: str
+    constraint: str
+    where: Location
+    of: str
+    failed: int | None = None
+    rows: int | None = None
+
+    def sentence(self, dataset: str, link: str = "") -> str:
+        """What rows did to it. `dataset`: the flow's target, which is not named as the owner of its own rules."""
+        known = self.failed is not None and self.rows is not None
+        rows = f"{self.failed:,} of {self.rows:,} row{'' if self.rows == 1 else 's'}" if known else "a row"
+        verb = "breaks" if not known or self.failed == 1 else "break"
+        of_view = "" if self.of == dataset else f" of the view {self.of}"
+        return f"{rows} {verb}{link} the fail rule {self.name!r}{of_view}: {self.constraint}"
+
+
+def violation_error(dataset: str, judged: Sequence[JudgedRows]) -> ExpectationFailed:
+    """The failure of a flow into `dataset`. `judged`: the rows of its failed batch, of which at least one broke a fail rule."""
+    shown = next(rows for rows in judged if rows.counts.violation)
+    detail = json.loads(shown.counts.violation or "{}")
+    broken = [
+        _BrokenRule(rule.name, rule.text, rule.where, rows.dataset, failed, rows.counts.rows)
+        for rows in judged
+        for rule, failed in zip(rows.rules, rows.counts.failed, strict=True)
+        if failed and rule.action is Action.FAIL
+    ]
+    broken.sort(key=lambda rule: rule.of != shown.dataset or rule.name not in detail["rules"])  # those that the shown row breaks come first
+    counts = [count for rows in judged for count in rows.rule_counts()]
+    return _error(dataset, broken, detail["row"], counts, Scope.FAILED_BATCH)
+
+
+def violation_in(text: str, dataset: str) -> ExpectationFailed | None:
+    """The failure of a flow into the sink `dataset`, of which Spark's message quotes what `measure.enforced` wrote; None for any other."""
+    _, found, rest = text.partition(VIOLATION + "{")
+    if not found:
+        return None
+    try:
+        detail, _ = json.JSONDecoder().raw_decode("{" + rest)
+    except ValueError:  # cut off on its way
+        return None
+    view = str(detail["view"])
+    broken = [_BrokenRule(r["name"], r["constraint"], Location(r["file"], r["line"]), view) for r in detail["rules"]]
+    counts = [RuleCounts(rule.name, view, 0, 1) for rule in broken]
+    return _error(dataset, broken, detail["row"], counts, Scope.FIRST_VIOLATION)
+
+
+def _error(
+    dataset: str, broken: Sequence[_BrokenRule], row: Mapping[str, Any], counts: Sequence[RuleCounts], scope: Scope
+) -> ExpectationFailed:
+    first, others = broken[0], broken[1:]
+    values = ", ".join(f"{name} is {_shown(row[name])}" for name in _named(first.constraint, row)[:_MOST_VALUES])
+    lines = [f"The first such row{f' ({values})' if values else ''}: {json.dumps(row, ensure_ascii=False)}"]
+    lines += [f"{rule.sentence(dataset, ' also')} ({rule.where})" for rule in others]
+    lines += ["Nothing of this batch was written."] if scope is Scope.FAILED_BATCH else []
+    error = LakeletError(
+        "EXPECTATION_VIOLATION",
+        first.sentence(dataset),
+        dataset=dataset,
+        where=pointed(first.where, first.name),
+        why="\n".join(lines),
+        todo="Correct the data or the query, or let the rule drop or warn.",
+    )
+    assert isinstance(error, ExpectationFailed)
+    error.data_quality = {"scope": scope.value, "dropped_records": 0, "expectations": [asdict(count) for count in counts]}
+    return error
+
+
+def _named(constraint: str, row: Mapping[str, Any]) -> list[str]:
+    """The columns of a row that a constraint names, in the order of the row."""
+    words = {word.lower() for word in re.findall(r"\w+", constraint)}
+    quoted = {part.lower() for name in re.findall(r"`[^`]+`", constraint) for part in split_name(name)}
+    return [name for name in row if name.lower() in words | quoted]
+
+
+def _shown(value: Any) -> str:
+    return "NULL" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+__all__ = ["Scope", "violation_error", "violation_in"]
