@@ -304,7 +304,7 @@ class Pipeline:
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
             found = replace(
                 found,
-                errors=distinct([*found.errors, *invalid]),
+                errors=distinct([*found.errors, *invalid, *_without_package(found, checks)]),
                 notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)),
             )
             _refuse_owned(registry, owner, found)
@@ -342,6 +342,14 @@ def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck
         return table_checks(config.root / FOLDER, config.namespace), ()
     except DefinitionErrors as invalid:
         return {}, invalid.errors
+
+
+def _without_package(found: Loaded, checks: Mapping[str, tuple[TableCheck, ...]]) -> Sequence[LakeletError]:
+    """The error for checks of the pipeline's tables that this machine cannot make; none where it can."""
+    from lakelet.quality.validation import without_package
+
+    error = without_package((d.name, checks[d.name.key]) for d in found.definitions.datasets if d.name.key in checks)
+    return () if error is None else (error,)
 
 
 def _hidden_tables(config: PipelineConfig, found: Loaded) -> list[Notice]:

@@ -376,6 +376,7 @@ CODES: dict[str, CodeInfo] = {
     "FAILED_READ_FILE": CodeInfo(_F, "a source file is missing or cannot be read", SourceError),
     "AVRO_MISSING": CodeInfo(_E, "Avro files are to be read, and the extra lakelet[avro] is not installed"),
     "SAMPLES_MISSING": CodeInfo(_E, "sample data is asked for, and the extra lakelet[samples] is not installed"),
+    "QUALITY_MISSING": CodeInfo(_E, "tables have checks of their own, and the extra lakelet[quality] is not installed"),
     # a Databricks workspace
     "WORKSPACE_DENIED": CodeInfo(_F, "the user of the credentials has not the right that a request to the workspace needs"),
     "WORKSPACE_NOT_FOUND": CodeInfo(_F, "the workspace has not the object that was asked for"),

@@ -41,7 +41,11 @@ def project(
     for_editors = [file for file in write_settings(created.folder) if file not in created.written]
     inside = created.folder == Path.cwd()
     commands = [*([] if inside else [f"cd {shlex.quote(_shown(created.folder))}"]), *created.point.next_commands]
-    _report((*created.written, *for_editors), Path.cwd(), commands, as_json=as_json)
+    remarks = [
+        f"{_shown(file)} is left out: only the package great-expectations can make its checks. To have them: pip install 'lakelet[quality]'"
+        for file in created.left_out
+    ]
+    _report((*created.written, *for_editors), Path.cwd(), commands, as_json=as_json, remarks=remarks)
 
 
 def table(

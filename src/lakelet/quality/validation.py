@@ -11,22 +11,21 @@ import logging
 import math
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import nearest_names
-from lakelet.base.names import quoted
-from lakelet.base.text import counted
+from lakelet.base.errors import LakeletError, nearest_names
+from lakelet.base.names import TableName, quoted
+from lakelet.base.text import counted, listed
 from lakelet.quality.definitions import TableCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PACKAGE = "great_expectations"
-NOT_RUN = "not run: the package great-expectations is not installed (pip install 'lakelet[quality]')"
 _COLUMNS = ("column", "column_A", "column_B")
 
 
@@ -35,14 +34,13 @@ class Outcome:
     """Result of one check.
 
     Attributes:
-        success: None where the check was not run.
         observed: the value that was compared, or the rows that do not meet it, as text.
-        message: why it was not run or could not be judged; "" where the other fields say all.
+        message: why it could not be judged; "" where the other fields say all.
         newest: of a freshness check, the greatest value in seconds since 1970, None for a table without one.
     """
 
     check: TableCheck
-    success: bool | None
+    success: bool
     observed: str | None = None
     message: str = ""
     newest: float | None = None
@@ -51,6 +49,21 @@ class Outcome:
 def is_installed() -> bool:
     """Whether Great Expectations can be imported; looks without importing it."""
     return importlib.util.find_spec(PACKAGE) is not None
+
+
+def without_package(checks: Iterable[tuple[TableName, Sequence[TableCheck]]]) -> LakeletError | None:
+    """QUALITY_MISSING for checks of datasets that only Great Expectations can make, if it is not installed; freshness needs no package."""
+    needing = [(name, check) for name, found in checks for check in found if not is_fresh(check)]
+    if not needing or is_installed():
+        return None
+    names = [f"{name}.{check.name}" for name, check in needing]
+    return LakeletError(
+        "QUALITY_MISSING",
+        f"{counted(len(names), 'table check')} cannot be made: the package great-expectations is not installed",
+        where=needing[0][1].where,
+        why=f"the checks: {listed(names, 5)}",
+        todo="Install the extra: pip install 'lakelet[quality]'. Or remove the checks.",
+    )
 
 
 def is_fresh(check: TableCheck) -> bool:
@@ -84,8 +97,6 @@ def validate(rows: DataFrame, checks: Sequence[TableCheck], others: Mapping[str,
             found[check.name] = _freshness(check, rows, now)
         elif other is not None and others.get(other) is None:
             found[check.name] = Outcome(check, False, message=f"the pipeline has no stored table {other}")
-        elif not is_installed():
-            found[check.name] = Outcome(check, None, message=NOT_RUN)
         else:
             asked.append(check)
     if asked:

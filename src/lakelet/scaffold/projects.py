@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from lakelet.scaffold.writing import NewFile, write_new
 
 @dataclass(frozen=True)
 class Created:
-    """A new project: its folder, the files that were written, and its template."""
+    """A new project: its folder, the files that were written, and its template. `left_out`: files with checks that cannot be made here."""
 
     folder: Path
     written: tuple[Path, ...]
     point: StartingPoint
+    left_out: tuple[Path, ...] = ()
 
 
 def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
@@ -28,10 +30,22 @@ def new_project(folder: Path, begin_with: str = DEFAULT) -> Created:
     """
     folder = folder.expanduser().absolute().resolve()
     point = starting_point(begin_with)
-    files = files_of(point, name=project_name(folder.name))
+    everything = files_of(point, name=project_name(folder.name))
+    left_out = () if can_check() else tuple(file for file in everything if _checks_tables(file))
+    files = [file for file in everything if file not in left_out]
     if folder.exists():
         _refuse_used(folder, files)
-    return Created(folder, write_new(folder, files), point)
+    return Created(folder, write_new(folder, files), point, tuple(folder / file.path for file in left_out))
+
+
+def can_check() -> bool:
+    """Return whether Great Expectations, which makes the checks of whole tables, is installed; looks without importing it."""
+    return importlib.util.find_spec("great_expectations") is not None
+
+
+def _checks_tables(file: NewFile) -> bool:
+    """Return whether a file is one of rules and holds checks of whole tables; a template keeps them apart from the rules of rows."""
+    return file.path.parts[0] == "expectations" and file.path.suffix == ".yml" and "\n    checks:" in file.text
 
 
 def _refuse_used(folder: Path, files: list[NewFile]) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from lakelet.base.failpoints import reached
 from lakelet.language.model import Kind
 from lakelet.quality.definitions import TableCheck
-from lakelet.quality.validation import Outcome, freshness, is_fresh, is_installed, validate
+from lakelet.quality.validation import Outcome, freshness, is_fresh, validate
 from lakelet.spark.session_clones import flow_session
 from lakelet.storage.checked_versions import CheckedVersion, load_checked, save_checked
 from lakelet.storage.delta.tables import TableLog
@@ -46,7 +46,7 @@ class _Table:
 
     @property
     def definitions(self) -> str:
-        text = "|".join([str(is_installed()), *(f"{check.name}={check.digest}" for check in self.checks)])
+        text = "|".join(f"{check.name}={check.digest}" for check in self.checks)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def is_at(self, before: CheckedVersion | None) -> bool:
@@ -113,7 +113,7 @@ class TableChecks:
                 continue
             outcome = freshness(check, before.newest[check.name], now)
             stale += [] if outcome.success else [check.name]
-            if (check.name in before.stale) == bool(outcome.success):
+            if (check.name in before.stale) == outcome.success:
                 self._emit(table, outcome, str(uuid.uuid4()))
         self._checked[table.key] = replace(before, stale=tuple(stale))
         critical = {check.name for check in table.checks if check.severity == CRITICAL}
@@ -157,7 +157,7 @@ class TableChecks:
 
     def _emit(self, table: _Table, outcome: Outcome, id: str) -> None:
         check, name = outcome.check, table.stored.name
-        said = {True: "holds", False: "fails", None: "was not run"}[outcome.success]
+        said = "holds" if outcome.success else "fails"
         facts = "; ".join(text for text in (outcome.message, f"observed {outcome.observed}" if outcome.observed else "") if text)
         message = f"Check '{check.name}' of '{name}' {said}: expected {check.expected}" + (f"; {facts}" if facts else "")
         message += "" if message.endswith("?") else "."
@@ -171,18 +171,18 @@ class TableChecks:
             "expected": check.expected,
             "message": outcome.message or None,
         }
-        level = Level.INFO if outcome.success else Level.WARN if outcome.success is None else _LEVELS.get(check.severity, Level.WARN)
+        level = Level.INFO if outcome.success else _LEVELS.get(check.severity, Level.WARN)
         self.opened.reporter.emit(EventType.TABLE_CHECK, message, body, dataset=name, level=level, id=id)
 
 
 def _event_id(table: _Table, outcome: Outcome) -> str:
     """The same for the same check of the same version, however often it is made."""
-    parts = [table.key, table.id, str(table.version), outcome.check.name, outcome.check.digest, str(outcome.success is None)]
+    parts = [table.key, table.id, str(table.version), outcome.check.name, outcome.check.digest]
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "|".join(["lakelet:check", *parts])))
 
 
 def _remembered(table: _Table, outcomes: Sequence[Outcome]) -> CheckedVersion:
-    failed = tuple(o.check.name for o in outcomes if o.success is False and o.check.severity == CRITICAL)
+    failed = tuple(o.check.name for o in outcomes if not o.success and o.check.severity == CRITICAL)
     fresh = [o for o in outcomes if is_fresh(o.check) and not o.message]
     newest = {o.check.name: o.newest for o in fresh}
     return CheckedVersion(table.id, table.version, table.definitions, failed, newest, tuple(o.check.name for o in fresh if not o.success))

@@ -9,6 +9,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
+from lakelet.base.errors import ExitCode, LakeletError
 from lakelet.cli.summary import summary
 from lakelet.cli.tally import Tally
 from lakelet.inspection.inspector import run_sql
@@ -192,39 +193,39 @@ def test_checks_are_made_of_each_version_once_and_change_no_data(orders):
     assert p.result.failed_checks == ()
 
 
-def test_without_the_package_checks_are_reported_as_not_run_by_name(orders, monkeypatch):
+def test_without_the_package_checks_that_need_it_refuse_the_pipeline_and_say_what_installs_it(orders, monkeypatch):
     monkeypatch.setitem(sys.modules, "great_expectations", None)
     now = datetime.now(timezone.utc).isoformat()
-    unique = "one_each: {unique: id, severity: critical}"
-    p = orders(f"datasets:\n  orders:\n    checks:\n      {unique}\n      fresh: {{fresh: {{column: at, within: 1 hour}}}}")
-    p.arrive("2.json", order(7, at=now))
-    p.run()
-    assert {name: found[0] for name, found in results(p).items()} == {"one_each": None, "fresh": True}
-    (message,) = [e.message for e in p.events if e.event_type == "table_check" and e.level == "WARN"]
-    assert message == (
-        "Check 'one_each' of 'main.default.orders' was not run: expected no two rows with the same id; "
-        "not run: the package great-expectations is not installed (pip install 'lakelet[quality]')."
-    )
-    assert p.result.failed_checks == ()
-    tally = Tally()
-    for event in p.events:
-        tally.feed(event)
-    text = [line.text for line in summary(tally, UpdateState.COMPLETED)]
-    assert "Table checks: 1 held, 1 not run" in text
-    assert "  not run: orders.one_each (the package great-expectations is not installed (pip install 'lakelet[quality]'))" in text
+    fresh, unique = "fresh: {fresh: {column: at, within: 1 hour}}", "one_each: {unique: id, severity: info}"
+    p = orders(f"datasets:\n  orders:\n    checks:\n      {fresh}\n      {unique}\n  elsewhere:\n    checks:\n      some: {{rows: 1}}")
+    with pytest.raises(LakeletError) as invalid:
+        p.pipeline.validate()
+    for errors in (invalid.value.errors, p.refused()):
+        assert [(e.code, e.exit_code, str(e.where), e.why) for e in errors] == [
+            ("QUALITY_MISSING", ExitCode.ENVIRONMENT, "expectations/orders.yml, line 5", "the checks: main.default.orders.one_each")
+        ]
+        assert errors[0].todo == "Install the extra: pip install 'lakelet[quality]'. Or remove the checks."
 
-    monkeypatch.undo()  # installed now: the same version is checked, though the table moves on after the flows
-    version, check = p.version("orders"), TableChecks._check
+    declare(p, f"datasets:\n  orders:\n    checks:\n      {fresh}\n  elsewhere:\n    checks:\n      some: {{rows: 1}}")
+    p.arrive("2.json", order(7, at=now))
+    p.run()  # freshness needs no package, and a check of another pipeline's table is not made
+    assert {name: found[0] for name, found in results(p).items()} == {"fresh": True}
+
+
+def test_a_version_is_checked_though_its_table_moves_on_after_the_flows(orders, monkeypatch):
+    p = orders("datasets:\n  orders:\n    checks:\n      one_each: {unique: id, severity: critical}")
+    check, versions = TableChecks._check, []
 
     def late(*arguments):
+        versions.append(p.version("orders"))
         rows = p.spark.read.format("delta").load(str(p.path("orders")))
         rows.write.format("delta").mode("append").save(str(p.path("orders")))
         return check(*arguments)
 
     monkeypatch.setattr(TableChecks, "_check", late)
     p.run()
-    assert len(p.rows("orders")) == 10
-    assert results(p)["one_each"] == (False, "2 of 5 rows", version)
+    assert len(p.rows("orders")) == 8
+    assert results(p) == {"one_each": (False, "2 of 4 rows", versions[0])}
     assert p.result.failed_checks == ("main.default.orders.one_each",)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.cli.main import main
+from lakelet.config.rule_files import read_rule_file, rule_files
 from lakelet.config.tool_settings import tomllib
 from lakelet.config.update_config import load_config
 from lakelet.deploy.bundle import desired_state
@@ -151,6 +152,23 @@ def test_a_project_whose_writing_was_killed_is_finished_by_the_same_command(tmp_
     assert subprocess.run(command, cwd=tmp_path).returncode == 0
     own = {name for name in files(tmp_path / "demo") if not name.startswith("typings/")}
     assert own == {str(file.path) for file in files_of(starting_points()["starter"], name="demo")}
+
+
+def test_without_great_expectations_a_project_has_no_check_that_cannot_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "project", "whole", "--from", "contact-center"]) == 0
+    assert "left out" not in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "great_expectations", None)
+    assert main(["new", "project", "bare", "--from", "contact-center"]) == 0
+    assert "bare/expectations/channel_funnel.yml is left out" in (told := capsys.readouterr().err)
+    assert "pip install 'lakelet[quality]'" in told
+    assert files(tmp_path / "whole") - files(tmp_path / "bare") == {"expectations/channel_funnel.yml"}
+    for point in starting_points():
+        folder = new_project(tmp_path / f"one-{point}", point).folder / "expectations"
+        found = [read_rule_file(path) for path in rule_files(folder)]
+        assert [check.name for file in found for check in file.checks] == [], point
 
 
 def test_the_help_of_new_loads_nothing_heavy() -> None:
