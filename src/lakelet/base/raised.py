@@ -58,15 +58,16 @@ def pointed(where: Location, name: str | None = None) -> Location:
 
 
 def line_of_text(where: Location, text: str) -> Location:
-    """Return the line of a call that has `text` as a string literal, such as a key of a dictionary; `where` if none has.
+    """Return the line that has `text` as a string literal, a key of a dictionary for example; `where` if that is uncertain.
 
-    The call begins at `where` and ends before the next function or class.
+    It is in the call that begins at `where` and ends before the next function or class, or elsewhere in the file, but once.
     """
-    lines = linecache.getlines(cell_filename(os.path.abspath(where.file), where.cell))[max(where.line - 1, 0) :]
-    for number, line in enumerate(takewhile(lambda line: not _DEFINES.match(line), lines)):
-        if f'"{text}"' in line or f"'{text}'" in line:
-            return replace(where, line=where.line + number)
-    return where
+    every = linecache.getlines(cell_filename(os.path.abspath(where.file), where.cell))
+    found = [number for number, line in enumerate(every, start=1) if f'"{text}"' in line or f"'{text}'" in line]
+    call = takewhile(lambda pair: not _DEFINES.match(pair[1]), enumerate(every[max(where.line - 1, 0) :], start=where.line))
+    inside = {number for number, _ in call}
+    chosen = next((number for number in found if number in inside), found[0] if len(found) == 1 else where.line)
+    return replace(where, line=chosen)
 
 
 def _characters(text: str, offset: int) -> int:

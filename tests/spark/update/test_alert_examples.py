@@ -67,7 +67,9 @@ def test_each_example_sends_what_it_says_and_one_that_cannot_stops_nothing(proje
     errors, messages = [m for m in posted if "text" not in m], [m["text"] for m in posted if "text" in m]
     assert [(e["dataset"], e["error"]) for e in errors] == [("main.default.broken", "EXPECTATION_VIOLATION"), (None, None)]
     assert messages == [
-        f"*test*: pass rate below 90% in update {p.result.update_id[:6]}\n• `main.default.numbers` positive: 50.0% of 10 rows"
+        f"*test*: pass rate below 90% in update {p.result.update_id[:6]}\n"
+        "• `main.default.broken` never: 0.0% of 3 rows\n"
+        "• `main.default.numbers` positive: 50.0% of 10 rows"
     ]
     written = [json.loads(line) for line in lines.read_text().splitlines()]
     assert [(one["level"], one["dataset"]) for one in written] == [("ERROR", "main.default.broken"), ("ERROR", None)]

@@ -143,6 +143,7 @@ def test_by_hand_and_for_broken_rules_there_is_one_attempt(project):
     q.run(expect="FAILED")
     assert told(q, "numbers", status="FAILED") == ["ERROR"]
     assert q.errors() == {"numbers": "EXPECTATION_VIOLATION"}
+    assert q.quality() == {"small": (2, 1)}
 
 
 @pytest.mark.long

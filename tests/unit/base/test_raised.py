@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakelet.base.errors import LakeletError, Location
-from lakelet.base.raised import import_remedy, innermost_location, near_names
+from lakelet.base.raised import import_remedy, innermost_location, line_of_text, near_names
 
 HAS_COLUMNS = sys.version_info >= (3, 11)
 CODE = """\
@@ -112,3 +112,22 @@ def test_a_line_without_a_column_is_shown_without_a_caret_and_a_secret_is_not_sh
     assert Location("a.py", 3).excerpt() == []
     error = LakeletError("SOURCE_FAILED", "it failed", where=Location("a.py", 3, 5, "x = y"))
     assert str(error).splitlines() == ["[SOURCE_FAILED] it failed", "  a.py, line 3, column 5", "  3 | x = y", "          ^"]
+
+
+def test_the_line_of_a_name_is_in_the_call_or_the_only_one_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "rules.py"
+    lines = [
+        'RULES = {"known": "a > 1"}',
+        'OTHER = {"twice": 1}',
+        "@all({",
+        "    'inside': 1,",
+        "    'twice': 2,",
+        "})",
+        "def t():",
+        '    "twice"',
+    ]
+    file.write_text("\n".join(lines))
+    where = Location(str(file), 3)
+    assert [line_of_text(where, name).line for name in ("inside", "twice", "known", "absent")] == [4, 5, 1, 3]
+    assert line_of_text(Location(str(file), 7), "twice").line == 7, "it is there several times, and not in the call"
+    assert line_of_text(Location("nowhere.py", 9), "known").line == 9
