@@ -1,8 +1,8 @@
 """Analyses the declared datasets before anything runs: kinds, columns, dependencies, and all errors in definitions.
 
 Each function is called once with placeholders for the tables it reads. An error in a definition refuses the whole update. A failure that
-depends on data or on the user's code (missing folder, exception in a function) is kept for the run, where it fails its own branch
-(RE-1, RE-2).
+depends on data, on stored tables or on the user's code (missing folder, another kind of table, exception in a function) is kept for the
+run, where it fails its own branch (RE-1, RE-2).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text
 from lakelet.analysis.replacing_checks import check_replacement, part_of
 from lakelet.analysis.rule_checks import check_rules
 from lakelet.analysis.sink_paths import sink_path
-from lakelet.analysis.unchecked import Unusable, refused, unchecked
+from lakelet.analysis.unchecked import Unusable, fails_alone, refused, unchecked
 from lakelet.analysis.view_settings import view_settings
 from lakelet.autoloader.loading import struct_of
 from lakelet.base.errors import DefinitionErrors, ExitCode, LakeletError
@@ -57,7 +57,7 @@ from lakelet.transforms.applied import recording
 # Errors that may disappear once the function has rows to look at, and with them the columns.
 _OF_COLUMNS = {
     *("QUERY_FAILED_ANALYSIS", "SCHEMA_MISMATCH", "SCHEMA_INCOMPATIBLE", "EXPECTATION_INVALID"),
-    *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED"),
+    *("CDC_UNKNOWN_COLUMN", "CDC_STATE_CHANGED", "CDC_RESERVED_COLUMN"),
 }
 
 _HELD_FOR_EVER = (
@@ -481,6 +481,8 @@ class Analyzer:
         if problem.code == "SCHEMA_OUTGROWN":
             self.found.notice(flow, Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
         if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):
+            return problem
+        if fails_alone(problem, stored=dataset.name.key in self.stored):
             return problem
         self.found.errors.append(problem)
         return None

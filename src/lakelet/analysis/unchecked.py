@@ -8,7 +8,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.analysis.analyzed import Findings
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, StateError
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.user_errors import NO_ROWS, RUN_AGAIN
 
@@ -29,13 +29,22 @@ class Unusable(Exception):
         self.failure = failure
 
 
+def fails_alone(error: LakeletError, *, stored: bool = True) -> bool:
+    """Whether an update fails only the dataset of an error that analysis finds, and what reads it (decision 0068).
+
+    The stored table, or a column that came with the data, does not fit one dataset; the definitions of the others are right.
+    `stored`: whether the dataset has a table.
+    """
+    return error.code == "CDC_RESERVED_COLUMN" or (stored and isinstance(error, StateError))
+
+
 def refused(found: Findings, unfinished: Set[str]) -> list[LakeletError]:
-    """Return an error for each dataset whose function raises whatever the data is.
+    """Return an error for each dataset that does not fit what is stored, or whose function raises whatever the data is.
 
     `unfinished`: files, as named in locations, that did not run to their end; a missing name may be defined in the rest.
     """
     wrong = [e for key, e in found.failures.items() if _wrong(found, key, e) and (e.where is None or e.where.file not in unfinished)]
-    return [_as_definition_error(error) for error in wrong]
+    return [error if fails_alone(error) else _as_definition_error(error) for error in wrong]
 
 
 def unchecked(found: Findings) -> tuple[Notice, ...]:
@@ -46,6 +55,8 @@ def unchecked(found: Findings) -> tuple[Notice, ...]:
 
 
 def _wrong(found: Findings, key: str, error: LakeletError) -> bool:
+    if fails_alone(error):
+        return key not in found.uncertain
     if error.code != _RAISED or _looks(found, key):
         return False
     causes = list(_causes(error.__cause__))
@@ -90,4 +101,4 @@ def _notice_text(error: LakeletError, reason: str) -> str:
     return f"{error.dataset} is not checked; only an update can check it: {reason} ({facts})"
 
 
-__all__ = ["Unusable", "refused", "unchecked"]
+__all__ = ["Unusable", "fails_alone", "refused", "unchecked"]

@@ -268,6 +268,7 @@ CODES: dict[str, CodeInfo] = {
     "CDC_UNKNOWN_COLUMN": CodeInfo(_I, "a change flow names a column that its source does not have"),
     "CDC_KEY_TYPE": CodeInfo(_I, "the values of a key column cannot be compared"),
     "CDC_SEQUENCE_TYPE": CodeInfo(_I, "the values that sequence_by or system_sequence_by gives cannot be ordered"),
+    "CDC_RESERVED_COLUMN": CodeInfo(_I, "a source of changes or snapshots has a column whose name is reserved for change tables"),
     "CDC_STATE_CHANGED": CodeInfo(_I, "keys, SCD type or sequencing type of a change table are not those it was made with", StateError),
     "CDC_CONDITION_TYPE": CodeInfo(_I, "a condition of a change flow is not boolean"),
     "REPLACE_FLOW_INVALID": CodeInfo(_I, "a REPLACE WHERE or REPLACE USING flow does not go with its target, its query or its columns"),

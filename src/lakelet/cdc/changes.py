@@ -31,6 +31,7 @@ _RANGED = ("tinyint", "smallint", "int", "bigint", "date", "timestamp", "timesta
 START, END = "__START_AT", "__END_AT"
 SYSTEM_START, SYSTEM_END = "__SYSTEM_START_AT", "__SYSTEM_END_AT"
 TIMES = (START, END, SYSTEM_START, SYSTEM_END)
+OWN_PREFIX = "__lakelet_"
 HIDDEN = (SEQ, SYSTEM, DELETED, AUTHORED, RULE, BURIED, PART)
 """Columns of the internal table that readers of the target do not see."""
 
@@ -68,8 +69,8 @@ class Layout:
 
     @property
     def made_with(self) -> list[Any]:
-        """Keys in lower case, SCD type, types of the sequences: what the state of the table depends on."""
-        keys, sequence = [key.lower() for key in self.keys], self.sequence.simpleString()
+        """Keys in lower case, sorted, SCD type, types of the sequences: what the state of the table depends on."""
+        keys, sequence = sorted(key.lower() for key in self.keys), self.sequence.simpleString()
         if self.system is not None:
             return [keys, "bitemporal", sequence, self.system.simpleString()]
         return [keys, 2 if self.history else 1, sequence]
@@ -97,8 +98,9 @@ def expression(value: Any) -> Column:
 
 
 def layout(spec: ChangeSpec, source: DataFrame) -> Layout:
-    """The columns of the target of `spec` for a source. Raises CDC_UNKNOWN_COLUMN for columns that the source does not have."""
+    """The columns of the target of `spec` for a source. Raises CDC_RESERVED_COLUMN, and CDC_UNKNOWN_COLUMN for columns it does not have."""
     names = source.columns
+    _refuse_reserved(spec, names)
     keys = tuple(_found(name, names, spec, "key") for name in spec.keys)
     listed = None if spec.column_list is None else {_found(n, names, spec, "column_list").lower() for n in spec.column_list}
     except_list = {_found(n, names, spec, "except_column_list").lower() for n in spec.except_column_list or ()}
@@ -191,6 +193,21 @@ def check_batch(spec: ChangeSpec, batch: DataFrame, shape: Layout) -> BatchSumma
 def _condition(given: Any) -> Column:
     """Only TRUE counts (CD-5)."""
     return F.lit(False) if given is None else F.coalesce(expression(given).cast("boolean"), F.lit(False))
+
+
+def _refuse_reserved(spec: ChangeSpec, names: Sequence[str]) -> None:
+    """Raise CDC_RESERVED_COLUMN for columns of a source that have a name of the table's own, selected or not (CO-14)."""
+    own = {name.lower() for name in (TIMES if spec.bitemporal else (START, END))}
+    found = [name for name in names if name.lower() in own or name.lower().startswith(OWN_PREFIX)]
+    if not found:
+        return
+    times = f"; {SYSTEM_START} and {SYSTEM_END} for bitemporal tables" if spec.bitemporal else ""
+    raise LakeletError(
+        "CDC_RESERVED_COLUMN",
+        f"{spec.source or 'the snapshot'} has columns whose names are reserved for change tables: {', '.join(map(repr, found))}",
+        why=f"{START}, {END} and names that begin with {OWN_PREFIX} are reserved for every SCD type, selected or not{times}",
+        todo=f'Rename them in a view that the flow reads: .withColumnRenamed("{found[0]}", "…").',
+    )
 
 
 def _found(path: ColumnPath, names: Sequence[str], spec: ChangeSpec, what: str) -> str:

@@ -6,6 +6,7 @@ Its state cannot be carried over when they change, so the update is refused befo
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from deltalake.exceptions import TableNotFoundError
 
@@ -36,13 +37,19 @@ def made_with(storage: Storage, key: str) -> str | None:
 
 
 def check(spec: ChangeSpec, shape: Layout, stored: str | None) -> None:
-    """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored."""
-    if stored is None:
-        return
-    now = shape.made_with
-    # The versions of snapshots that a function gives are not known before it is called with the last one.
-    compared = slice(0, 2) if callable(spec.snapshots) else slice(None)
-    if json.loads(stored)[compared] != now[compared]:
+    """Raise CDC_STATE_CHANGED if the flow would need another state than the one that is stored; None for none."""
+    if stored is not None:
+        # The versions of snapshots that a function gives are not known before it is called with the last one.
+        same_state(stored, shape.made_with, parts=2 if callable(spec.snapshots) else None)
+
+
+def same_state(stored: str | None, now: list[Any], *, parts: int | None = None) -> None:
+    """Raise CDC_STATE_CHANGED unless a table was made with `now`, or with its first `parts` (CO-6).
+
+    The keys are a set: tables of earlier versions have them in the order in which their flow named them.
+    """
+    keys, *rest = json.loads(stored or "[[]]")
+    if [sorted(keys), *rest][:parts] != now[:parts]:
         raise LakeletError(
             "CDC_STATE_CHANGED",
             f"the table was made with [keys, SCD type, type of the sequence] {stored}, the flow now has {json.dumps(now)}",

@@ -17,12 +17,13 @@ from pyspark.sql import types as T
 from lakelet.base.errors import LakeletError
 from lakelet.base.failpoints import reached
 from lakelet.base.names import quoted
-from lakelet.cdc import changes, foreign_commits, guarding, hint, history, latest
+from lakelet.cdc import changes, foreign_commits, guarding, hint, history, identity, latest
 from lakelet.cdc import state as states
 from lakelet.cdc.change_table import ChangeTable
 from lakelet.cdc.changes import AUTHORED, BURIED, DELETED, HIDDEN, OUTSIDE, RULE, SEQ, SYSTEM, BatchSummary, Layout, stored_layout
 from lakelet.cdc.computed import completed, given
 from lakelet.cdc.counts import BURY, CLEAR, TRUNCATE, of_merge, to_be_counted
+from lakelet.cdc.identity import MADE_WITH
 from lakelet.cdc.latest import ACTION, DELETE, UPSERT
 from lakelet.cdc.literals import literal
 from lakelet.cdc.mirror import PART, ROWS, STATE, mirror, position
@@ -41,7 +42,6 @@ from lakelet.storage.delta.tables import TableLog
 from lakelet.storage.delta.transaction import Transaction, Txn
 from lakelet.storage.root import INTERNAL
 
-_MADE_WITH = "lakelet.changes"  # table property: keys, type and sequence that the state belongs to
 _CHECKPOINT_EVERY = 10
 _TINY, _SMALL, _SHARE = 2 << 20, 32 << 20, 20  # bytes, bytes, one in so many rows: see `_small`
 _FEW = 2_000  # events that are looked at in one task, as the rows of a table of their size
@@ -100,7 +100,7 @@ def internal_spec(shape: Layout, wanted: TableSpec, state: State) -> TableSpec:
     visible = wanted.schema if wanted.schema.fields else shape.visible
     loose = schemas.storable(visible).fields  # tombstones have keys only; NOT NULL is the target's (TP-20)
     # Its commits hold what was applied and counted, so they are kept; the target's log is cleaned up as usual.
-    kept = {_MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), **guarding.KEPT}
+    kept = {MADE_WITH: json.dumps(shape.made_with), states.PROPERTY: state.to_json(), **guarding.KEPT}
     columns, properties = T.StructType([*loose, *hidden]), {**(wanted.properties or {}), **kept}
     return replace(wanted, schema=columns, partition_cols=(PART, *wanted.partition_cols), cluster_by=(), properties=properties)
 
@@ -125,7 +125,7 @@ def reconcile(session: SparkSession, table: ChangeTable, shape: Layout) -> None:
         if transaction.outdated(made):
             foreign_commits.adopt(session, table.path, None)
             continue
-        _same_state(transaction, made)
+        identity.same_state(transaction.properties.get(MADE_WITH), shape.made_with)
         state, _ = _stored_state(transaction, table.flows, shape)
         if state.ruled and RULE not in transaction.schema.fieldNames():
             _number_events(transaction, internal_spec(shape, wanted, state))
@@ -235,7 +235,7 @@ def _planned(transaction: Transaction, table: ChangeTable, shape: Layout) -> _Pl
     made = internal_spec(shape, wanted, needed)
     if transaction.read_version < 0 or transaction.outdated(made):
         return _Plan(needed, stored_layout(shape, given(made.schema, table.computed)), made, fresh=True)
-    _same_state(transaction, made)
+    identity.same_state(transaction.properties.get(MADE_WITH), shape.made_with)
     before, latest_ones = _stored_state(transaction, flows, shape)
     state = before.joined(needed)
     made = _grown(transaction, internal_spec(shape, wanted, state))
@@ -315,17 +315,6 @@ def _convert(transaction: Transaction, made: TableSpec) -> None:
     transaction.describe(made, replace=False)
     transaction.commit(transaction.write(events), user_metadata={})
     reached("changes.converted")
-
-
-def _same_state(transaction: Transaction, made: TableSpec) -> None:
-    found = transaction.properties.get(_MADE_WITH)
-    now = (made.properties or {})[_MADE_WITH]
-    if found != now:
-        raise LakeletError(
-            "CDC_STATE_CHANGED",
-            f"the table was made with [keys, SCD type, type of the sequence] {found}, the flow now has {now}",
-            todo="Change it back, or do a full refresh of the table: its state cannot be carried over.",
-        )
 
 
 def _small(transaction: Transaction, seen: BatchSummary) -> bool:

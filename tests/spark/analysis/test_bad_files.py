@@ -232,6 +232,7 @@ def test_a_stored_table_keeps_its_kind_and_its_types(project):
         return dlt.read_stream("numbers")
 """
     )
-    errors = check(p)
+    p.run(expect="FAILED")
+    errors = check(p, p.result.errors)
     assert "--full-refresh main.default.stream" in by_code(list(errors.values()))["SCHEMA_INCOMPATIBLE"].todo
     assert p.rows("stream") == [0, 1, 2]

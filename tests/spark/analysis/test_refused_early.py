@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lakelet.base.errors import DefinitionErrors
 from tests.spark.conftest import by_code, codes
 
 FEED = """
@@ -16,15 +17,18 @@ FEED = """
 
 
 @pytest.mark.long
-def test_other_keys_or_another_type_of_a_stored_change_table_are_refused_before_anything_runs(project):
+def test_other_keys_or_another_type_of_a_stored_change_table_are_refused_before_it_is_written(project):
     p = project(FEED)
     p.arrive("1.json", {"id": 1, "name": "a", "at": 1})
     p.run()
 
     for old, new in (('keys=["id"]', 'keys=["name"]'), ("scd_type=1", "scd_type=2"), ('sequence_by="at"', "sequence_by=\"'x'\"")):
         p.write(FEED.replace(old, new))
-        (error,) = p.refused()
-        assert (error.code, error.dataset) == ("CDC_STATE_CHANGED", "main.default.current")
+        p.run(expect="FAILED")
+        assert p.errors() == {"current": "CDC_STATE_CHANGED"}
+        assert p.statuses() == {"current": "FAILED", "other": "IDLE"}
+        with pytest.raises(DefinitionErrors, match="CDC_STATE_CHANGED"):
+            p.pipeline.check()
 
     p.run(full_refresh=("current",))
     assert p.rows("current", "id", "name", "at") == [(1, "a", 1)]

@@ -252,13 +252,13 @@ def test_a_table_does_not_become_bitemporal_without_a_full_refresh(project):
     p = project(type_2)
     p.arrive("a.json", *LIFE)
     p.run()
-    p.write(PYTHON)
-    (error,) = p.refused()
+    p.write(PYTHON).run(expect="FAILED")
+    (error,) = p.result.errors
     assert (error.code, '"bitemporal", "int", "int"' in error.what) == ("CDC_STATE_CHANGED", True)
     p.run(full_refresh=["beliefs"])
     assert p.rows("beliefs") == ordered(LAST)
-    p.write(type_2)
-    assert [e.code for e in p.refused()] == ["CDC_STATE_CHANGED"]
+    p.write(type_2).run(expect="FAILED")
+    assert p.errors() == {"beliefs": "CDC_STATE_CHANGED"}
 
 
 @pytest.mark.long

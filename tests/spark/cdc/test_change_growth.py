@@ -84,7 +84,8 @@ def test_a_wider_type_is_refused_with_the_property_that_allows_it_where_that_is_
     p = project(PIPELINE.format(grown=0, widening=""))
     p.arrive("a.json", {"id": 1, "seq": 1, "n": 1})
     p.run()
-    errors = p.write(PIPELINE.format(grown=1, widening="")).refused()
+    p.arrive("b.json", {"id": 1, "seq": 2, "n": 2})
+    errors = p.write(PIPELINE.format(grown=1, widening="")).run(expect="FAILED").result.errors
     assert {e.code for e in errors} == {"SCHEMA_INCOMPATIBLE"}
     assert all("delta.enableTypeWidening" in str(e.todo) for e in errors)
 

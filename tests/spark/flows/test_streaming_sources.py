@@ -87,8 +87,12 @@ def test_a_stream_over_a_change_table_goes_on_until_a_commit_updates_or_deletes_
     def of_changes():
         return spark.readStream.table("current")
 
+    @dlt.view
+    def versions():
+        return spark.readStream.table("history").selectExpr("id", "__START_AT AS start")
+
     dlt.create_streaming_table("chained")
-    dlt.apply_changes(target="chained", source="history", keys=["id"], sequence_by="__START_AT", column_list=["id"])
+    dlt.apply_changes(target="chained", source="versions", keys=["id"], sequence_by="start", column_list=["id"])
 """
     )
     for n, events in enumerate([[(1, 5), (2, 5)], [(3, 5)], [(4, 1), (1, 4), (1, 5)]]):  # the last one comes late, or once more
