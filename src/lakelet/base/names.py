@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_PLAIN = re.compile(r"\w+")
+_PLAIN = re.compile(r"(?!(?:true|false|null)$)[A-Za-z_][A-Za-z0-9_]*", re.IGNORECASE)
 _PART = re.compile(r"`((?:[^`]|``)+)`|([^.`]+)")
 
 
@@ -49,13 +49,18 @@ class Namespace:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name needs no back quotes anywhere."""
+    """Whether a name needs no back quotes anywhere: Spark takes letters of ASCII only, and TRUE, FALSE and NULL are values."""
     return _PLAIN.fullmatch(name) is not None
 
 
 def quoted(name: str) -> str:
     """The name in back quotes."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_if_needed(name: str) -> str:
+    """The name as SQL text has it, in back quotes only where it needs them."""
+    return name if is_plain(name) else quoted(name)
 
 
 def all_quoted(parts: Iterable[str]) -> str:
@@ -65,7 +70,7 @@ def all_quoted(parts: Iterable[str]) -> str:
 
 def dotted(parts: Iterable[str]) -> str:
     """The dotted name, with back quotes around the parts that need them."""
-    return ".".join(part if is_plain(part) else quoted(part) for part in parts)
+    return ".".join(map(quoted_if_needed, parts))
 
 
 def split_name(text: str) -> tuple[str, ...]:

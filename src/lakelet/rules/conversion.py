@@ -16,7 +16,7 @@ import yaml
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, Location
 from lakelet.base.locations import display_path
-from lakelet.base.names import Namespace, is_plain, quoted
+from lakelet.base.names import Namespace, quoted, quoted_if_needed
 from lakelet.config.rule_files import ABOUT, ACTIONS, SECTIONS, Check, Rule, read_rule_file
 from lakelet.quality.files import rule_file_errors
 from lakelet.quality.suites import META, Suite, SuiteExpectation, check_name, expectation_of, is_suite, kind_of, suite_of
@@ -169,7 +169,7 @@ def as_clauses(found: RuleSet) -> tuple[str, tuple[str, ...]]:
     """CONSTRAINT clauses, for the list after a table's name in CREATE; SQL has no table checks, tags, descriptions and owners."""
     blocks, notes = [], []
     for (section, subject), rules in _by_subject(found.rules).items():
-        clauses = [f"CONSTRAINT {_identifier(r.name)} EXPECT ({_enclosed(r.constraint)}){_CLAUSES[r.action]}" for r in rules]
+        clauses = [f"CONSTRAINT {quoted_if_needed(r.name)} EXPECT ({_enclosed(r.constraint)}){_CLAUSES[r.action]}" for r in rules]
         blocks.append(f"-- {section}.{subject}\n" + ",\n".join(clauses))
     for rule in found.rules:
         more = [field for field in ("tags", "description", "owner") if getattr(rule, field)]
@@ -177,10 +177,6 @@ def as_clauses(found: RuleSet) -> tuple[str, tuple[str, ...]]:
             notes.append(f"{rule.section}.{rule.subject}.{rule.name}: {', '.join(more)} have no counterpart in SQL")
     notes += [f"datasets.{c.dataset}.checks.{c.name}: a table check has no counterpart in SQL" for c in found.checks]
     return "\n\n".join(blocks), tuple(notes)
-
-
-def _identifier(name: str) -> str:
-    return name if is_plain(name) else quoted(name)
 
 
 def _enclosed(constraint: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from sqlglot import exp, parse_one
 from sqlglot.errors import SqlglotError
 
-from lakelet.base.names import is_plain, quoted
+from lakelet.base.names import quoted_if_needed
 from lakelet.language.sql_text.dialect import Pipelines
 from lakelet.quality.suites import UNEXPECTED_ROWS
 
@@ -63,25 +63,21 @@ def _row_condition(given: Any, parser: Any) -> str | None:
         return None
     column, operator, number, *texts = found.groups()
     value = number or literal(texts[0] or texts[1]) if operator else None
-    return f"{_column(column)} {_OPERATORS[operator]} {value}" if operator else f"{_column(column)} IS NOT NULL"
+    return f"{quoted_if_needed(column)} {_OPERATORS[operator]} {value}" if operator else f"{quoted_if_needed(column)} IS NOT NULL"
 
 
 def _condition_object(given: Mapping[str, Any]) -> str | None:
     match given:
         case {"type": "nullity", "column": {"name": str(name)}, "is_null": bool(is_null)}:
-            return f"{_column(name)} IS NULL" if is_null else f"{_column(name)} IS NOT NULL"
+            return f"{quoted_if_needed(name)} IS NULL" if is_null else f"{quoted_if_needed(name)} IS NOT NULL"
         case {"type": "comparison", "column": {"name": str(name)}, "operator": "IN" | "NOT_IN" as operator, "parameter": [_, *_] as values}:
-            return f"{_column(name)} {_OPERATORS[operator]} ({', '.join(map(literal, values))})"
+            return f"{quoted_if_needed(name)} {_OPERATORS[operator]} ({', '.join(map(literal, values))})"
         case {"type": "comparison", "column": {"name": str(name)}, "operator": operator, "parameter": str() | int() | float() as value}:
-            return f"{_column(name)} {_OPERATORS[operator]} {literal(value)}" if operator in _OF_ONE_VALUE else None
+            return f"{quoted_if_needed(name)} {_OPERATORS[operator]} {literal(value)}" if operator in _OF_ONE_VALUE else None
         case {"type": "and" | "or" as word, "conditions": [_, *_] as several}:
             parts = [_condition_object(one) if isinstance(one, Mapping) else None for one in several]
             return None if None in parts else f" {word.upper()} ".join(f"({part})" for part in parts)
     return None
-
-
-def _column(name: str) -> str:
-    return name if is_plain(name) else quoted(name)
 
 
 def literal(value: Any) -> str:
@@ -102,7 +98,7 @@ def _nullable(column: str, condition: str) -> str:
 
 
 def _between(kwargs: Kwargs) -> str | None:
-    column = _column(kwargs["column"])
+    column = quoted_if_needed(kwargs["column"])
     text = _within(column, kwargs.get("min_value"), kwargs.get("max_value"), kwargs.get("strict_min"), kwargs.get("strict_max"))
     return _nullable(column, f"({text})") if text else None
 
@@ -114,17 +110,17 @@ def _within(what: str, least: Any, most: Any, strict_least: Any = False, strict_
 
 
 def _in_set(kwargs: Kwargs, negated: str = "") -> str | None:
-    column, values = _column(kwargs["column"]), [literal(v) for v in kwargs["value_set"] if v is not None]
+    column, values = quoted_if_needed(kwargs["column"]), [literal(v) for v in kwargs["value_set"] if v is not None]
     return _nullable(column, f"{column} {negated}IN ({', '.join(values)})") if values else None
 
 
 def _regex(kwargs: Kwargs, negated: str = "") -> str:
-    column = _column(kwargs["column"])
+    column = quoted_if_needed(kwargs["column"])
     return _nullable(column, f"{negated}{column} RLIKE {literal(kwargs['regex'])}")
 
 
 def _lengths(kwargs: Kwargs) -> str | None:
-    column = _column(kwargs["column"])
+    column = quoted_if_needed(kwargs["column"])
     text = _within(
         f"length({column})", kwargs.get("min_value"), kwargs.get("max_value"), kwargs.get("strict_min"), kwargs.get("strict_max")
     )
@@ -132,20 +128,20 @@ def _lengths(kwargs: Kwargs) -> str | None:
 
 
 def _length(kwargs: Kwargs) -> str:
-    column = _column(kwargs["column"])
+    column = quoted_if_needed(kwargs["column"])
     return _nullable(column, f"length({column}) = {literal(kwargs['value'])}")
 
 
 def _greater(kwargs: Kwargs) -> str:
-    a, b = _column(kwargs["column_A"]), _column(kwargs["column_B"])
+    a, b = quoted_if_needed(kwargs["column_A"]), quoted_if_needed(kwargs["column_B"])
     return f"{a} IS NULL OR {b} IS NULL OR {a} {'>=' if kwargs.get('or_equal') else '>'} {b}"
 
 
 _RANGE = frozenset({"column", "min_value", "max_value", "strict_min", "strict_max"})
 _PAIR = frozenset({"column_A", "column_B", "or_equal"})
 _PREDICATES: Mapping[str, tuple[frozenset[str], Callable[[Kwargs], str | None]]] = {
-    "expect_column_values_to_not_be_null": (frozenset({"column"}), lambda k: f"{_column(k['column'])} IS NOT NULL"),
-    "expect_column_values_to_be_null": (frozenset({"column"}), lambda k: f"{_column(k['column'])} IS NULL"),
+    "expect_column_values_to_not_be_null": (frozenset({"column"}), lambda k: f"{quoted_if_needed(k['column'])} IS NOT NULL"),
+    "expect_column_values_to_be_null": (frozenset({"column"}), lambda k: f"{quoted_if_needed(k['column'])} IS NULL"),
     "expect_column_values_to_be_between": (_RANGE, _between),
     "expect_column_values_to_be_in_set": (frozenset({"column", "value_set"}), _in_set),
     "expect_column_values_to_not_be_in_set": (frozenset({"column", "value_set"}), lambda k: _in_set(k, "NOT ")),
@@ -154,7 +150,7 @@ _PREDICATES: Mapping[str, tuple[frozenset[str], Callable[[Kwargs], str | None]]]
     "expect_column_value_lengths_to_be_between": (_RANGE, _lengths),
     "expect_column_value_lengths_to_equal": (frozenset({"column", "value"}), _length),
     "expect_column_pair_values_a_to_be_greater_than_b": (_PAIR, _greater),
-    "expect_column_pair_values_to_be_equal": (_PAIR, lambda k: f"{_column(k['column_A'])} <=> {_column(k['column_B'])}"),
+    "expect_column_pair_values_to_be_equal": (_PAIR, lambda k: f"{quoted_if_needed(k['column_A'])} <=> {quoted_if_needed(k['column_B'])}"),
 }
 
 

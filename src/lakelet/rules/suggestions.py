@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from lakelet.base.names import all_quoted, quoted, split_name
+from lakelet.base.names import all_quoted, quoted, quoted_if_needed, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, TableInfo, run_sql
 from lakelet.quality.files import read_all
 from lakelet.rules.predicates import literal
-from lakelet.rules.trial import column_text, stored_table
+from lakelet.rules.trial import stored_table
 
 LARGEST_SET = 20
 """Largest number of values that make a set; more are an open range."""
@@ -164,7 +164,7 @@ def suggestions(dataset: str, rows: int, columns: Sequence[ColumnProfile]) -> It
     for column in columns:
         if not rows or not column.known or column.name.startswith("_"):
             continue
-        name, coverage = column_text(column.name), column.known / rows
+        name, coverage = quoted_if_needed(column.name), column.known / rows
         if rows - column.known <= FEW * rows:
             missing = rows - column.known
             yield Suggestion(dataset, "drop", f"has_{column.name}", f"{name} IS NOT NULL", column.name, rows, missing, 1.0)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.names import all_quoted, quoted, split_name
+from lakelet.base.names import all_quoted, split_name
 from lakelet.files.paths import AnyPath
 from lakelet.inspection.inspector import Note, Rows, TableInfo, find_dataset, list_tables, read_events, run_sql
 from lakelet.language.sql_text.spark_words import in_words_of_spark
@@ -99,8 +99,3 @@ def _meant(storage: AnyPath, folder: Path, rule: str, info: TableInfo) -> tuple[
         todo = f'Rules of {info.name}: {", ".join(named) or "none"}. SQL text is taken too: lakelet rules test "amount > 0" {short}'
         raise LakeletError("RULE_UNKNOWN", f"{info.name} has no rule {rule!r}", nearest=nearest_names(rule, named), todo=todo)
     return None, rule, None
-
-
-def column_text(name: str) -> str:
-    """The name of a column as a rule writes it."""
-    return name if name.isidentifier() else quoted(name)

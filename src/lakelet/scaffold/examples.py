@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date
 
-from lakelet.base.names import quoted
+from lakelet.base.names import quoted_if_needed
 
 _PLAIN = {
     **dict.fromkeys(("string", "char", "varchar"), '"a"'),
@@ -28,7 +28,7 @@ def example(name: str, kind: str, constraints: Iterable[str]) -> str:
     """Return a value of a column as Python writes it. `kind`: its Spark type; `constraints`: the suggested rules of the table."""
     if name == "_rescued_data":
         return "None"
-    column = name if name.isidentifier() else quoted(name)
+    column = quoted_if_needed(name)
     for constraint in constraints:
         rest = constraint.removeprefix(f"{column} IS NULL OR (")
         found = _LITERAL.match(rest.removeprefix(f"{column} ")) if rest.startswith(f"{column} ") else None

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import PurePosixPath
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.names import is_plain, quoted
+from lakelet.base.names import quoted_if_needed
 from lakelet.scaffold.examples import example, imports, python_text
 from lakelet.scaffold.names import LAYERS, NewName
 from lakelet.scaffold.writing import NewFile
@@ -131,7 +131,7 @@ def _query(new: NewTable) -> list[str]:
     """Return the lines of the function's body: one line if it fits, else a step per line."""
     steps = [f"{'spark.readStream' if new.streams else 'spark.read'}.table({python_text(new.source.name)})"]
     steps += [f".where({python_text(new.where)})"] if new.where else []
-    columns = [python_text(_column(column)) for column in new.columns]
+    columns = [python_text(quoted_if_needed(column)) for column in new.columns]
     select = f".select({', '.join(columns)})"
     one = f"    return {''.join(steps)}{select}"
     if len(one) <= _WIDTH:
@@ -150,13 +150,13 @@ def _list(start: str, items: Sequence[str], end: str, indent: int) -> list[str]:
 def _sql(new: NewTable) -> str:
     kind = "STREAMING TABLE" if new.streams else "MATERIALIZED VIEW"
     constraints = [
-        f"  CONSTRAINT {_column(rule.name)} EXPECT ({rule.constraint}){' ON VIOLATION DROP ROW' if rule.action == 'drop' else ''}"
+        f"  CONSTRAINT {quoted_if_needed(rule.name)} EXPECT ({rule.constraint}){' ON VIOLATION DROP ROW' if rule.action == 'drop' else ''}"
         for rule in new.rules
     ]
     head = f"CREATE OR REFRESH {kind} {new.name.name}"
     listed = [f"{head} (", ",\n".join(constraints), ")"] if constraints else [head]
     source = f"STREAM({new.source.name})" if new.streams else new.source.name
-    columns = ", ".join(map(_column, new.columns))
+    columns = ", ".join(map(quoted_if_needed, new.columns))
     return "\n".join(
         [
             f"-- {_about(new)}.",
@@ -177,7 +177,7 @@ def _rules(new: NewTable) -> str:
 
 def _test(new: NewTable) -> str:
     name, source = new.name.name, new.source.name
-    columns = [f"{_column(column)} {kind}" for column, kind in new.source.columns]
+    columns = [f"{quoted_if_needed(column)} {kind}" for column, kind in new.source.columns]
     declared = _list("COLUMNS = ", [python_text(", ".join(columns))], "", 0)
     if len(declared) > 1:
         declared = [
@@ -232,7 +232,3 @@ def _sentence(new: NewTable) -> str:
 
 def _sql_text(text: str) -> str:
     return text.replace("\\", "\\\\").replace("'", "\\'")
-
-
-def _column(name: str) -> str:
-    return name if is_plain(name) else quoted(name)

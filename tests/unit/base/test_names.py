@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.base.errors import nearest_names
-from lakelet.base.names import Namespace, split_name
+from lakelet.base.names import Namespace, quoted_if_needed, split_name
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,12 @@ def test_what_is_no_name_is_refused(text):
 
 def test_names_do_not_differ_by_case():
     assert Namespace("C", "s").resolve("T").key == Namespace("c", "S").resolve("t").key
+
+
+def test_only_names_that_spark_takes_bare_are_written_without_back_quotes():
+    bare, others = ("a", "_b", "Order2"), ("größe", "日本", "1st", "a b", "a.b", "it`s", "TRUE", "null", "a\n")
+    assert [quoted_if_needed(name) for name in bare] == list(bare)
+    assert [quoted_if_needed(name) for name in others] == [f"`{name.replace('`', '``')}`" for name in others]
 
 
 def test_quotes_protect_dots():

@@ -16,6 +16,7 @@ PROFILE = [
     ColumnProfile("odd name", "string", 50, 50),
     ColumnProfile("share", "double", 100, 90, "0.0", "NaN"),
     ColumnProfile("items", "array<int>", 100, 0),
+    ColumnProfile("größe", "int", 100, 40, "-5", "9"),
 ]
 NEARLY = [
     ColumnProfile("a", "int", 995, 400, "-3", "70", negative=10),
@@ -38,6 +39,8 @@ def test_nulls_ranges_sets_and_unique_columns_are_suggested():
         ("checks", "odd name_unique"): "odd name",
         ("drop", "has_share"): "share IS NOT NULL",
         ("drop", "has_items"): "items IS NOT NULL",
+        ("drop", "has_größe"): "`größe` IS NOT NULL",
+        ("warn", "größe_in_range"): "`größe` BETWEEN -5 AND 9",
     }
     coverage = {s.rule: s.coverage for s in suggestions("orders", 100, PROFILE)}
     assert (coverage["id_unique"], coverage["amount_in_range"]) == (1, 0.8)

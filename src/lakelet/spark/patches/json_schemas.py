@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 from lakelet.autoloader.formats.json.inference import NULL, Type, finish, merge, to_spark, type_of
 from lakelet.autoloader.formats.json.text import BrokenText, parse
 from lakelet.base.errors import LakeletError
-from lakelet.base.names import is_plain, quoted
+from lakelet.base.names import quoted_if_needed
 from lakelet.base.patching import Patch
 from lakelet.spark.patches.text_functions import of_text
 
@@ -38,7 +38,7 @@ def schema_of_texts(texts: Iterable[str | None], *options: object) -> str:
 
 def _sql(kind: Any) -> str:
     if isinstance(kind, T.StructType):
-        return "STRUCT<" + ", ".join(f"{f.name if is_plain(f.name) else quoted(f.name)}: {_sql(f.dataType)}" for f in kind.fields) + ">"
+        return "STRUCT<" + ", ".join(f"{quoted_if_needed(f.name)}: {_sql(f.dataType)}" for f in kind.fields) + ">"
     return f"ARRAY<{_sql(kind.elementType)}>" if isinstance(kind, T.ArrayType) else str(kind.simpleString()).upper()
 
 
