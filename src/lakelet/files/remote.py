@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar, cast
+from urllib.parse import unquote
 
 from lakelet.base.errors import LakeletError
 
@@ -106,6 +107,19 @@ def delta_options(location: object) -> dict[str, str] | None:
 
 
 # --- opening a file system ------------------------------------------------------------------------------------------------------------
+
+
+def path_in_store(location: str) -> str:
+    """The absolute path of a path of this machine, and the path inside its file system of a URI. The store is not asked."""
+    scheme, parts = scheme_of(location), _URI.fullmatch(location)
+    if scheme is None:
+        return os.path.abspath(location)
+    if scheme == "file":
+        return os.path.abspath("/" + unquote(location.split(":", 1)[1]).lstrip("/"))
+    if parts is None:
+        return location
+    path = re.sub("/+", "/", parts[3] or "/").rstrip("/")
+    return path or "/" if scheme == "hdfs" else str(parts[2]).partition("@")[0] + path
 
 
 def open_store(location: str, kind: Callable[..., Store]) -> tuple[Store, str]:

@@ -27,6 +27,8 @@ class FlowSources:
         self._inferred: dict[tuple[str, str], Columns] = {}
         self._watched: dict[str, AutoLoaderSource] = {}
         self._followed: dict[str, Followed] = {}
+        self.moves: set[Move] = set()
+        """Moves that the sources of flows know of."""
         self.json_schemas = JsonSchemas(storage)
 
     def of(self, flow: str) -> tuple[SourceSpec, ...]:
@@ -70,6 +72,7 @@ class FlowSources:
                 return self.open(flow, number, spec, dry=True).same_names(old.path, new.path, moves)
 
             self._followed[key] = followed(flow, noted(state), reads_of(spec, self._storage), compared)
+            self.moves.update(self._followed[key].now.moves)
         return self._followed[key]
 
 

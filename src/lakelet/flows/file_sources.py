@@ -34,6 +34,7 @@ def check_sources(run: FlowRun) -> None:
 
 def report_move(run: FlowRun, old: str, new: str) -> None:
     """Emit a notice about files that a flow knows and that lie elsewhere now."""
+    run.environment.sources.moves.add((old, new))
     text = f"the files that it has read in {old} lie in {new} now; they are not read again"
     run.environment.reporter.notice(
         f"Flow '{run.name}': {text}.", text=text, dataset=str(run.dataset.name), flow=run.name, level=Level.INFO

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.autoloader.state.reads import Reads
 from lakelet.autoloader.state.same_names import SameNames
-from lakelet.base.errors import LakeletError, Location
+from lakelet.base.errors import LakeletError
 from lakelet.config.path_map import argument
 from lakelet.files.moves import PROJECT, STORAGE, Folder, Move, Relocation, is_below, nested, relocation, replaced
-from lakelet.files.remote import scheme_of
+from lakelet.files.remote import path_in_store, scheme_of
 from lakelet.language.model import Flow
 from lakelet.spark.names.outside import active_map
 from lakelet.storage.root import Storage
@@ -38,7 +37,7 @@ def folder_of(location: str, storage: Storage) -> Folder:
     """Return the folder before the first wildcard of a path or URI, and its surroundings."""
     scheme, paths = scheme_of(location) or "", active_map()
     roots = {PROJECT: paths.root or "", STORAGE: "" if scheme_of(str(storage.root)) else str(storage.root)}
-    store, path = _ONE_SPELLING.get(scheme, scheme), fixed_folder(files_for(location)[1])
+    store, path = _ONE_SPELLING.get(scheme, scheme), fixed_folder(path_in_store(location))
     shown = fixed_folder(location) if store else path
     return Folder(path, store, paths.name_of(shown), {name: root for name, root in roots.items() if root}, shown)
 
@@ -46,7 +45,7 @@ def folder_of(location: str, storage: Storage) -> Folder:
 def reads_of(spec: SourceSpec, storage: Storage) -> Reads:
     """Return what a file source reads."""
     pattern = next((value for key, value in sorted(spec.options.items()) if key.lower() in _PATTERNS), "")
-    return Reads(files_for(spec.path)[1], pattern, folder_of(spec.path, storage))
+    return Reads(path_in_store(spec.path), pattern, folder_of(spec.path, storage))
 
 
 def followed(flow: Flow, before: Reads | None, now: Reads, compare: Compare) -> Followed:
@@ -61,7 +60,8 @@ def followed(flow: Flow, before: Reads | None, now: Reads, compare: Compare) -> 
     others = [*before.earlier, *([before.folder] if found.elsewhere else [])]
     earlier = tuple(old for old in others if replaced(old.path, new) == old.path and not _holds(now.folder, old))
     for old in earlier:
-        refuse_same_names(flow, old, now.folder, compare(old, now.folder, moves))
+        if (same := compare(old, now.folder, moves)).there:
+            raise moved_or_other(flow, old, now.folder, same)
     folder = kept_roots(before.folder, now.folder) if found.move is None else now.folder
     return Followed(replace(now, folder=folder, moves=moves, earlier=earlier), new[0] if new else None)
 
@@ -83,19 +83,17 @@ def kept_roots(before: Folder, now: Folder) -> Folder:
 
 def told_moves() -> tuple[Move, ...]:
     """Return what `--moved` says, as paths inside their stores."""
-    return tuple((files_for(old)[1], files_for(new)[1]) for old, new in active_map().moved)
+    return tuple((path_in_store(old), path_in_store(new)) for old, new in active_map().moved)
 
 
-def refuse_same_names(flow: Flow, old: Folder, new: Folder, same: SameNames, where: Location | None = None) -> None:
-    """Raise SOURCE_MOVED if files that a stream has read lie in another folder under the same relative path."""
-    if not same.there:
-        return
-    raise LakeletError(
+def moved_or_other(flow: Flow, old: Folder, new: Folder, same: SameNames) -> LakeletError:
+    """Return the question whether another folder has the files that a stream has read, with the commands that answer it."""
+    return LakeletError(
         "SOURCE_MOVED",
         f"it has read {old.shown} so far and is to read {new.shown}, where {same.there:,} of the {same.known:,} files that it has read "
         f"lie under the same relative path",
         dataset=str(flow.target),
-        where=where or flow.where,
+        where=flow.where,
         why=f"{same.sized:,} of them have the size that was read. The same files would come twice; others would be missing if they were "
         "taken for the same",
         todo=f"The same files in a new place: lakelet run --moved {argument(f'{old.shown}={new.shown}')}\n"
@@ -109,4 +107,4 @@ def _holds(folder: Folder, old: Folder) -> bool:
     return folder.store == old.store and nested(folder.path, old.path)
 
 
-__all__ = ["SOURCE_MOVED", "Followed", "folder_of", "followed", "found_at", "kept_roots", "reads_of", "refuse_same_names", "told_moves"]
+__all__ = ["SOURCE_MOVED", "Followed", "folder_of", "followed", "found_at", "kept_roots", "moved_or_other", "reads_of", "told_moves"]

@@ -24,7 +24,7 @@ from lakelet.files.paths import AnyPath, any_path, names_in
 from lakelet.files.remote import scheme_of
 from lakelet.flows.context import FlowRun
 from lakelet.flows.file_sources import report_move
-from lakelet.flows.moved_sources import folder_of, found_at, kept_roots, refuse_same_names
+from lakelet.flows.moved_sources import folder_of, found_at, kept_roots, moved_or_other
 from lakelet.spark.catalyst import items
 
 FORMAT = 1
@@ -71,10 +71,13 @@ def follow_file_sources(run: FlowRun, frame: DataFrame) -> None:
 
 
 def _followed(run: FlowRun, log: _Log, old: Folder, new: Folder, encoded: Encode) -> tuple[Folder, dict[str, str]]:
-    """The folder to note for a source, and the new texts of its log. Raises SOURCE_MOVED."""
+    """The folder to note for a source, and the new texts of its log.
+
+    Raises SOURCE_MOVED for any other folder: Spark cannot go on there with the files that it has read.
+    """
     found = found_at(old, new, lambda: log.same_names(old, new))
-    if found.elsewhere:
-        refuse_same_names(run.flow.flow, old, new, log.same_names(old, new))
+    if found.elsewhere and (same := log.same_names(old, new)).known:
+        raise moved_or_other(run.flow.flow, old, new, same)
     if found.move is None:
         return kept_roots(old, new), {}
     report_move(run, *found.move)
@@ -100,7 +103,7 @@ def _path_of(leaf: Any) -> str | None:
 
 
 def _noted(checkpoint: AnyPath) -> Folders | None:
-    """The folders that the sources read at the last start; None before the first one. Raises FORMAT_NEWER."""
+    """The folders of the sources, by their numbers, as of the last start; None before the first one. Raises FORMAT_NEWER."""
     try:
         facts = json.loads((checkpoint / _NOTE).read_text())
     except FileNotFoundError:
@@ -162,7 +165,7 @@ class _Log:
         return SameNames(len(known), there, there)
 
     def moved(self, move: Move, new: Folder, encoded: Encode) -> Iterator[tuple[str, str]]:
-        """Yield the name and the new text of each file that the move changes. `new`: the folder that the source reads now."""
+        """Yield the name and the new text of each file that a move changes. `new`: the folder that the source reads now."""
         head = f"{scheme_of(new.shown)}:/" if new.store else "file://"
         for name, entries in self._files():
             lines = [_moved(entry, move, lambda path: head + encoded("/" + path.lstrip("/"))) for entry in entries]
@@ -171,9 +174,8 @@ class _Log:
 
 
 def _moved(entry: _Entry, move: Move, uri: Encode) -> str:
-    if not is_below(entry.path, move[0]):
-        return entry.line
-    return json.dumps({**json.loads(entry.line), "path": uri(replaced(entry.path, [move]))}, separators=(",", ":"))
+    path = replaced(entry.path, [move])
+    return entry.line if path == entry.path else json.dumps({**json.loads(entry.line), "path": uri(path)}, separators=(",", ":"))
 
 
 def _encoder(frame: DataFrame) -> Encode:

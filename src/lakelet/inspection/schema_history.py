@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.schema.schema_log import SchemaLog, Version
 from lakelet.autoloader.spec import LOCATION_FILE
+from lakelet.autoloader.state.reads import noted
 from lakelet.base.errors import LakeletError
 from lakelet.base.names import TableName, split_name
+from lakelet.files.moves import PROJECT, STORAGE, is_below, replaced
 from lakelet.inspection.inspector import find_dataset
 from lakelet.spark.names.file_states import Source, json_logs_of, sources_of
 from lakelet.storage.root import Storage
@@ -118,7 +120,7 @@ def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
     """(source, location) of each source of a dataset that has a schema log, and of each `from_json` without a schema."""
     stored = find_dataset(storage.registry(), name)
     for source in sources_of(storage, TableName(*split_name(stored.name))):
-        location = _location(source)
+        location = _location(source, str(storage.root))
         if SchemaLog(location).latest() is not None:
             yield f"{source.flow}/{source.number}", location
     for flow, location in json_logs_of(storage, TableName(*split_name(stored.name))):
@@ -127,13 +129,25 @@ def _logs(storage: Storage, name: str) -> Iterator[tuple[str, str]]:
             yield f"{flow}/{versions[0].origin.get('source', 'from_json')}", location
 
 
-def _location(source: Source) -> str:
+def _location(source: Source, storage: str) -> str:
     """The folder of the source's schema log: its state folder, or the cloudFiles.schemaLocation that was noted there."""
     files, folder = files_for(str(source.state))
     try:
-        return files.read(f"{folder.rstrip('/')}/{LOCATION_FILE}").decode().strip()
+        location = files.read(f"{folder.rstrip('/')}/{LOCATION_FILE}").decode().strip()
     except FileNotFoundError:
         return str(source.state)
+    reads = noted(str(source.state))
+    return location if reads is None else _as_moved(location, reads.folder.roots, storage)
+
+
+def _as_moved(location: str, roots: Mapping[str, str], storage: str) -> str:
+    """A path as of a source's last start, if the storage was moved since then, alone or with its project."""
+    before, project = roots.get(STORAGE, storage), roots.get(PROJECT, "")
+    if before == storage:
+        return location
+    moves, inside = [(before, storage)], before[len(project) :] if project and is_below(before, project) else ""
+    moves += [(project, storage[: -len(inside)])] if inside and storage.endswith(inside) else []
+    return next((after for move in moves if (after := replaced(location, [move])) != location), location)
 
 
 def _one(storage: Storage, name: str, wanted: str | None) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from lakelet.base.failpoints import reached
 from lakelet.base.redaction import shown_options
 from lakelet.base.version import VERSION
 from lakelet.flows.context import FlowRun
+from lakelet.flows.moved_sources import told_moves
 from lakelet.flows.replays import finish_replay
 from lakelet.language.model import Kind
 from lakelet.plan.decisions import Decision, Strategy
@@ -115,6 +116,15 @@ def report_notices(opened: OpenedPipeline) -> None:
     """Emit the notices about code and configuration without effect."""
     for notice in opened.loaded.notices:
         opened.reporter.notice(f"{notice.where}: {notice.text}", text=notice.text, where=str(notice.where))
+
+
+def report_unused_moves(opened: OpenedPipeline) -> None:
+    """Emit a warning for each `--moved` that fits no source of a flow that was looked at."""
+    for given, move in zip(opened.config.paths.moved, told_moves(), strict=True):
+        if move not in opened.environment.sources.moves:
+            opened.reporter.notice(
+                f"--moved {'='.join(given)} has no effect: no stream of this update has read {given[0]} and reads {given[1]}"
+            )
 
 
 def _finish_replays(opened: OpenedPipeline, runs: Sequence[FlowRun]) -> None:

@@ -25,7 +25,7 @@ from lakelet.update.flow_runner import FlowRunner
 from lakelet.update.hook_runner import HookRunner
 from lakelet.update.idle.recording import finish
 from lakelet.update.idle.recording_begun import Recording
-from lakelet.update.initialization import begin
+from lakelet.update.initialization import begin, report_unused_moves
 from lakelet.update.opened import OpenedPipeline
 from lakelet.update.progress import UpdateProgress
 from lakelet.update.result import UpdateResult
@@ -81,6 +81,7 @@ class Update:
                 self._events.start()
                 begin(self._opened, self._progress, everything, attempt=self._attempt)
                 state = self._flows(everything)
+                report_unused_moves(self._opened)
                 self._checks.run()
             except KeyboardInterrupt as stop:
                 self._stopping(stop)

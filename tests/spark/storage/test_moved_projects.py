@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 import lakelet
+from lakelet.inspection.schema_history import read_history
 from tests.moving import copied, renamed
 from tests.spark.conftest import Project
 
@@ -25,7 +26,8 @@ PIPELINE = """
     @dlt.table
     def loaded():
         return (spark.readStream.format("cloudFiles").option("cloudFiles.format", "json").option("cloudFiles.maxFilesPerTrigger", "1")
-                .option("cloudFiles.schemaHints", "id BIGINT").load(LANDING + "/*/orders").select("id"))
+                .option("cloudFiles.schemaLocation", LANDING + "/../schemas").option("cloudFiles.schemaHints", "id BIGINT")
+                .load(LANDING + "/*/orders").select("id"))
 
     @dlt.table
     def plain():
@@ -60,7 +62,13 @@ def has(project: Project, *numbers: int) -> None:
 @pytest.mark.long
 def test_a_project_that_is_renamed_reads_no_file_again_and_new_ones_once(project: Callable[..., Project], tmp_path: Path) -> None:
     made = landed(project(PIPELINE), 1, 2).run()
-    moved = renamed(made, tmp_path / "another" / "name").run()
+    history = read_history(made.storage.root, "loaded")
+    assert len(history) == 1
+    moved = renamed(made, tmp_path / "another" / "name")
+    assert [(log.source, log.versions) for log in read_history(moved.storage.root, "loaded")] == [
+        (log.source, log.versions) for log in history
+    ]
+    moved.run()
     has(moved, 1, 2)
     assert not [step.reason for step in moved.result.steps if "new file" in step.reason and "no new file" not in step.reason]
     landed(moved, 3).run()
@@ -150,8 +158,12 @@ def test_another_folder_is_read_until_files_of_known_names_come(project: Callabl
     old = made.landing
     elsewhere(made, tmp_path / "store")
     made.arrive("2.json", {"id": 2})
+    made.moved = [("/nowhere", str(made.landing))]
     made.run()
-    assert made.rows("loaded") == [1, 2]
+    assert made.rows("loaded", "id") == [1, 2]
+    assert [event.message for event in made.events if "--moved" in event.message] == [
+        f"--moved /nowhere={made.landing} has no effect: no stream of this update has read /nowhere and reads {made.landing}"
+    ]
     shutil.copyfile(old / "1.json", made.landing / "1.json")  # the old files come later
     made.run(expect="FAILED")
     assert made.errors() == {"loaded": "SOURCE_MOVED"}
@@ -163,7 +175,8 @@ def test_another_folder_is_read_until_files_of_known_names_come(project: Callabl
         shutil.move(file, old / file.name)
     elsewhere(made, old)
     made.run()
-    assert made.rows("loaded") == [1, 2, 3]
+    assert made.rows("loaded", "id") == [1, 2, 3]
+    assert not [event.message for event in made.events if "has no effect" in event.message]
 
 
 OUTSIDE = """
@@ -233,3 +246,19 @@ def test_what_else_is_moved_stays_known(spark: Any, tmp_path: Path) -> None:
     world = world.rename(tmp_path / "two")
     put(3)
     has(tmp_path / "moved", 1, 2, 3)
+
+
+@pytest.mark.long
+def test_spark_cannot_go_on_in_another_folder_and_the_error_has_the_answers(project: Callable[..., Project], tmp_path: Path) -> None:
+    made = project(SOURCE.format("json"))
+    made.arrive("1.json", {"id": 1})
+    made.run()
+    old = made.landing
+    elsewhere(made, tmp_path / "store")
+    made.arrive("2.json", {"id": 2})
+    made.run(expect="FAILED")
+    (error,) = made.result.errors
+    assert (error.code, "0 of the 1 files" in error.what) == ("SOURCE_MOVED", True)
+    made.moved = [(str(old), str(made.landing))]
+    made.run()
+    assert made.rows("loaded") == [1, 2]

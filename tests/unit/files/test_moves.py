@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelet.files.moves import Folder, Relocation, relocation, replaced
+from lakelet.files.remote import path_in_store
 
 STAYS, ELSEWHERE = Relocation(), Relocation(elsewhere=True)
 
@@ -72,6 +73,24 @@ def test_a_folder_is_known_by_where_it_lies_as_seen_from_the_project(case: tuple
 def test_what_the_user_says_was_moved_counts_where_it_fits(told: tuple[str, str], before: str, now: str, wanted: Relocation) -> None:
     stores = ["" if path.startswith("/") else "s3a" for path in (before, now)]
     assert relocation(folder(before, store=stores[0]), folder(now, store=stores[1]), [told]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("location", "path"),
+    [
+        ("/w/p/../in/", "/w/in"),
+        ("file:///w/a%20b", "/w/a b"),
+        ("file:/w/in", "/w/in"),
+        ("s3a://bucket/in//deep/", "bucket/in/deep"),
+        ("s3a://bucket", "bucket"),
+        ("abfss://box@account.dfs.core.windows.net/in", "box/in"),
+        ("hdfs://host:8020/in", "/in"),
+        ("hdfs:///in", "/in"),
+        ("odd://where/in", "where/in"),
+    ],
+)
+def test_a_path_in_a_store_is_known_without_asking_it(location: str, path: str) -> None:
+    assert path_in_store(location) == path
 
 
 def test_moves_are_made_in_their_order() -> None:
