@@ -13,7 +13,7 @@ from typing import BinaryIO
 CHUNK_BYTES = 1 << 20
 _HANDLER = "lakelet-keep-bytes"
 _BOMS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-_ZEROS = {
+_ZEROS: dict[tuple[bool, ...], str] = {
     (True, False, True, False): "utf-16-le",
     (False, True, False, True): "utf-16-be",
     (True, False, False, False): "utf-32-le",

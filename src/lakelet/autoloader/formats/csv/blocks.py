@@ -118,6 +118,8 @@ class BlockSplitter:
         """Whether each line of a block is surely one record, although the rules let records span lines."""
         if self._marks_by_nul(block):
             return False
+        if self._rules.line_separator is None and b"\r" in block:
+            return False
         if not self._quote or self._quote not in block:
             return True
         if not self._fast:
@@ -168,8 +170,8 @@ class BlockSplitter:
         separator = rules.line_separator
         if separator is None:
             if b"\r" in block:
-                if rules.multi_line and self._quote and self._quote in block:
-                    return None  # a line end inside quotes is data
+                if rules.multi_line:
+                    return None  # it is data
                 block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         elif b"\r" in block or (separator != "\n" and b"\n" in block):
             return None

@@ -20,7 +20,7 @@ def line_forms(rules: CsvRules) -> list[Form]:
 def text_forms(rules: CsvRules) -> list[Form]:
     """Of a text of records that may span lines; quotes stand only around whole values."""
     breaks = rf"\r\n{_code(rules.dialect.quote)}"
-    return [(rf"\A(?:{row}\r?\n)*{row}\z", escapes) for row, escapes in _rows(rules, breaks)]
+    return [(rf"\A(?:{row}\n)*{row}\z", escapes) for row, escapes in _rows(rules, breaks)]
 
 
 def _rows(rules: CsvRules, breaks: str) -> list[Form]:

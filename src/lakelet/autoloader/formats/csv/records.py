@@ -115,8 +115,9 @@ def _next_line(text: str, at: int, rules: CsvRules) -> int:
     if rules.line_separator is not None:
         found = text.find(rules.line_separator, at)
         return len(text) if found < 0 else found + len(rules.line_separator)
-    match = re.compile(r"\r\n|\n|\r").search(text, max(at - 1, 0))
-    return len(text) if match is None else max(match.end(), at)
+    newline = rules.dialect.newline
+    found = text.find(newline, max(at - 1, 0))
+    return len(text) if found < 0 else max(found + len(newline), at)
 
 
 def _checked(tokens: list[str | None], rules: CsvRules) -> list[str | None]:

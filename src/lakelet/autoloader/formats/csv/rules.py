@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.formats.csv.split import AT_DELIMITER, BACK_TO_DELIMITER, HANDLINGS, LINE_ENDS, NONE, Dialect
+from lakelet.autoloader.formats.csv.split import AT_DELIMITER, BACK_TO_DELIMITER, HANDLINGS, NONE, Dialect
 from lakelet.autoloader.formats.options import LOCALE, Option, char, date_pattern, flag, number, text, word
 from lakelet.autoloader.formats.text_blocks import encoding, line_separator
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
 
+_LINE_END = re.compile(rb"\r\n|\n|\r")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})|\\(.)", re.DOTALL)
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "0": "\0", "b": "\b", "f": "\f"}
 
@@ -77,8 +78,12 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class CsvRules:
-    """How the files of one source are read. `line_separator` None: LF, CRLF or CR. `by_position`: the columns of a file are those of the
-    schema, whatever a header says. `rounds`: a DECIMAL takes digits beyond its scale."""
+    """How the files of one source are read.
+
+    line_separator: None: LF, CRLF or CR; with `multi_line` the one that comes first in a file.
+    by_position: the columns of a file are those of the schema, whatever a header says.
+    rounds: a DECIMAL takes digits beyond its scale.
+    """
 
     dialect: Dialect
     comment: str | None
@@ -102,6 +107,11 @@ class CsvRules:
     case_sensitive: bool
     zone: str
     rounds: bool = False
+
+    def of_file(self, head: bytes) -> CsvRules:
+        """The rules for a file that begins with this text: with `multiLine` the first line end is the newline, as in Spark (FF-32)."""
+        found = _LINE_END.search(head) if self.dialect.newline else None
+        return self if found is None else replace(self, dialect=replace(self.dialect, newline=found[0].decode()))
 
     def value(self, token: str | None) -> str | None:
         """The text of a value as it counts: None for what stands for NULL."""
@@ -129,7 +139,8 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
             trim_left=given["ignoreleadingwhitespace"],
             trim_right=given["ignoretrailingwhitespace"],
             handling=given["unescapedquotehandling"],
-            line_ends=(LINE_ENDS if line_end is None else frozenset({line_end})) if multi else frozenset(),
+            line_ends=frozenset({line_end or "\n"}) if multi else frozenset(),
+            newline="\n" if multi and line_end is None else "",
         ),
         comment=given["comment"] if given["comment"] not in ("", NONE) else None,
         line_separator=line_end,

@@ -15,12 +15,15 @@ HANDLINGS = (BACK_TO_DELIMITER, CLOSING_QUOTE, AT_DELIMITER, SKIP_VALUE, RAISE_E
 NONE = "\0"
 """The character that stands for "there is no such character" in options."""
 BLANKS = "".join(map(chr, range(33)))
-LINE_ENDS = frozenset({"\n", "\r\n", "\r"})
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """The characters of a CSV file. `line_ends`: where a record ends outside of quotes; empty when the text is one line."""
+    """The characters of a CSV file. `line_ends`: where a record ends outside of quotes; empty when the text is one line.
+
+    `newline`: what ends the lines of the file, and is read as LF wherever it stands; empty when every character is read as it is. A mere LF
+    then ends a record too, except inside an unquoted value.
+    """
 
     separator: str = ","
     quote: str = '"'
@@ -30,6 +33,7 @@ class Dialect:
     trim_right: bool = False
     handling: str = AT_DELIMITER
     line_ends: frozenset[str] = frozenset()
+    newline: str = ""
 
 
 class BrokenRecord(ValueError):
@@ -57,7 +61,8 @@ class RecordScanner:
 
     def __init__(self, text: str, dialect: Dialect, at: int = 0) -> None:
         self._text, self._d, self.at = text, dialect, at
-        self._double = bool(dialect.line_ends) and "\r\n" in dialect.line_ends
+        self._double = "\r\n" in dialect.line_ends
+        self._mere = False  # whether the character is an LF that is not the newline of the file
         self.complete = False
 
     def record(self) -> list[str | None]:
@@ -83,7 +88,13 @@ class RecordScanner:
         if at >= len(text):
             raise _End
         char = text[at]
-        if self._double and char == "\r" and text[at + 1 : at + 2] == "\n":
+        self._mere = False
+        if d.newline and text.startswith(d.newline, at):
+            self.at, self._char = at + len(d.newline), "\n"
+            return
+        if d.newline and char == "\n":
+            self._mere = True
+        elif self._double and char == "\r" and text[at + 1 : at + 2] == "\n":
             char = "\r\n"
         elif char == d.separator[0] and text.startswith(d.separator, at):
             char = d.separator
@@ -96,9 +107,9 @@ class RecordScanner:
     def _is_blank(self) -> bool:
         return self._char <= " " and not self._ends_value()
 
-    def _take_until(self, stops: tuple[str, ...], *, at_value_end: bool, keep: bool = True) -> None:
+    def _take_until(self, stops: tuple[str, ...], *, at_value_end: bool, keep: bool = True, at_mere: bool = True) -> None:
         first = self._char
-        while not (self._char in stops or (at_value_end and self._ends_value())):
+        while not (self._char in stops or (at_value_end and self._ends_value() and (at_mere or not self._mere))):
             if keep:
                 self._buffer.append(self._char)
             try:
@@ -134,7 +145,7 @@ class RecordScanner:
                         self._value()
                 else:
                     self._trim = d.trim_right
-                    self._take_until((), at_value_end=True)
+                    self._take_until((), at_value_end=True, at_mere=False)
                     self._value()
             if self._char not in d.line_ends:
                 self._next()
@@ -192,7 +203,8 @@ class RecordScanner:
         end = text.find(d.quote, start)
         if end < 0 or d.escape in text[start:end] or not text.startswith(d.separator, end + 1):
             return False
-        self._buffer.append(text[start:end])
+        value = text[start:end]
+        self._buffer.append(value.replace(self._d.newline, "\n") if self._d.newline else value)
         self.at = end + 1
         self._next()
         return True

@@ -29,7 +29,9 @@ class CsvFile:
 
     def __init__(self, files: Files, path: str, rules: CsvRules) -> None:
         self._files, self._path, self._rules = files, path, rules
-        self.head: Head = head_of(self._blocks(), rules, files.uri(path))
+        if rules.multi_line:
+            self._rules = rules.of_file(next(self._blocks(), b""))
+        self.head: Head = head_of(self._blocks(), self._rules, files.uri(path))
 
     def _blocks(self, start: int = 0, length: int | None = None) -> Iterator[bytes]:
         return text_blocks(self._files, self._path, self._rules.encoding, self._rules.line_separator, start, length)
@@ -91,15 +93,27 @@ def _multi_line(blocks: Iterator[bytes], splitter: BlockSplitter, rules: CsvRule
 
 def _whole_records(data: bytes, splitter: BlockSplitter, rules: CsvRules, before: int, *, final: bool) -> Generator[Piece, None, int]:
     """The whole records at the start of a text. Returns how many bytes they took."""
-    if splitter.well_formed(data):
-        yield Piece(splitter.split(data), before)
-        return len(data)
-    end = len(data) if final else whole_records(data, rules.dialect)
-    found = splitter.spanning(data[:end]) if end else None
-    if found is not None:
-        yield Piece(found, before)
-        return end
+    plain = _with_lf(data, rules.dialect.newline)
+    if plain is not None:
+        if splitter.well_formed(plain):
+            yield Piece(splitter.split(plain), before)
+            return len(data)
+        end = len(plain) if final else whole_records(plain, rules.dialect)
+        found = splitter.spanning(plain[:end]) if end else None
+        if found is not None:
+            yield Piece(found, before)
+            return end + plain.count(b"\n", 0, end) if len(plain) < len(data) else end
     records = list(records_of(data, rules, final=final))
     if records:
         yield Piece(Split([], records), before)
     return len(data) if final else records[-1].end if records else 0
+
+
+def _with_lf(data: bytes, newline: str) -> bytes | None:
+    """The text with LF as newline; None where it has other line ends too."""
+    if newline in ("", "\n"):
+        return data
+    ends = data.count(newline.encode())
+    if data.count(b"\r") != ends or data.count(b"\n") != (ends if newline == "\r\n" else 0):
+        return None
+    return data.replace(newline.encode(), b"\n")
