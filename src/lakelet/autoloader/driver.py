@@ -157,6 +157,12 @@ class AutoLoaderSource:
         """What readers get; `more` are further fields of `ReaderSpec`."""
         return reader_spec(self._options, self._schema, state=self._state or "", **more)
 
+    def explained(self, uri: str, line: int) -> str | None:
+        """Which bytes of a file, from a line on, are not of its encoding, and which encoding they look like; None where all are."""
+        from lakelet.autoloader.formats.bad_bytes import explained
+
+        return explained(self._options.reader, self._options.format, uri, line)
+
     def evolve(self, failure: BaseException) -> SchemaChange | None:
         """Store the next schema version when a query failed because its files brought new columns or wider types.
 

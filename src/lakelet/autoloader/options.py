@@ -133,7 +133,12 @@ def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
         sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
         sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
         clean=clean,
-        notices=(*_notices(values, spec.options), *_lost_notices(reader), *clean_notices(values.given_cloud, clean)),
+        notices=(
+            *_notices(values, spec.options),
+            *_lost_notices(reader),
+            *_enforced_notices(reader, values.given_plain),
+            *clean_notices(values.given_cloud, clean),
+        ),
     )
 
 
@@ -329,6 +334,17 @@ def _notices(values: _Values, written: Collection[str]) -> list[str]:
     known = {*PLAIN, *own, *_HIDDEN_KEYS, "databricks.servicecredential"}
     found += [f"option {spelled.get(key, key)} has no effect: format {format.name} does not have it" for key in plain if key not in known]
     return found
+
+
+def _enforced_notices(reader: ReaderSpec, given: Mapping[str, str]) -> list[str]:
+    """Databricks has `enforceSchema` only for a declared schema without a rescued column (FF-34)."""
+    if reader.format != "csv" or given.get("enforceschema") is None or (reader.explicit and reader.rescued_column is None):
+        return []
+    why = f"there is the rescued data column {reader.rescued_column}" if reader.rescued_column else "the schema is inferred"
+    more = (
+        "columns belong to those of each file's header by name. Databricks refuses it with CSV_ENFORCE_SCHEMA_NOT_SUPPORTED; leave it out"
+    )
+    return [f"option enforceSchema has no effect here: {why}, so {more}"]
 
 
 def _lost_notices(reader: ReaderSpec) -> list[str]:

@@ -17,6 +17,7 @@ from lakelet.autoloader.discovery.partition_folders import folder_array, folder_
 from lakelet.autoloader.discovery.unreadable import UnreadableFile
 from lakelet.autoloader.discovery.versions import file_changed
 from lakelet.autoloader.formats import Chunk, FormatReader, UnknownFields, format_of
+from lakelet.autoloader.formats.bad_bytes import explained
 from lakelet.autoloader.formats.options import DROP, FAILFAST
 from lakelet.autoloader.metadata import LINE_FIELD, METADATA_FIELD, emitted, metadata_arrays
 from lakelet.autoloader.spec import LEFT_OUT, LINE_INTERNAL, METADATA_INTERNAL, PASSED_OVER, FilePart, ReaderSpec
@@ -146,10 +147,12 @@ class PartReader:
             at, text = next(iter(chunk.raw.items()))
             line = abs((chunk.marks[at] if chunk.marks is not None else None) or 0) % PASSED_OVER
             shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+            assert self._format is not None
+            bytes_ = explained(spec, self._format, self._files.uri(part.path), line)
             raise LakeletError(
                 "FAILED_READ_FILE",
                 f"{self._files.uri(part.path)}, line {line}: a record is broken, and the mode is {FAILFAST}",
-                why=f"MALFORMED_RECORD_IN_PARSING: {shown}",
+                why=f"MALFORMED_RECORD_IN_PARSING: {shown}" + (f" ({bytes_})" if bytes_ else ""),
                 todo="Correct the record, or read with mode PERMISSIVE, which keeps its text.",
             )
         elif spec.record_mode != DROP:

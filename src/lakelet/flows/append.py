@@ -402,8 +402,15 @@ def _observed(execution: Any) -> dict[str, dict[str, Any]]:
 def seen_of_sources(reader: RunReader, observed: Mapping[str, Mapping[str, Any]]) -> tuple[SourceRecords, ...]:
     """Return what the cloudFiles sources of a query reported about the records of one micro-batch, from its observed metrics."""
     counted = ("records", "rescued", "corrupt", "first_file", "first_line", "left_out", "passed_over", "undecodable")
-    named = [(source.path, observed.get(f"lakelet_source_{number}")) for number, source in enumerate(reader.sources)]
-    return tuple(SourceRecords(path, *(seen.get(key) for key in counted)) for path, seen in named if seen is not None)
+    found = []
+    for number, source in enumerate(reader.sources):
+        seen = observed.get(f"lakelet_source_{number}")
+        if seen is not None:
+            records = SourceRecords(source.path, *(seen.get(key) for key in counted))
+            if records.undecodable and records.first_file:
+                records = replace(records, reason=reader.opened[number].explained(records.first_file, records.first_line or 1))
+            found.append(records)
+    return tuple(found)
 
 
 def _late_rows(execution: Any) -> int:

@@ -229,6 +229,43 @@ def test_text_after_the_value_of_a_json_line_is_not_read_and_counted(project, sp
     assert found["lines"].message.endswith("/lines/a.json, line 1.")
 
 
+def test_bytes_of_another_encoding_are_named_with_place_and_option(project):
+    p = project(
+        HEAD
+        + """
+    def bronze(kind, **options):
+        @dlt.table(name=kind)
+        def table():
+            reader = spark.readStream.format("cloudFiles").option("cloudFiles.format", kind).options(**options)
+            return reader.load(spark.conf.get("landing") + "/" + kind)
+
+    bronze("csv")
+    bronze("json")
+    bronze("xml", rowTag="r")
+    bronze("text")
+"""
+    )
+    contents = {
+        "csv": b"id,name\n1,Ann\n2,Jos\xe9\n",
+        "json": b'{"id":1,"name":"Ann"}\n{"id":2,"name":"Jos\xe9"}\n',
+        "xml": b"<x>\n<r><id>1</id><name>Ann</name></r>\n<r><id>2</id><name>Jos\xe9</name></r>\n</x>",
+        "text": b"Ann\nBob\nJos\xe9\n",
+    }
+    for kind, content in contents.items():
+        (p.landing / kind).mkdir(parents=True)
+        (p.landing / kind / f"a.{kind}").write_bytes(content)
+    p.run()
+    found = {e.body["flow_name"].rsplit(".", 1)[-1]: e for e in p.events if e.event_type == "source_records"}
+    places = {"csv": "line 3, column name", "json": "line 2, column name", "xml": "line 3, column name", "text": "line 3"}
+    assert set(found) == set(places)
+    for kind, place in places.items():
+        body = found[kind].body
+        assert body["undecodable"] == 1
+        assert f"/{kind}/a.{kind}, {place}: the byte 0xE9 is not UTF-8. It looks like ISO-8859-1: " in body["reason"]
+        assert '.option("encoding", "ISO-8859-1")' in found[kind].message
+    assert sorted(p.rows("csv", "name")) == ["Ann", "Jos\ufffd"]
+
+
 @pytest.mark.parametrize("option", ['.option("badRecordsPath", ROOT + "/bad")', '.option("mode", "DROPMALFORMED")'])
 def test_records_that_options_leave_out_are_counted_and_warned_about(project, option):
     p = project(

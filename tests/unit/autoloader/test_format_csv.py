@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from format_folder import INFER, Folder, picked, rescued
 from pyspark.sql import types as t
 
+from lakelet.autoloader.spec import BAD_BYTES
 from lakelet.autoloader.types.growth import UnknownFieldException, grow
 from lakelet.base.errors import LakeletError
 
@@ -370,7 +372,7 @@ def test_dates_numbers_and_patterns(csv: Callable[..., Folder]) -> None:
 def test_texts_that_do_not_fit_their_type(csv: Callable[..., Folder]) -> None:
     schema = struct("i int,l long,d date,p decimal,ok boolean,n double")
     texts = {"i": ["3000000000", " 1", "0x1F", "1.0"], "d": ["2024-1-32", "2024-02-30"], "p": ["1.555", "1000.00"], "ok": ["1", "T"]}
-    texts["n"] = ["1e999", "nan", "x"]
+    texts["n"] = ["1e", "nan", "x"]
     for column, values in texts.items():
         for value in values:
             cells = [value if name == column else "" for name in schema.fieldNames()]
@@ -447,3 +449,52 @@ def test_rows_without_a_value_in_any_rescued_column_stay(tmp_path: Path) -> None
     one = Program(tmp_path / "in", tmp_path, {"cloudFiles.format": "csv", "header": "true", "rescuedDataColumn": "_r"}, "name STRING")
     one.put("a.csv", "extra,name,more\n1,a,2\n,b,\n3,c,\n").run()
     assert [(name, kept is None) for name, kept in one.rows("name", "_r")] == [("a", False), ("b", True), ("c", False)]
+
+
+@pytest.mark.parametrize("options", [{}, {"multiLine": "true"}])
+def test_FF33_bytes_that_are_not_of_the_encoding_are_found_with_their_column(csv: Callable[..., Folder], options: dict[str, str]) -> None:
+    folder = csv(a=b'id,name,city\n1,Ann,Rome\n2,"Fran\xe7ois",Paris\n3,x,K\xf6ln\n')
+    rows = folder.rows(options)
+    assert [(row["name"], row["line"] & BAD_BYTES != 0) for row in rows if row["id"] == "2"] == [("Fran\ufffdois", True)]
+    uri = f"file:{folder.root}/" + next(path.name for path in folder.root.iterdir())
+    told = folder.open(options).explained(uri, 3) or ""
+    what, _, todo = told.partition(". ")
+    assert what.endswith(", line 3, column name: the byte 0xE7 is not UTF-8")
+    assert todo == 'It looks like ISO-8859-1: .option("encoding", "ISO-8859-1") on the reader reads it'
+    assert ", line 4, column city: the byte 0xF6" in (folder.open(options).explained(uri, 4) or "")
+    schema = struct("id string,name string,city string")
+    for mode in ("PERMISSIVE", "DROPMALFORMED", "FAILFAST"):  # as in Spark, such a record is not malformed
+        given = folder.rows({"header": "true", "mode": mode, **options}, schema)
+        assert [row["name"] for row in given] == ["Ann", "Fran\ufffdois", "x"]
+
+
+def test_FF1_windows_1252_has_the_characters_of_java(csv: Callable[..., Folder]) -> None:
+    for options in ({}, {"multiLine": "true"}):
+        rows = csv(a=b"id,v\n1,\x80 Fran\xe7ois\n2,\x81\x8d\x93\n").rows({"encoding": "windows-1252", **options})
+        assert picked(rows, "id", "v") == [("1", "\u20ac Fran\xe7ois"), ("2", "\ufffd\ufffd\u201c")]
+        assert [rescued(row) for row in rows if row["id"] == "2"] == [{"_corrupt_record_base64": "MiyBjZM="}]
+
+
+def test_FF34_a_number_beyond_its_type_is_infinite(csv: Callable[..., Folder]) -> None:
+    rows = csv(a="n,f\n1e400,1e39\n-1e400,-1e39\n7,7\n").rows(
+        {"header": "true"}, t.StructType([t.StructField("n", t.DoubleType()), t.StructField("f", t.FloatType())])
+    )
+    assert picked(rows, "n") == picked(rows, "f") == [-math.inf, 7, math.inf]
+    assert csv(a="n\n1e400\n").types(INFER)["n"] == "double"
+
+
+def test_FF36_enforceSchema_without_effect_is_noticed(csv: Callable[..., Folder]) -> None:
+    def notices(schema: Any, **options: str) -> list[str]:
+        return [text for text in csv(a="id\n1\n").open(options, schema).notices if "enforceSchema" in text]
+
+    for schema, options in (
+        (None, {}),
+        (struct("id int"), {"rescuedDataColumn": "_r"}),
+        (None, {"cloudFiles.schemaEvolutionMode": "none"}),
+    ):
+        for value in ("true", "false"):
+            (text,) = notices(schema, enforceSchema=value, **options)
+            assert text.startswith("option enforceSchema has no effect here: ")
+            assert "CSV_ENFORCE_SCHEMA_NOT_SUPPORTED" in text
+            assert notices(schema, **options) == []
+    assert notices(struct("id int"), enforceSchema="false") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
@@ -404,3 +405,80 @@ def test_every_value_is_found_again_whatever_the_layout(source: Make) -> None:
         found.append((one.types(), one.rows("id", "o", "l", "_rescued_data")))
     assert found[0] == found[1] == found[2]
     assert len(found[0][1]) == 200
+
+
+BROKEN_FILES = {
+    "junk": (b"[\nnope\n", {}, "line 1: '['"),
+    "scalar": (b"5\n", {}, "neither an object nor an array of objects"),
+    "latin": (
+        b'{"id":1,"name":"Fran\xe7ois"}\n',
+        {},
+        'line 1, column name: the byte 0xE7 is not UTF-8. It looks like ISO-8859-1: .option("encoding"',
+    ),
+    "quotes": (b'{"id":1,"name":"\x93x\x94"}\n', {}, "It looks like windows-1252"),
+    "wide": ('{"id":1}\n'.encode("utf-16"), {"encoding": "UTF-8"}, "it is not UTF-8. It looks like UTF-16LE"),
+    "cut": (b'[{"id":1},\n{"id":', {"multiLine": "true"}, "line 1: "),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN_FILES))
+def test_FF33_where_every_record_is_broken_the_error_shows_the_first_and_why(source: Make, name: str) -> None:
+    content, options, told = BROKEN_FILES[name]
+    with pytest.raises(LakeletError, match="every record of the files of") as failure:
+        source(options).put("a.json", content).open().schema()
+    assert failure.value.code == "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE"
+    assert "/a.json" in (failure.value.why or "")
+    assert told in (failure.value.why or "")
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1E+400", "1" + "0" * 310, "1e39"])
+@pytest.mark.parametrize("options", [INFER, {"multiLine": "true", **INFER}])
+def test_FF34_a_number_beyond_its_type_is_infinite(source: Make, number: str, options: dict[str, str]) -> None:
+    text = f'{{"x":{number}}}'
+    for kind, value in ((t.DoubleType(), float(number)), (t.FloatType(), math.copysign(math.inf, float(number)))):
+        given = source(options, t.StructType([t.StructField("x", kind)])).put("a.json", text).run()
+        assert given.rows("x") == [value]
+    assert source(options).put("a.json", text).types()["x"] == "double"
+    assert source(options).put("a.json", text).run().rows("x", "_rescued_data") == [(float(number), None)]
+    assert source({}).put("a.json", text).run().rows("x") == [number]
+    assert source({**options, HINTS: "x DECIMAL(38,0)"}).put("a.json", text).run().rows("x") == [None]
+
+
+def test_FF35_a_repeated_key_has_the_type_of_all_its_values_and_the_last_one(source: Make) -> None:
+    one = source(INFER).put("a.json", '{"a":1,"a":2.5,"o":{"k":1,"k":"x"},"b":1,"B":2}\n').run()
+    assert {name: one.types()[name] for name in ("a", "o", "b")} == {"a": "double", "o": "struct<k:string>", "b": "bigint"}
+    (row,) = one.batches[-1]
+    assert (row["a"], row["o"], row["b"]) == (2.5, {"k": "x"}, 1)
+    assert rescued(row["_rescued_data"]) == {"a": 1, "o": {"k": 1}, "B": 2}
+    given = source({"rescuedDataColumn": "_r"}, "a BIGINT").put("a.json", '{"a":1,"a":2}\n').run()
+    assert [(row["a"], rescued(row["_r"])) for row in given.batches[-1]] == [(2, {"a": 1})]
+
+
+DATETIMES = {  # text → what Spark 4.2 makes of it as TIMESTAMP in UTC; None: nothing
+    "2024": (2024, 1, 1),
+    "2024-1": (2024, 1, 1),
+    "2024-01": (2024, 1, 1),
+    "2024-1-2": (2024, 1, 2),
+    "2024-01-02 ": (2024, 1, 2),
+    "2024-1-2 3:4:5": (2024, 1, 2, 3, 4, 5),
+    "2024-01-02T12": (2024, 1, 2, 12),
+    "2024-01-02T12:3": (2024, 1, 2, 12, 3),
+    "2024-01-02T12:30:15+2": (2024, 1, 2, 10, 30, 15),
+    "2024-01-02T12:30:15GMT+2": (2024, 1, 2, 10, 30, 15),
+    "+2024-01-02": (2024, 1, 2),
+    **dict.fromkeys(["2024-01-02T", "20240102", "2024-02-30", "2024-13-01", "2024-01-02T12:30:15,5", "2024-01-02 24:00:00", "now", "970"]),
+    **dict.fromkeys(["12:30Z", "24:00", "12:60", "12", "12:30:61", "2024/01/02", "2024-01-02 12:30 UTC"]),
+}
+TIMES_OF_DAY = ["12:30", "12:30:15", "12:30:15.5", "1:2", "T12:30", "T12", " 12:30"]
+
+
+def test_FF37_a_time_of_day_is_no_timestamp_and_other_short_texts_are_as_in_spark(source: Make) -> None:
+    schema = t.StructType([t.StructField("at", t.TimestampType())])
+    lines = "".join(json.dumps({"at": text}) + "\n" for text in [*DATETIMES, *TIMES_OF_DAY])
+    one = source({"rescuedDataColumn": "_r"}, schema).put("a.json", lines).run()
+    found = {rescued(row["_r"])["at"]: row["at"] for row in one.batches[-1] if row["_r"]}
+    assert found == dict.fromkeys([*TIMES_OF_DAY, *(text for text, value in DATETIMES.items() if value is None)])
+    assert sorted(row["at"] for row in one.batches[-1] if row["at"]) == sorted(datetime(*value) for value in DATETIMES.values() if value)
+    for text in TIMES_OF_DAY:
+        inferred = source({**INFER, "inferTimestamp": "true"}).put("a.json", json.dumps({"at": text}))
+        assert inferred.types()["at"] == "string"

@@ -126,6 +126,14 @@ class Format(ABC):
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         """A reader for these columns."""
 
+    def fault_of(self, text: str) -> str:
+        """What is wrong with the text of a broken record, for messages; empty where no more is known."""
+        return ""
+
+    def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
+        """The name of the field in which a record goes on after the text `before`, for messages; None where it is not known."""
+        return None
+
     def supports(self, data_type: Any) -> bool:
         """Whether a declared or hinted column of this Spark type can be read."""
         return True

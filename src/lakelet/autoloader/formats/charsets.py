@@ -7,11 +7,14 @@ recognised as broken later, and nothing of it is lost.
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
 CHUNK_BYTES = 1 << 20
 _HANDLER = "lakelet-keep-bytes"
+_FIRST_LOST = 0xDC00
+_LOST = re.compile("([\udc00-\udcff])")
 _BOMS = ((b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _ZEROS: dict[tuple[bool, ...], str] = {
     (True, False, True, False): "utf-16-le",
@@ -25,7 +28,7 @@ _WIDE = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # as in Java: without a 
 def _keep_bytes(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
-    return "".join(chr(0xDC00 + byte) for byte in error.object[error.start : error.end]), error.end
+    return "".join(chr(_FIRST_LOST + byte) for byte in error.object[error.start : error.end]), error.end
 
 
 codecs.register_error(_HANDLER, _keep_bytes)
@@ -75,6 +78,19 @@ def text_chunks(stream: BinaryIO, codec: str | None) -> Iterator[str]:
     rest = decoder.decode(b"", True)
     if rest:
         yield rest
+
+
+def readable(data: bytes, codec: str) -> tuple[str, bytes | None]:
+    """The text of what `utf8_chunks` returned, with a replacement character for each byte that was none, and then its bytes in the file."""
+    try:
+        return data.decode("utf-8"), None
+    except UnicodeDecodeError:
+        pass
+    if is_utf8(codec):
+        return data.decode("utf-8", errors="replace"), data
+    text, codec = data.decode("utf-8", "surrogatepass"), _WIDE.get(codec, codec)
+    parts = (bytes([ord(part) - _FIRST_LOST]) if _LOST.fullmatch(part) else part.encode(codec) for part in _LOST.split(text))
+    return _LOST.sub("\ufffd", text), b"".join(parts)
 
 
 def utf8_chunks(stream: BinaryIO, codec: str | None) -> Iterator[bytes]:

@@ -9,10 +9,13 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
+from lakelet.autoloader.formats.charsets import is_utf8, readable
 from lakelet.autoloader.formats.csv.records import lines_of
+from lakelet.autoloader.formats.lines import count_lines
 from lakelet.autoloader.formats.options import flag
 from lakelet.autoloader.formats.text_blocks import can_split, encoding, line_separator, text_blocks
+from lakelet.autoloader.formats.values import is_utf8 as has_utf8
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -57,19 +60,31 @@ class TextReader(FormatReader):
                 error = OverflowError("more than 2 GB in one value")
                 raise unreadable(self.files.uri(part.path), error)
             if content:
-                yield self._chunk([content])
+                yield self._chunk([content], None if has_utf8(content) else [mark_of(1, bad_bytes=True)])
             return
+        passed = 0
         for block in blocks:
-            lines = _plain_lines(block) if separator in (None, "\n") else None
-            yield self._chunk(lines if lines is not None else [line for line, _ in lines_of(block, separator)])
+            plain = _plain_lines(block) if separator in (None, "\n") else None
+            lines = plain if plain is not None else [line for line, _ in lines_of(block, separator)]
+            marks = None if has_utf8(block) else self._marks(lines, passed, part)
+            passed += len(lines)
+            yield self._chunk(lines, marks)
 
-    def _chunk(self, values: list[bytes]) -> Chunk:
-        """As in Spark, bytes that are not UTF-8 are kept as they are."""
+    def _marks(self, lines: list[bytes], passed: int, part: FilePart) -> list[int | None]:
+        """Lines with bytes that are not of the encoding, counted."""
+        first = passed + 1 + (count_lines(self.files, part.path, part.start - 1) + 1 if part.start > 0 else 0)
+        return [mark_of(number, bad_bytes=not has_utf8(line)) for number, line in enumerate(lines, first)]
+
+    def _chunk(self, values: list[bytes], marks: list[int | None] | None) -> Chunk:
+        """As in Spark, bytes that are not UTF-8 are kept as they are; those that another encoding does not have are replaced."""
+        codec = self.spec.format_options["encoding"]
+        if marks is not None and not is_utf8(codec):
+            values = [readable(value, codec)[0].encode() for value in values]
         column = pa.array(values, pa.binary()).view(pa.string())
         names = [name for name, _, _ in self.fields]
         at = names.index("value") if "value" in names else 0
         columns = [column if here == at else pa.nulls(len(values), kind) for here, (_, _, kind) in enumerate(self.fields)]
-        return Chunk(columns, marks=None if columns else [None] * len(values))
+        return Chunk(columns, marks=marks if columns or marks else [None] * len(values))
 
 
 def _plain_lines(block: bytes) -> list[bytes] | None:

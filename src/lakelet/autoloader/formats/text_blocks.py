@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from typing import BinaryIO
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream, read_blocks, splittable
+from lakelet.autoloader.formats.charsets import utf8_chunks
+from lakelet.autoloader.formats.lines import open_stream, read_blocks, splittable
 from lakelet.autoloader.formats.options import Option
 
 _UTF8 = "utf-8"
@@ -48,35 +48,16 @@ def text_blocks(
 ) -> Iterator[bytes]:
     """Blocks of whole lines in UTF-8, each ended by `separator` (None: by LF), without a byte order mark.
 
-    `start` and `length` only where `can_split`. Raises FAILED_READ_FILE: the file is missing, damaged, or not in this encoding.
+    `start` and `length` only where `can_split`. A byte that the encoding does not have comes as in `charsets`. Raises FAILED_READ_FILE.
     """
     if encoding in (_UTF8, "ascii") and separator in (None, "\n"):
         yield from read_blocks(files, path, start, length)
         return
     try:
         with open_stream(files, path) as stream:
-            yield from _aligned(_decoded(stream, encoding), (separator or "\n").encode())
-    except (OSError, UnicodeError) as error:
+            yield from _aligned(utf8_chunks(stream, encoding), (separator or "\n").encode())
+    except OSError as error:
         raise unreadable(files.uri(path), error) from error
-
-
-def _decoded(stream: BinaryIO, encoding: str) -> Iterator[bytes]:
-    if encoding in (_UTF8, "ascii"):
-        first = True
-        while chunk := stream.read(BLOCK_BYTES):
-            yield chunk.removeprefix(codecs.BOM_UTF8) if first else chunk
-            first = False
-        return
-    decoder = codecs.getincrementaldecoder(encoding)()
-    first = True
-    while True:
-        chunk = stream.read(BLOCK_BYTES)
-        text = decoder.decode(chunk, final=not chunk)
-        if text:
-            yield (text.removeprefix("\ufeff") if first else text).encode()
-            first = False
-        if not chunk:
-            return
 
 
 def _aligned(chunks: Iterator[bytes], separator: bytes) -> Iterator[bytes]:

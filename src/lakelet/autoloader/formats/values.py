@@ -23,13 +23,13 @@ def is_utf8(data: bytes) -> bool:
 
 
 def as_float(number: float | None) -> float | None:
-    """The number as FLOAT holds it; None when it is too large for one."""
+    """The number as FLOAT holds it; infinity when it is too large for one, as in Java."""
     if number is None or math.isinf(number) or math.isnan(number):
         return number
     try:
         return float(struct.unpack("f", struct.pack("f", number))[0])
     except OverflowError:
-        return None
+        return math.copysign(math.inf, number)
 
 
 def decimal_of(text: str, precision: int, scale: int, *, rounds: bool = False) -> Decimal | None:

@@ -185,8 +185,15 @@ class SourceSchema:
                 where=self._spec.where,
                 todo="Give the reader a schema: .schema('id BIGINT, name STRING').",
             )
+        from lakelet.autoloader.formats.bad_bytes import first_broken
+
         seen = self._infer(paths, None) if paths else None
         if seen is None or (not seen.fields and not self._options.hints):
+            broken = first_broken(self._options.reader, format, paths)
+            if broken is not None:
+                what = f"every record of the files of {self._spec.path} is broken, so no schema is inferred"
+                todo = "Correct the records, or give the reader the options with which they can be read, or a schema."
+                raise LakeletError("CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE", what, where=self._spec.where, why=broken, todo=todo)
             raise LakeletError(
                 "CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE",
                 f"{self._spec.path} has no file with records to infer a schema from",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakelet.autoloader.discovery.files import Files
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.csv.blocks import BlockSplitter, Texts
 from lakelet.autoloader.formats.csv.columns import ColumnReader
 from lakelet.autoloader.formats.csv.file_inference import CsvInference
@@ -18,6 +18,7 @@ from lakelet.autoloader.formats.csv.head import Binding, bind
 from lakelet.autoloader.formats.csv.records import Record
 from lakelet.autoloader.formats.csv.rows import Row, RowConverter, quote
 from lakelet.autoloader.formats.csv.rules import OPTIONS, problem_of, rules_of
+from lakelet.autoloader.formats.csv.split import RecordScanner
 from lakelet.autoloader.formats.csv.stream import CsvFile
 from lakelet.autoloader.formats.csv.values import supported
 from lakelet.autoloader.formats.text_blocks import can_split
@@ -42,6 +43,12 @@ class CsvFormat(Format):
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         rules = rules_of(spec)
         return not rules.multi_line and can_split(path, rules.encoding, rules.line_separator)
+
+    def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
+        rules = rules_of(spec)
+        at = len(RecordScanner(before, rules.dialect).record()) - 1
+        names = CsvFile(files, path, rules).head.names
+        return names[at] if 0 <= at < len(names) else None
 
     def supports(self, data_type: Any) -> bool:
         return supported(data_type)
@@ -128,7 +135,7 @@ class CsvReader(FormatReader):
     def _of_rows(self, found: list[tuple[int, Row]]) -> Chunk:
         rows = [row for _, row in found]
         columns = [pa.array([row.values[at] for row in rows], kind) for at, kind in enumerate(self._arrow)]
-        marks = [-line if row.broken else line if row.rescued is not None else None for line, row in found]
+        marks = [mark_of(line, broken=row.broken, rescued=row.rescued is not None, bad_bytes=row.bad_bytes) for line, row in found]
         raw = {at: row.text for at, row in enumerate(rows) if row.broken}
         return Chunk(columns, [row.rescued for row in rows], marks, raw)
 

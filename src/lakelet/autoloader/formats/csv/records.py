@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lakelet.autoloader.formats.charsets import readable
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.csv.split import BLANKS, BrokenRecord, RecordScanner, split_line
 
@@ -30,7 +31,7 @@ def record_of(line: bytes, number: int, rules: CsvRules, start: int = 0, end: in
     """The record in one line without its line end; None when the line is blank or a comment."""
     if not line.strip(_BLANKS):
         return None
-    text, raw = _text(line)
+    text, raw = readable(line, rules.encoding)
     if rules.comment is not None and text.startswith(rules.comment):
         return None
     try:
@@ -70,7 +71,7 @@ def lines_of(data: bytes, separator: str | None) -> Iterator[tuple[bytes, int]]:
 
 
 def _multi_line(data: bytes, rules: CsvRules, *, final: bool) -> Iterator[Record]:
-    text, invalid = _text(data)
+    text, invalid = readable(data, rules.encoding)
     if invalid is not None:
         text = data.decode("latin-1")  # one character per byte: offsets stay right, values are put right below
     scanner = RecordScanner(text, rules.dialect)
@@ -102,8 +103,8 @@ def _record(tokens: list[str | None] | None, line: int, at: int, size: int, whol
     raw = None
     if latin:
         bytes_of = body.encode("latin-1")
-        body, raw = _text(bytes_of)
-        tokens = tokens and [None if t is None else t.encode("latin-1").decode("utf-8", errors="replace") for t in tokens]
+        body, raw = readable(bytes_of, rules.encoding)
+        tokens = tokens and [None if t is None else readable(t.encode("latin-1"), rules.encoding)[0] for t in tokens]
     try:
         tokens = None if tokens is None else _checked(tokens, rules)
     except BrokenRecord:
@@ -126,13 +127,6 @@ def _checked(tokens: list[str | None], rules: CsvRules) -> list[str | None]:
     if rules.max_chars >= 0 and any(token is not None and len(token) > rules.max_chars for token in tokens):
         raise BrokenRecord("a value is longer than maxCharsPerColumn")
     return tokens
-
-
-def _text(data: bytes) -> tuple[str, bytes | None]:
-    try:
-        return data.decode("utf-8"), None
-    except UnicodeDecodeError:
-        return data.decode("utf-8", errors="replace"), data
 
 
 __all__ = ["Record", "lines_of", "record_of", "records_of"]

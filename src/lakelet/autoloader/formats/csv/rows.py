@@ -32,6 +32,7 @@ class Row:
     rescued: str | None
     broken: bool
     text: str
+    bad_bytes: bool = False
 
 
 class RowConverter:
@@ -74,12 +75,12 @@ class RowConverter:
 
     def _finished(self, record: Record, values: list[Any], members: dict[str, list[str]], *, broken: bool) -> Row:
         rescued = [f"{quote(name)}:{_texts(texts)}" for name, texts in members.items()]
+        broken = broken or bool(rescued and not self._rescue)
         if record.raw is not None:
             rescued.append(_raw_member(record.raw))
-        broken = broken or bool(rescued and not self._rescue)
         if broken and self._corrupt is not None:
             values[self._corrupt] = record.text
-        return Row(values, ",".join(rescued) if rescued and self._rescue else None, broken, record.text)
+        return Row(values, ",".join(rescued) if rescued and self._rescue else None, broken, record.text, record.raw is not None)
 
     def _unsplit(self, record: Record) -> Row:
         values: list[Any] = [None] * self._width
@@ -88,7 +89,7 @@ class RowConverter:
             values[self._corrupt] = record.text
         if record.raw is not None:
             members.append(_raw_member(record.raw))
-        return Row(values, ",".join(members) if members and self._rescue else None, True, record.text)
+        return Row(values, ",".join(members) if members and self._rescue else None, True, record.text, record.raw is not None)
 
     def _check_wider(self, target: int, text: str, line: int) -> None:
         field = self._widening.get(target)

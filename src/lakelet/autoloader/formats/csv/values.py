@@ -1,8 +1,8 @@
 """Texts of CSV values as typed values, one at a time: the exact meaning (FF-16, FS-32). `csv.columns` does so by column.
 
 As in Spark's CSV reader: no blanks around integers, dates in the strict form of a pattern that is given, thousands separators are left out
-of decimals, which are rounded to their scale. Of our own: a number that overflows DOUBLE is a mismatch, and so is one that a DECIMAL takes
-only rounded, where a rescued column takes its text.
+of decimals, which are rounded to their scale, and a number beyond DOUBLE is infinite. Of our own: a number that a DECIMAL takes only
+rounded is a mismatch where a rescued column takes its text.
 """
 
 from __future__ import annotations
@@ -75,8 +75,7 @@ def _double(rules: CsvRules) -> Read:
         bare = text.strip(BLANKS)
         if not _DOUBLE.fullmatch(bare):
             return named.get(bare) if bare in ("NaN", "Infinity", "-Infinity") else None
-        number = float(bare.rstrip("fFdD"))
-        return None if math.isinf(number) else number
+        return float(bare.rstrip("fFdD"))
 
     return read
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from lakelet.autoloader.formats.json.inference import Typing
 from lakelet.autoloader.formats.json.readers import JsonDocumentReader, JsonLinesReader
 from lakelet.autoloader.formats.json.records import Layout
 from lakelet.autoloader.formats.json.rows import RowRules
-from lakelet.autoloader.formats.json.text import Syntax
+from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value, records_of
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
 from lakelet.autoloader.formats.json.variant import JsonVariantReader
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lakelet.autoloader.spec import FilePart, ReaderSpec
+
+
+_KEY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 
 
 def _separator(value: str) -> str:
@@ -70,6 +74,17 @@ class JsonFormat(Format):
 
     def splittable(self, spec: ReaderSpec, path: str) -> bool:
         return layout_of(spec).splittable(path)
+
+    def fault_of(self, text: str) -> str:
+        try:
+            list(records_of(first_value(text)[0]))
+        except BrokenText as error:
+            return str(error)
+        return ""
+
+    def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
+        keys = _KEY.findall(before)
+        return keys[-1] if keys else None
 
     def supports(self, data_type: Any) -> bool:
         return supported(data_type)

@@ -119,8 +119,7 @@ def _integer(bits: int) -> Callable[[Node], int | None]:
 
 def _double(value: Node) -> float | None:
     if isinstance(value, Num):
-        number = float(value)
-        return None if math.isinf(number) and value[-1].isdigit() else number
+        return float(value)
     return _SPECIAL.get(value) if isinstance(value, str) else None
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
-from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader
+from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
 from lakelet.autoloader.formats.charsets import charset, text_chunks
 from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _ROWS = 2000  # per chunk
 _DECLARED = re.compile(rb"""^(?:\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_OPENED = re.compile(r"<([^\s/>!?]+)")
 _BOMS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 
 
@@ -68,6 +69,10 @@ class XmlFormat(Format):
         if options["encoding"] is not None and options["charset"] is not None and options["encoding"] != options["charset"]:
             return f"encoding {options['encoding']} and charset {options['charset']} are two names of one option"
         return None
+
+    def field_at(self, spec: ReaderSpec, files: Files, path: str, before: str) -> str | None:
+        tags = _OPENED.findall(before)
+        return tags[-1] if tags else None
 
     def supports(self, data_type: Any) -> bool:
         return supported(data_type)
@@ -130,7 +135,10 @@ class XmlReader(FormatReader):
         arrays = [pa.array([row.values[at] for row in rows], kind) for at, (_, _, kind) in enumerate(self.fields)]
         if not any(row.broken or row.rescued for row in rows):
             return Chunk(arrays)
-        marks = [-at if row.broken else at if row.rescued else None for at, row in enumerate(rows, before + 1)]
+        marks = [
+            mark_of(at, broken=row.broken, rescued=row.rescued is not None, bad_bytes=row.bad_bytes)
+            for at, row in enumerate(rows, before + 1)
+        ]
         raw = {at: row.text for at, row in enumerate(rows) if row.broken}
         return Chunk(arrays, [row.rescued for row in rows], marks, raw)
 

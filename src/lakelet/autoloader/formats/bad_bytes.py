@@ -1,0 +1,105 @@
+"""Which bytes of a file are not of its encoding, and which encoding they look like (FF-33). Reads a file again, for one message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
+
+import pyarrow as pa
+
+from lakelet.autoloader.discovery.files import files_for
+from lakelet.autoloader.formats.charsets import charset, wide_codec
+from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream
+from lakelet.autoloader.formats.values import is_utf8 as has_utf8
+from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
+
+if TYPE_CHECKING:
+    from lakelet.autoloader.formats.base import Format
+    from lakelet.autoloader.spec import ReaderSpec
+
+_NAMES = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE", "utf-32-le": "UTF-32LE", "utf-32-be": "UTF-32BE", "cp1252": "windows-1252"}
+_LEAST_WIDE = 4
+_SHOWN = 200  # characters of a record in a message
+
+
+def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | None:
+    """Return what is wrong with the first bytes from a 1-based line on that are not of the encoding; None where all are, or no file is."""
+    files, path = files_for(uri)
+    given = spec.format_options.get("encoding") or spec.format_options.get("charset")
+    codec = charset(given or "utf-8")
+    try:
+        with open_stream(files, path) as stream:
+            head = stream.read(_LEAST_WIDE)
+        wide = wide_codec(head)
+        if wide is not None and not codec.startswith(wide[:6]):
+            return _sentence(f"{uri}: it is not {_shown(codec)}", _shown(wide))
+        if codec.startswith(("utf-16", "utf-32")):
+            return _sentence(f"{uri}: it is not {_shown(codec)}", "UTF-8")
+        found = None
+        with open_stream(files, path) as stream:
+            for number, text in enumerate(_lines(stream), 1):
+                at = _first_bad(text, codec)
+                if at is not None:
+                    found = (number, text, at)
+                    if number >= line:  # earlier where the number is that of a record, and lines have several
+                        break
+        if found is None:
+            return None
+        number, text, at = found
+        field = format.field_at(spec, files, path, text[:at].decode(codec))
+    except OSError:
+        return None
+    place = f"{uri}, line {number}" + (f", column {field}" if field else "")
+    return _sentence(f"{place}: the byte 0x{text[at]:02X} is not {_shown(codec)}", _likely(text))
+
+
+def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str | None:
+    """Return file, line, text and fault of the first broken record of some files that hold nothing else; None where none is broken."""
+    from pyspark.sql.types import StringType
+
+    reading = replace(spec, rescued_column=None, mode=NONE, explicit=True)
+    fields = [(spec.corrupt_column, StringType(), pa.string())]
+    for path in paths:
+        files, inside = files_for(path)
+        for chunk in format.reader(reading, fields, files, frozenset()).chunks(FilePart(inside, 0, 0, checked=False)):
+            if chunk.raw:
+                at, text = next(iter(chunk.raw.items()))
+                line = abs((chunk.marks[at] if chunk.marks else None) or 0) % PASSED_OVER
+                fault = explained(spec, format, files.uri(inside), line) or format.fault_of(text)
+                shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+                return f"the first one is {files.uri(inside)}, line {line}: {shown!r}" + (f" ({fault})" if fault else "")
+    return None
+
+
+def _sentence(what: str, likely: str) -> str:
+    return f'{what}. It looks like {likely}: .option("encoding", "{likely}") on the reader reads it'
+
+
+def _shown(codec: str) -> str:
+    return _NAMES.get(codec, codec.upper())
+
+
+def _first_bad(text: bytes, codec: str) -> int | None:
+    try:
+        text.decode(codec)
+    except UnicodeDecodeError as error:
+        return error.start
+    return None
+
+
+def _likely(text: bytes) -> str:
+    """The encoding of a line in which bytes stand that are not of the given one: a guess by its bytes above ASCII."""
+    if has_utf8(text):
+        return "UTF-8"
+    if any(0x80 <= byte < 0xA0 for byte in text) and _first_bad(text, "cp1252") is None:
+        return "windows-1252"
+    return "ISO-8859-1"
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    rest = b""
+    while chunk := stream.read(BLOCK_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+    yield rest
