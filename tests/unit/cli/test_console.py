@@ -197,6 +197,18 @@ def test_records_that_were_left_out_are_not_said_to_be_kept():
     assert "kept" not in text
 
 
+def test_unread_text_and_bytes_of_another_encoding_are_said_with_place_and_reason():
+    story = Story().add("create_update", {"cause": "USER_ACTION"}).state("RUNNING").flow("orders_raw", "STARTING")
+    place = {"flow_name": "main.shop.orders_raw", "source": "landing", "records": 9, "first_file": "file:/data/b.json", "first_line": 17}
+    story.add("source_records", {**place, "passed_over": 2}, dataset="orders_raw", level="WARN")
+    text = text_of(summary(story.flow("orders_raw", "COMPLETED").tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    assert "orders_raw: read only the first JSON value of 2 lines or documents that go on after it (first: /data/b.json, line 17)" in text
+    reason = "file:/data/b.json, line 17, column name: the byte 0xE9 is not UTF-8"
+    story.add("source_records", {**place, "rescued": 1, "undecodable": 1, "reason": reason}, dataset="orders_raw", level="WARN")
+    text = text_of(summary(story.tally(), UpdateState.COMPLETED, namespace=Namespace("main", "shop")))
+    assert f"orders_raw: 1 record with bytes that are not of the encoding: {reason}" in text
+
+
 def test_a_continuous_update_whose_flows_are_idle_at_its_end_does_not_say_that_nothing_was_new():
     story = Story().state("RUNNING").flow("a", "RUNNING").batch("a", 3).flow("a", "COMPLETED", "IDLE").state("CANCELED")
     text = text_of(summary(story.tally(), UpdateState.CANCELED))
