@@ -468,6 +468,18 @@ def test_FF33_bytes_that_are_not_of_the_encoding_are_found_with_their_column(csv
         assert [row["name"] for row in given] == ["Ann", "Fran\ufffdois", "x"]
 
 
+@pytest.mark.parametrize("codec", ["utf-16", "utf-16-be", "utf-32"])
+def test_FF33_a_wide_encoding_that_is_not_given_is_refused_by_name(csv: Callable[..., Folder], codec: str) -> None:
+    folder = csv(a="id,v\n1,x\n".encode(codec))
+    for options in ({}, {"multiLine": "true"}):
+        with pytest.raises(LakeletError, match="FAILED_READ_FILE") as failure:
+            folder.rows(options)
+        assert "It looks like " + ("UTF-32LE" if codec == "utf-32" else "UTF-16BE" if codec == "utf-16-be" else "UTF-16LE") in str(
+            failure.value
+        )
+    assert picked(folder.rows({"encoding": codec}), "id", "v") == [("1", "x")]
+
+
 def test_FF1_windows_1252_has_the_characters_of_java(csv: Callable[..., Folder]) -> None:
     for options in ({}, {"multiLine": "true"}):
         rows = csv(a=b"id,v\n1,\x80 Fran\xe7ois\n2,\x81\x8d\x93\n").rows({"encoding": "windows-1252", **options})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
-from lakelet.autoloader.formats.charsets import charset, wide_codec
+from lakelet.autoloader.formats.charsets import charset, shown_codec, wide_codec
 from lakelet.autoloader.formats.lines import BLOCK_BYTES, open_stream
 from lakelet.autoloader.formats.values import is_utf8 as has_utf8
 from lakelet.autoloader.spec import NONE, PASSED_OVER, FilePart
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from lakelet.autoloader.formats.base import Format
     from lakelet.autoloader.spec import ReaderSpec
 
-_NAMES = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE", "utf-32-le": "UTF-32LE", "utf-32-be": "UTF-32BE", "cp1252": "windows-1252"}
 _LEAST_WIDE = 4
 _SHOWN = 200  # characters of a record in a message
 
@@ -33,9 +32,9 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
             head = stream.read(_LEAST_WIDE)
         wide = wide_codec(head)
         if wide is not None and not codec.startswith(wide[:6]):
-            return _sentence(f"{uri}: it is not {_shown(codec)}", _shown(wide))
+            return _sentence(f"{uri}: it is not {shown_codec(codec)}", shown_codec(wide))
         if codec.startswith(("utf-16", "utf-32")):
-            return _sentence(f"{uri}: it is not {_shown(codec)}", "UTF-8")
+            return _sentence(f"{uri}: it is not {shown_codec(codec)}", "UTF-8")
         found = None
         with open_stream(files, path) as stream:
             for number, text in enumerate(_lines(stream), 1):
@@ -51,7 +50,7 @@ def explained(spec: ReaderSpec, format: Format, uri: str, line: int) -> str | No
     except OSError:
         return None
     place = f"{uri}, line {number}" + (f", column {field}" if field else "")
-    return _sentence(f"{place}: the byte 0x{text[at]:02X} is not {_shown(codec)}", _likely(text))
+    return _sentence(f"{place}: the byte 0x{text[at]:02X} is not {shown_codec(codec)}", _likely(text))
 
 
 def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str | None:
@@ -74,10 +73,6 @@ def first_broken(spec: ReaderSpec, format: Format, paths: Sequence[str]) -> str 
 
 def _sentence(what: str, likely: str) -> str:
     return f'{what}. It looks like {likely}: .option("encoding", "{likely}") on the reader reads it'
-
-
-def _shown(codec: str) -> str:
-    return _NAMES.get(codec, codec.upper())
 
 
 def _first_bad(text: bytes, codec: str) -> int | None:

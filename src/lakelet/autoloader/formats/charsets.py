@@ -22,6 +22,7 @@ _ZEROS: dict[tuple[bool, ...], str] = {
     (True, False, False, False): "utf-32-le",
     (False, False, False, True): "utf-32-be",
 }
+_NAMES = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE", "utf-32-le": "UTF-32LE", "utf-32-be": "UTF-32BE", "cp1252": "windows-1252"}
 _WIDE = {"utf-16": "utf-16-be", "utf-32": "utf-32-be"}  # as in Java: without a byte-order mark big-endian
 
 
@@ -48,6 +49,11 @@ def charset(name: str) -> str:
 def is_utf8(codec: str) -> bool:
     """Whether a codec of `charset` needs no conversion."""
     return codec in ("utf-8", "ascii")
+
+
+def shown_codec(codec: str) -> str:
+    """The name of a codec as the option `encoding` takes it, in Java's spelling."""
+    return _NAMES.get(codec, codec.upper())
 
 
 def wide_codec(head: bytes) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakelet.autoloader.discovery.unreadable import unreadable
 from lakelet.autoloader.formats.base import UnknownFields
+from lakelet.autoloader.formats.charsets import is_utf8, shown_codec, wide_codec
 from lakelet.autoloader.formats.csv.records import Record, records_of
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.spec import ReaderSpec
@@ -26,12 +27,23 @@ def head_of(blocks: Iterator[bytes], rules: CsvRules, uri: str) -> Head:
     """Read the head off the first blocks of a file. Raises FAILED_READ_FILE for a header that cannot be split."""
     data = b""
     for block in blocks:
+        if not data:
+            _refuse_wide(block, rules, uri)
         data += block
         found = _head(data, rules, uri, final=False)
         if found is not None:
             return found
     found = _head(data, rules, uri, final=True)
     return found if found is not None else Head(())
+
+
+def _refuse_wide(block: bytes, rules: CsvRules, uri: str) -> None:
+    """Raise FAILED_READ_FILE for a file in UTF-16 or UTF-32 that is read as UTF-8: each of its characters would hold NULs (FF-33)."""
+    codec = wide_codec(block) if is_utf8(rules.encoding) else None
+    if codec is not None:
+        likely = shown_codec(codec)
+        why = f'it is not UTF-8. It looks like {likely}: .option("encoding", "{likely}") on the reader reads it'
+        raise unreadable(uri, ValueError(why), why=why)
 
 
 def _head(data: bytes, rules: CsvRules, uri: str, *, final: bool) -> Head | None:
