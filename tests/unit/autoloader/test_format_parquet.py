@@ -338,9 +338,36 @@ def test_days_of_the_julian_calendar_keep_their_names() -> None:
 @pytest.mark.parametrize(("mode", "day"), [("LEGACY", datetime.date(1000, 1, 1)), ("CORRECTED", datetime.date(1000, 1, 6))])
 def test_rebase_modes(make: Make, mode: str, day: datetime.date) -> None:
     moment = datetime.datetime(1000, 1, 6, 12)
-    content = parquet(d=[datetime.date(1000, 1, 6)], l=[[datetime.date(1000, 1, 6)]], t=pa.array([moment], pa.timestamp("us")))
+    content = parquet(d=[datetime.date(1000, 1, 6)], l=[[datetime.date(1000, 1, 6)]], t=pa.array([moment], pa.timestamp("us", "UTC")))
     row = make({"datetimeRebaseMode": mode}).put("p.parquet", content).run().last()
     assert (row["d"], row["l"], row["t"].date()) == (day, [day], day)
+
+
+@pytest.mark.parametrize("mode", ["LEGACY", "CORRECTED", "EXCEPTION"])
+def test_FF24_timestamps_without_zone_are_never_moved(make: Make, mode: str) -> None:
+    """Whatever the unit, the depth and the writer: `ns` cannot hold such days."""
+    moment = datetime.datetime(1, 1, 1, 1, 2, 3)
+    micros, millis = (pa.array([moment], pa.timestamp(unit)) for unit in ("us", "ms"))
+    columns = {
+        "us": micros,
+        "ms": millis,
+        "l": pa.array([[moment]], pa.list_(pa.timestamp("us"))),
+        "s": pa.array([{"n": moment, "o": {"n": moment}}]),
+        "m": pa.array([[(moment, moment)]], pa.map_(pa.timestamp("ms"), pa.timestamp("us"))),
+    }
+    table = pa.table(columns)
+    legacy = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    for metadata in ({}, {"org.apache.spark.version": "2.4.8"}, legacy):
+        one = make({"datetimeRebaseMode": mode}).put("p.parquet", written(table.replace_schema_metadata(metadata)))
+        row = one.run().last()
+        expected = (moment, moment, [moment], {"n": moment, "o": {"n": moment}}, {moment: moment})
+        assert (row["us"], row["ms"], row["l"], row["s"], row["m"]) == expected
+
+
+def test_FF24_exception_refuses_old_moments_beside_old_local_timestamps(make: Make) -> None:
+    moment = datetime.datetime(1500, 1, 1)
+    content = parquet(n=pa.array([moment], pa.timestamp("us")), t=pa.array([moment], pa.timestamp("us", "UTC")))
+    make({"datetimeRebaseMode": "EXCEPTION"}).put("p.parquet", content).fails("FAILED_READ_FILE", "1582-10-15")
 
 
 def test_files_of_spark_3_need_no_rebase_and_exception_refuses_others(make: Make) -> None:

@@ -1,8 +1,9 @@
 """Dates and timestamps before 1582-10-15 in the old hybrid calendar: options datetimeRebaseMode and int96RebaseMode (FF-24).
 
 Spark 3 and later write the calendar that we use, and say so in the file. For other files the option decides: LEGACY moves old values so
-that year, month and day stay as the writer saw them, CORRECTED takes the numbers as they are, EXCEPTION refuses such a file. Time zones
-before they were standardised are not looked into: the calendar is that of UTC.
+that year, month and day stay as the writer saw them, CORRECTED takes the numbers as they are, EXCEPTION refuses such a file. A timestamp
+without a zone is never moved, as its type is younger than the old calendar. Time zones before they were standardised are not looked into:
+the calendar is that of UTC.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _with(kind: Any, columns: list[Any]) -> Any:
 
 def _has_time(kind: Any) -> bool:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return True
+        return pa.types.is_date(kind) or kind.tz is not None
     return any(_has_time(kind.field(at).type) for at in range(kind.num_fields)) if pa.types.is_nested(kind) else False
 
 
