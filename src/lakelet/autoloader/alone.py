@@ -25,13 +25,6 @@ if TYPE_CHECKING:
 STATE_OPTION = "lakelet.state"
 """Folder of the state (ledger of seen files; schema log unless `cloudFiles.schemaLocation` names another path)."""
 
-SOURCE_CONFS = (
-    "spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes",
-    "spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles",
-    "spark.databricks.sql.rescuedDataColumn.filePath.enabled",
-)
-"""Session settings that a source honours (AL-4)."""
-
 
 def open_alone(
     path: str, options: Mapping[str, str], schema: StructType | None, confs: Mapping[str, str] | None = None
@@ -42,7 +35,7 @@ def open_alone(
         path: what `load` was given.
         options: as written, `lakelet.state` among them; keys in any case.
         schema: the user's, or None.
-        confs: session settings; a reader process has none.
+        confs: session settings (`settings.source_settings`); a reader process has none.
 
     Raises:
         LakeletError: CF_FAILED_TO_INFER_SCHEMA or CF_INCORRECT_STREAM_USAGE when no option says where the state lies; what

@@ -14,6 +14,7 @@ from lakelet.autoloader.discovery.files import Files, files_for
 from lakelet.autoloader.discovery.listing import list_files
 from lakelet.autoloader.options import parse_options
 from lakelet.autoloader.planning import filters_of
+from lakelet.autoloader.settings import TIME_ZONE
 from lakelet.autoloader.spec import SourceSpec
 from lakelet.base.errors import LakeletError
 
@@ -54,7 +55,8 @@ def with_format(spec: SourceSpec, state: str | None, confs: Mapping[str, str]) -
 def detected(spec: SourceSpec, confs: Mapping[str, str]) -> str:
     """The one format of the newest files of a source. Raises like `with_format`."""
     any_format = replace(spec, options={**spec.options, "cloudFiles.format": "json"}, detect=False)
-    filters = filters_of(parse_options(any_format, confs).reader)
+    zone = {key: value for key, value in confs.items() if key == TIME_ZONE}  # other settings are about records
+    filters = filters_of(parse_options(any_format, zone).reader)
     table = list_files(spec.path, filters, file_allowed=spec.batch).table
     sizes = zip(table["path"].slice(max(0, len(table) - _LOOKED_AT)), table["size"].slice(max(0, len(table) - _LOOKED_AT)), strict=True)
     paths = [path.as_py() for path, size in sizes if size.as_py()]

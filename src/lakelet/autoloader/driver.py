@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats.options import DROP
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.schema.source_schema import SourceSchema, reader_spec
+from lakelet.autoloader.schema.source_schema import SourceSchema, hints_of, reader_spec
 from lakelet.autoloader.spec import LOCATION_FILE, SPEC_OPTION, Columns, Pending, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
 
@@ -45,7 +45,7 @@ class AutoLoaderSource:
         Args:
             spec: what the user wrote.
             state: folder of this source (schema log, ledger); None = dry run, nothing is written anywhere.
-            confs: session settings (`spark.sql.session.timeZone` and the three of AL-4).
+            confs: session settings (`settings.source_settings`).
             seed: the `columns()` of an earlier dry run; stored as version 0 instead of sampling the files again.
 
         Raises:
@@ -220,9 +220,11 @@ class AutoLoaderSource:
 
 def check_types(options: Options, spec: SourceSpec) -> None:
     """Raise NOT_SUPPORTED_YET for a declared or hinted column that the format cannot read."""
-    from lakelet.autoloader.schema.hints import hinted_columns
+    from pyspark.sql.types import StructType
 
-    schema = spec.schema if spec.schema is not None else hinted_columns(options.hints or "", spec.where)
+    from lakelet.autoloader.schema.hints import apply_hints
+
+    schema = spec.schema if spec.schema is not None else apply_hints(StructType([]), hints_of(options, spec.where))
     for name, kind in ((field.name, field.dataType) for field in schema.fields):
         if not options.format.supports(kind):
             what = f"column {name}: {kind.simpleString()} is not read from {options.format.name} files yet"

@@ -13,6 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.formats import NAMES, Format, format_of
 from lakelet.autoloader.formats.options import DROP, FAILFAST, PERMISSIVE, Option, by_key, flag, number, text, word
+from lakelet.autoloader.settings import (
+    PATH_IN_RESCUED,
+    SAMPLE_BYTES,
+    SAMPLE_FILES,
+    TYPED_FOLDERS,
+    check_settings,
+    is_on,
+    option_defaults,
+    switches_of,
+)
 from lakelet.autoloader.spec import ADD, ADD_WIDEN, MODES, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SourceSpec
 from lakelet.autoloader.state.cleanup_options import OPTIONS as CLEAN_OPTIONS
 from lakelet.autoloader.state.cleanup_options import CleanSource, clean_source
@@ -74,7 +84,7 @@ PLAIN: Mapping[str, Option] = by_key(
         text("ignoredPathSegmentRegex", "^[._]"),
         text("rescuedDataColumn"),
         flag("readerCaseSensitive", True),
-        text("timeZone"),
+        text("timeZone", "UTC"),
         text("columnNameOfCorruptRecord", "_corrupt_record"),
         word("mode", PERMISSIVE, (PERMISSIVE, DROP, FAILFAST)),
         text("badRecordsPath"),
@@ -99,6 +109,7 @@ class Options:
     sample_bytes: int
     clean: CleanSource | None = None
     notices: tuple[str, ...] = ()
+    typed_folders: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,33 +128,39 @@ class _Values:
 
 
 def parse_options(spec: SourceSpec, confs: Mapping[str, str]) -> Options:
-    """Check every option of a reader call. Raises LakeletError naming the key, never the value of an unknown or credential key."""
-    values = _values(spec)
+    """Check every option of a reader call, and the settings that are defaults of options or change how files are read.
+
+    Raises LakeletError naming the key, never the value of an unknown or credential key.
+    """
+    values = _values(spec, confs)
     cloud = values.cloud
     clean = clean_source(cloud, spec)
     if spec.schema is not None:
         values.format.check_schema(spec.schema, spec.where)
     reader = _reader_spec(values, clean, spec, confs)
+    of_settings = check_settings(values.format.name, confs, values.given_plain, inferred=spec.schema is None, where=spec.where)
     return Options(
         format=values.format,
         reader=reader,
         schema_location=cloud["schemalocation"],
         hints=cloud["schemahints"] or None,
         include_existing=cloud["includeexistingfiles"],
-        sample_files=int(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numFiles", "1000")),
-        sample_bytes=_bytes_of(confs.get("spark.databricks.cloudFiles.schemaInference.sampleSize.numBytes", "50gb")) or 50 << 30,
+        sample_files=int(confs.get(SAMPLE_FILES, "1000")),
+        sample_bytes=_bytes_of(confs.get(SAMPLE_BYTES, "50gb")) or 50 << 30,
         clean=clean,
         notices=(
             *_notices(values, spec.options),
             *_lost_notices(reader),
             *_enforced_notices(reader, values.given_plain),
             *clean_notices(values.given_cloud, clean),
+            *of_settings,
         ),
+        typed_folders=is_on(confs, TYPED_FOLDERS),
     )
 
 
-def _values(spec: SourceSpec) -> _Values:
-    """The options of a call, each checked by itself, and for those that exclude each other."""
+def _values(spec: SourceSpec, confs: Mapping[str, str]) -> _Values:
+    """The options of a call with the session's defaults, each checked by itself, and for those that exclude each other."""
     given_cloud, given_plain = _split(spec.options)
     format = _format(given_cloud, spec)
     validate = _read(CLOUD["validateoptions"], given_cloud, spec, "cloudFiles.")
@@ -151,8 +168,9 @@ def _values(spec: SourceSpec) -> _Values:
         _check_keys(given_cloud, spec)
     own = by_key(format.options)
     cloud = {key: _read(option, given_cloud, spec, "cloudFiles.") for key, option in CLOUD.items()}
-    plain = {key: _read(option, given_plain, spec) for key, option in PLAIN.items()}
-    of_format = {key: _read(option, given_plain, spec) for key, option in own.items()}
+    defaults = option_defaults(format.name, confs)
+    plain = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in PLAIN.items()}
+    of_format = {key: _read(option, given_plain, spec, defaults=defaults) for key, option in own.items()}
     if validate:
         _check_conflicts(given_cloud, spec)
     problem = format.check(of_format)
@@ -169,7 +187,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
     if mode == ADD_WIDEN and format_options.get("prefersdecimal") is False:
         what = f"option prefersDecimal cannot be false with cloudFiles.schemaEvolutionMode {mode}"
         raise LakeletError("CF_INCONSISTENT_OPTIONS", what, where=spec.where)
-    zone = plain["timezone"] or confs.get("spark.sql.session.timeZone") or "UTC"
+    zone = plain["timezone"]
     return ReaderSpec(
         path=spec.path,
         state="",
@@ -189,7 +207,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         case_sensitive=plain["readercasesensitive"],
         infer_types=cloud["infercolumntypes"] or explicit,
         time_zone=zone,
-        file_path_in_rescued=confs.get("spark.databricks.sql.rescuedDataColumn.filePath.enabled", "true").lower() != "false",
+        file_path_in_rescued=is_on(confs, PATH_IN_RESCUED),
         max_files=cloud["maxfilespertrigger"],
         max_bytes=cloud["maxbytespertrigger"],
         newest_first=plain["latestfirst"],
@@ -206,6 +224,7 @@ def _reader_spec(values: _Values, clean: CleanSource | None, spec: SourceSpec, c
         schema_location=cloud["schemalocation"] or "",
         clean=None if clean is None else asdict(clean),
         hints=cloud["schemahints"] or "",
+        switches=switches_of(confs),
     )
 
 
@@ -250,18 +269,27 @@ def _check_keys(cloud: Mapping[str, str], spec: SourceSpec) -> None:
     )
 
 
-def _read(option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: str = "") -> Any:
-    """The value of an option. Raises CF_INVALID_OPTION_VALUE, or NOT_SUPPORTED_YET for a value that cannot be honoured."""
-    value = given.get(option.name.lower())
+def _read(
+    option: Option, given: Mapping[str, str], spec: SourceSpec, prefix: str = "", defaults: Mapping[str, tuple[str, str]] | None = None
+) -> Any:
+    """The value of an option, else that of the setting which is its default.
+
+    Raises CF_INVALID_OPTION_VALUE, or NOT_SUPPORTED_YET for a value that cannot be honoured.
+    """
+    key, said = option.name.lower(), f"option {prefix}{option.name}"
+    value = given.get(key)
+    if value is None and defaults is not None and key in defaults:
+        setting, value = defaults[key]
+        said = f"setting {setting}, the default of {said},"
     if value is None:
         return option.default
     try:
         found = option.read(value)
     except ValueError as problem:
-        what = f"option {prefix}{option.name} {problem}, not {value!r}"
+        what = f"{said} {problem}, not {value!r}"
         raise LakeletError("CF_INVALID_OPTION_VALUE", what, where=spec.where) from None
     if option.only is not None and value.strip(" ").lower() not in option.only:
-        what = f"option {prefix}{option.name} is not supported yet" + (" with this value" if option.only else "")
+        what = f"{said} is not supported yet" + (" with this value" if option.only else "")
         raise LakeletError("NOT_SUPPORTED_YET", what, where=spec.where, todo=None if option.only else "Leave the option out.")
     return found
 

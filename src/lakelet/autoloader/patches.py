@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from lakelet.autoloader.alone import SOURCE_CONFS, open_alone
+from lakelet.autoloader.alone import open_alone
 from lakelet.autoloader.loading import FORMAT, capturing, given_options, pop_path, reader_arguments, struct_of
 from lakelet.autoloader.options import batch_usage
+from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SPEC_OPTION
 from lakelet.base.active import in_pipeline
 from lakelet.base.patching import Patch, PatchSet, put_on, without_context
@@ -30,9 +31,8 @@ def _stream_load(original: Any) -> Any:
             frame: DataFrame = original(self, path, format, schema, **options)
             return frame
         spark = self._spark
-        confs = {k: v for k in (*SOURCE_CONFS, "spark.sql.session.timeZone") if (v := spark.conf.get(k, None)) is not None}
         declared = struct_of(schema if schema is not None else said.get("schema"), spark)
-        source = open_alone(path or pop_path(given) or "", given, declared, confs)
+        source = open_alone(path or pop_path(given) or "", given, declared, source_settings(spark))
         return source.read_stream(spark, name=f"lakelet_source_{next(_numbers)}", evolve_here=True)
 
     return load

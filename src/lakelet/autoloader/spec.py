@@ -113,12 +113,17 @@ class ReaderSpec:
     changing: bool = False  # files changed during earlier attempts: read each as a whole, even if it changes
     rounds: str = ""  # address of the update that says when to look for files (`rounds.QueryRounds`); empty: whenever Spark asks
     newest: int = 0  # of a batch read only so many files are read, the newest ones; 0: all
+    switches: tuple[str, ...] = ()  # settings of the session that change how files are read and have no option (`settings.switches_of`)
     clean: Mapping[str, Any] | None = None  # `CleanSource`; done here only where `evolve_here` says that there is no driver
 
     @property
     def stops_at_unknown(self) -> bool:
         """Whether a field that the schema does not know ends the query (FS-23)."""
         return self.mode in (ADD, ADD_WIDEN, FAIL)
+
+    def is_on(self, switch: str) -> bool:
+        """Whether a switch is on (`settings`)."""
+        return switch in self.switches
 
     @property
     def grows(self) -> bool:
@@ -143,7 +148,7 @@ class ReaderSpec:
         version = values.pop("format_version", None)
         if version != SPEC_FORMAT:
             raise LakeletError("FORMAT_NEWER", f"a reader of format {SPEC_FORMAT} was given a source description of format {version}")
-        for name in ("partition_columns", "partitions", "hinted"):
+        for name in ("partition_columns", "partitions", "hinted", "switches"):
             values[name] = None if values[name] is None else tuple(values[name])
         return cls(**values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from lakelet.autoloader import AutoLoaderSource
-from lakelet.autoloader.alone import SOURCE_CONFS
+from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import Columns, Pending, SourceSpec
 from lakelet.autoloader.state.reads import noted
 from lakelet.autoloader.state.same_names import SameNames
@@ -45,8 +45,8 @@ class FlowSources:
         What a dry analysis inferred is kept and used for the first schema version, so that the files are sampled once.
         """
         state = self._storage.source_state(flow.target, flow.name, number)
-        confs = {k: v for k in SOURCE_CONFS if (v := self._spark.conf.get(k, None)) is not None}
-        key = (str(state), repr((spec.path, sorted(spec.options.items()))))
+        confs = source_settings(self._spark)
+        key = (str(state), repr((spec.path, sorted(spec.options.items()), sorted(confs.items()))))
         if dry and not (state / "_schemas").exists() and not (state / "ledger").exists():
             source = AutoLoaderSource.open(spec, state=None, confs=confs, seed=self._inferred.get(key))
             self._inferred[key] = source.columns()

@@ -159,6 +159,7 @@ class _Views:
         """The view for a call of a table function, such as `read_files`. Raises CF_UNSUPPORTED_CLOUD_FILES_SQL_FUNCTION for streams."""
         from lakelet.autoloader import register
         from lakelet.autoloader.batch import open_files, read_files
+        from lakelet.autoloader.settings import source_settings
         from lakelet.spark.names import file_functions as filecalls
         from lakelet.spark.names.change_functions import TABLE_CHANGES
         from lakelet.spark.names.file_states import STATES, checkpoint_states, dataset_states
@@ -185,7 +186,8 @@ class _Views:
             frame = self._changes([name for name, _ in call.arguments], evaluate([text for _, text in call.arguments]))
         else:
             register(self._spark, wrap=False)
-            frame = read_files(self._spark, open_files(filecalls.source_of(call, self._spark, evaluate, None), {})[0])
+            source = filecalls.source_of(call, self._spark, evaluate, None)
+            frame = read_files(self._spark, open_files(source, source_settings(self._spark))[0])
         name = f"lakelet_files_{len(self._files)}"
         frame.createOrReplaceTempView(name)
         return self._kept(name)

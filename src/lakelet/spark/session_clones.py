@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.catalog import Catalog
 
+from lakelet.autoloader.settings import all_settings
 from lakelet.spark.expectations.observed import keep_observed
 from lakelet.spark.settings import Settings, apply
 
@@ -69,12 +69,7 @@ class UpdateSession(SparkSession):
         return known
 
     def _settings(self, jsession: Any) -> dict[str, str]:
-        """All settings of a session, in one call: py4j goes to Java for each entry of a map."""
-        jvm: Any = self._jvm
-        found: dict[str, str] = json.loads(
-            jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(jsession.conf().getAllAsJava())
-        )
-        return found
+        return all_settings(self._jvm, jsession)
 
     def cloned(self) -> Any:
         """A new JVM session with this one's settings, functions, views and data sources."""

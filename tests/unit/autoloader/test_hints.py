@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import types as t
 
 from autoloading import INFER, Program, rescued
-from lakelet.autoloader.schema.hints import apply_hints, hinted_columns, parse_hints
+from lakelet.autoloader.schema.hints import apply_hints, parse_hints
 from lakelet.base.errors import LakeletError
 
 HINTS = "cloudFiles.schemaHints"
@@ -27,7 +27,9 @@ def source(tmp_path: Path) -> Make:
 
 
 def hinted(schema: str, hints: str) -> str:
-    return str(apply_hints(hinted_columns(schema), parse_hints(hints)).simpleString().removeprefix("struct<")[:-1])
+    return str(
+        apply_hints(apply_hints(t.StructType([]), parse_hints(schema)), parse_hints(hints)).simpleString().removeprefix("struct<")[:-1]
+    )
 
 
 @pytest.mark.parametrize(

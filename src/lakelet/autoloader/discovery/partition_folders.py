@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from lakelet.autoloader.discovery.files import files_for
 from lakelet.autoloader.discovery.globs import fixed_folder
-from lakelet.autoloader.types.timestamps import date_days, timestamp_micros
+from lakelet.autoloader.types.timestamps import date_days, timestamp_micros, timestamp_ntz_micros
 
-_NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal"), "timestamp": ("date",)}
+_NARROWER = {"bigint": ("int",), "decimal": ("int", "bigint"), "double": ("int", "bigint", "decimal")}
+_NARROWER |= {"timestamp": ("date",), "timestamp_ntz": ("date",)}
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"[+-]?\d{1,19}")
 _FRACTION = re.compile(r"[+-]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
@@ -40,11 +41,14 @@ def folder_values(path: str, root: str) -> dict[str, str | None]:
     return found
 
 
-def folder_type(values: Iterable[str], zone: str) -> Any:
-    """The Spark type of a partition column by Spark's rules for folder names: int, bigint, decimal, double, date, timestamp or string."""
+def folder_type(values: Iterable[str], zone: str, *, local: bool = False) -> Any:
+    """The Spark type of a partition column by Spark's rules for folder names: int, bigint, decimal, double, date, timestamp or string.
+
+    `local`: timestamps are TIMESTAMP_NTZ.
+    """
     from pyspark.sql import types as t
 
-    found = {_value_type(value, zone) for value in values}
+    found = {_value_type(value, zone, local) for value in values}
     if not found:
         return t.StringType()
     if len(found) == 1:
@@ -55,7 +59,7 @@ def folder_type(values: Iterable[str], zone: str) -> Any:
     return t.StringType()
 
 
-def _value_type(value: str, zone: str) -> str:
+def _value_type(value: str, zone: str, local: bool) -> str:
     if _INTEGER.fullmatch(value):
         number = int(value)
         return "int" if -(1 << 31) <= number < 1 << 31 else "bigint" if -(1 << 63) <= number < 1 << 63 else "decimal"
@@ -66,7 +70,7 @@ def _value_type(value: str, zone: str) -> str:
     if _DATE.fullmatch(value) and date_days(value) is not None:
         return "date"
     if _TIMESTAMP.fullmatch(value) and timestamp_micros(value, zone) is not None:
-        return "timestamp"
+        return "timestamp_ntz" if local else "timestamp"
     return "string"
 
 
@@ -81,6 +85,7 @@ def _made(word: str) -> Any:
         "double": t.DoubleType,
         "date": t.DateType,
         "timestamp": t.TimestampType,
+        "timestamp_ntz": t.TimestampNTZType,
         "string": t.StringType,
     }
     return kinds[word]()
@@ -108,7 +113,9 @@ def folder_value(text: str, kind: Any, zone: str) -> Any:
         return {"true": True, "false": False}.get(text.lower())
     if name == "date":
         return date_days(text)
-    return timestamp_micros(text, zone) if name in ("timestamp", "timestamp_ntz") else None
+    if name == "timestamp_ntz":
+        return timestamp_ntz_micros(text)
+    return timestamp_micros(text, zone) if name == "timestamp" else None
 
 
 def _decimal(text: str, kind: Any) -> Decimal | None:

@@ -14,8 +14,9 @@ from lakelet.autoloader.formats.json.file_inference import schema_of
 from lakelet.autoloader.formats.json.format import JsonFormat, rules_of
 from lakelet.autoloader.formats.options import DROP
 from lakelet.autoloader.options import Options, parse_options
-from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+from lakelet.autoloader.schema.hints import apply_hints
 from lakelet.autoloader.schema.schema_log import SchemaLog
+from lakelet.autoloader.schema.source_schema import hints_of
 from lakelet.autoloader.spec import ADD, FAIL, NONE, RESCUE, RESCUED_COLUMN, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.autoloader.types.growth import grow
 from lakelet.base.errors import LakeletError, Location, nearest_names
@@ -66,7 +67,7 @@ class JsonCall:
         spec = SourceSpec("", {**plain, **cloud, "cloudFiles.format": "json", "cloudFiles.inferColumnTypes": "true"}, where=where)
         try:
             found = parse_options(spec, confs)
-            hints = parse_hints(found.hints or "", where)
+            hints = hints_of(found, where)
         except LakeletError as problem:
             problem.what = problem.what.replace("cloudFiles.", "")
             raise
@@ -127,7 +128,7 @@ class JsonColumn:
         from pyspark.sql.types import StructType
 
         known = next((s for s in (self.learned, self._stored, self.expected) if s is not None), None)
-        return apply_hints(known if known is not None else StructType([]), parse_hints(self.call.options.hints or ""))
+        return apply_hints(known if known is not None else StructType([]), hints_of(self.call.options))
 
     @property
     def public(self) -> StructType:
@@ -155,7 +156,7 @@ class JsonColumn:
         rescued = (self.call.reader.rescued_column or "").lower()
         seen = StructType([f for f in seen.fields if f.name.lower() != rescued])
         if self.pending:
-            return apply_hints(seen, parse_hints(self.call.options.hints or "")) if seen.fields else None
+            return apply_hints(seen, hints_of(self.call.options)) if seen.fields else None
         wider, added, _ = grow(self.data, seen)
         return wider if added else None
 

@@ -20,8 +20,8 @@ _IN_QUOTES = re.compile(r"\s*(['\"]).*\1\s*", re.DOTALL)
 _NAME = re.compile(r"\s*((?:`(?:[^`]|``)*`|[^\s`.,<>():]+)(?:\.(?:`(?:[^`]|``)*`|[^\s`.,<>():]+))*)\s*:?\s+(.+)", re.DOTALL)
 
 
-def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
-    """Path → Spark data type, in the order written.
+def parse_hints(text: str, where: Location | None = None, *, local: bool = False) -> Mapping[str, Any]:
+    """Path → Spark data type, in the order written. `local`: TIMESTAMP means TIMESTAMP_NTZ (`spark.sql.timestampType`).
 
     A path is a column name, or a dotted one of a field inside it; segments that hold dots themselves keep their backticks. Raises
     CF_INVALID_SCHEMA_HINTS_OPTION for what does not parse, CF_INVALID_SCHEMA_HINT_COLUMN for hints that contradict each other.
@@ -42,7 +42,7 @@ def parse_hints(text: str, where: Location | None = None) -> Mapping[str, Any]:
         if match is None:
             raise _bad(f"schema hint {item.strip()!r} is not a name and a type", where)
         segments = segments_of(match[1])
-        kind = _Types(match[2], item, where).whole()
+        kind = _Types(match[2], item, where, local).whole()
         problem = tree.add(segments, kind)
         if problem:
             raise LakeletError("CF_INVALID_SCHEMA_HINT_COLUMN", f"the schema hint {item.strip()!r} {problem}", where=where)
@@ -56,13 +56,6 @@ def apply_hints(schema: StructType, hints: Mapping[str, Any]) -> StructType:
     for path, kind in hints.items():
         tree.add(segments_of(path), kind)
     return _hinted_struct(schema.fields, tree)
-
-
-def hinted_columns(text: str, where: Location | None = None) -> StructType:
-    """The columns that hints alone describe. Raises as `parse_hints`."""
-    from pyspark.sql.types import StructType
-
-    return apply_hints(StructType([]), parse_hints(text, where))
 
 
 def segments_of(path: str) -> list[str]:
@@ -155,8 +148,8 @@ def _bad(what: str, where: Location | None) -> LakeletError:
 class _Types:
     """Recursive descent over the type of one hint."""
 
-    def __init__(self, text: str, item: str, where: Location | None) -> None:
-        self._tokens = _TOKEN.findall(text)
+    def __init__(self, text: str, item: str, where: Location | None, local: bool) -> None:
+        self._tokens, self._local = _TOKEN.findall(text), local
         self._at, self._item, self._where = 0, item.strip(), where
 
     def whole(self) -> Any:
@@ -206,7 +199,7 @@ class _Types:
         simple = _SIMPLE.get(word)
         if simple is None or numbers:
             raise self._error()
-        return getattr(t, simple)()
+        return t.TimestampNTZType() if self._local and word == "timestamp" else getattr(t, simple)()
 
     def _numbers(self) -> list[int]:
         if self._peek() != "(":

@@ -5,12 +5,13 @@ Runs in the driver, and without a Spark session also in the process of a reader 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from lakelet.autoloader.options import Options
+from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.autoloader.spec import Columns, ReaderSpec, SchemaChange, SourceSpec
 from lakelet.base.errors import LakeletError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from lakelet.autoloader.schema.schema_log import SchemaLog
     from lakelet.autoloader.types.growth import UnknownFieldNote
+    from lakelet.base.errors import Location
 
 
 class SourceSchema:
@@ -130,9 +132,9 @@ class SourceSchema:
         return Columns(version.data, version.partitions)
 
     def _hinted(self, found: Columns) -> Columns:
-        from lakelet.autoloader.schema.hints import apply_hints, parse_hints
+        from lakelet.autoloader.schema.hints import apply_hints
 
-        hints = parse_hints(self._options.hints or "", self._spec.where)
+        hints = hints_of(self._options, self._spec.where)
         partitions = {name.lower() for name in found.partitions.fieldNames()}
         of_folders = {name: kind for name, kind in hints.items() if name.lower() in partitions}
         of_files = {name: kind for name, kind in hints.items() if name.lower() not in partitions}
@@ -140,11 +142,9 @@ class SourceSchema:
 
     def hinted_names(self) -> frozenset[str]:
         """Lower-case paths of the columns and fields whose types are hinted; of an explicit schema none, hints do not count there."""
-        from lakelet.autoloader.schema.hints import parse_hints
-
         if self._spec.schema is not None:
             return frozenset()
-        return frozenset(name.lower().replace("`", "") for name in parse_hints(self._options.hints or "", self._spec.where))
+        return frozenset(name.lower().replace("`", "") for name in hints_of(self._options, self._spec.where))
 
     def _log(self) -> SchemaLog:
         from lakelet.autoloader.schema.schema_log import SchemaLog
@@ -228,12 +228,20 @@ class SourceSchema:
         else:
             common = set.intersection(*(set(values) for values in found)) if found else set()
             names = [name for name in (found[0] if found else ()) if name in common]
-        typed = reader.infer_types or self._options.format.typed
+        typed = self._options.typed_folders and (reader.infer_types or self._options.format.typed)
         fields = []
         for name in names:
             values = [text for one in found if (text := one.get(name)) is not None]
-            fields.append(StructField(name, folder_type(values, reader.time_zone) if typed else StringType(), True))
+            kind = folder_type(values, reader.time_zone, local=reader.is_on(LOCAL_TIMESTAMPS)) if typed else StringType()
+            fields.append(StructField(name, kind, True))
         return StructType(fields)
+
+
+def hints_of(options: Options, where: Location | None = None) -> Mapping[str, Any]:
+    """The schema hints of a source; see `parse_hints`."""
+    from lakelet.autoloader.schema.hints import parse_hints
+
+    return parse_hints(options.hints or "", where, local=options.reader.is_on(LOCAL_TIMESTAMPS))
 
 
 def _joined(data: StructType, partitions: StructType) -> StructType:

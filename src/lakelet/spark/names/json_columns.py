@@ -18,16 +18,14 @@ from pyspark import AccumulatorParam
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import arrow_udf
 
-from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.formats.json.inference import Struct, Type, merge
 from lakelet.autoloader.json_columns.columns import KEY, JsonCall, JsonColumn
 from lakelet.autoloader.json_columns.reading import JsonTexts
+from lakelet.autoloader.settings import source_settings
 from lakelet.autoloader.spec import SchemaChange
 from lakelet.base.locations import caller_location
 from lakelet.language.sql_text.tokens import Token, closing, edited, may_have, plain_tokens
 from lakelet.spark.names.file_functions import evaluated
-
-_ZONE = "spark.sql.session.timeZone"
 
 Found = Mapping[str, Type]
 """Location of a schema → the types of the fields that its texts have besides."""
@@ -129,8 +127,7 @@ def is_inferring(schema: Any, options: Mapping[str, Any] | None) -> bool:
 
 def call_of(spark: SparkSession, options: Mapping[str, Any], argument: str) -> JsonCall:
     """The call that user code is making, with its options checked; `argument`: the text of its column. Raises as `JsonCall.of`."""
-    confs = {name: value for name in (*SOURCE_CONFS, _ZONE) if (value := spark.conf.get(name, None)) is not None}
-    return JsonCall.of(options, confs, caller_location(), argument)
+    return JsonCall.of(options, source_settings(spark), caller_location(), argument)
 
 
 # ----------------------------------------------------------------------------------------------------------------- SQL

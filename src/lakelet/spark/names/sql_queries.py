@@ -12,8 +12,8 @@ from typing import Any
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
-from lakelet.autoloader.alone import SOURCE_CONFS
 from lakelet.autoloader.batch import open_files, read_files
+from lakelet.autoloader.settings import source_settings
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import all_quoted
@@ -200,8 +200,7 @@ class SqlText:
         spec = self._reader.placed(file_functions.source_of(call, self._spark, evaluate, where))
         if call.name == file_functions.CLOUD_FILES or call.streaming:
             return self._reader.stream_of(spec)
-        confs = {name: value for name in SOURCE_CONFS if (value := self._spark.conf.get(name, None)) is not None}
-        description, notices = open_files(spec, confs)
+        description, notices = open_files(spec, source_settings(self._spark))
         self._reader.notices += [Notice(text, where) for text in notices]
         return read_files(self._spark, description)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.autoloader.formats.csv.split import AT_DELIMITER, BACK_TO_DELIMITER, HANDLINGS, NONE, Dialect
 from lakelet.autoloader.formats.options import LOCALE, Option, char, date_pattern, flag, number, text, word
 from lakelet.autoloader.formats.text_blocks import encoding, line_separator
+from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 
 if TYPE_CHECKING:
     from lakelet.autoloader.spec import ReaderSpec
@@ -83,6 +84,7 @@ class CsvRules:
     line_separator: None: LF, CRLF or CR; with `multi_line` the one that comes first in a file.
     by_position: the columns of a file are those of the schema, whatever a header says.
     rounds: a DECIMAL takes digits beyond its scale.
+    local: an inferred timestamp without zone is TIMESTAMP_NTZ.
     """
 
     dialect: Dialect
@@ -107,6 +109,7 @@ class CsvRules:
     case_sensitive: bool
     zone: str
     rounds: bool = False
+    local: bool = False
 
     def of_file(self, head: bytes) -> CsvRules:
         """The rules for a file that begins with this text: with `multiLine` the first line end is the newline, as in Spark (FF-32)."""
@@ -163,6 +166,7 @@ def rules_of(spec: ReaderSpec) -> CsvRules:
         case_sensitive=spec.case_sensitive and given["parsercasesensitive"] is not False,
         zone=spec.time_zone,
         rounds=spec.rounds_decimals,
+        local=spec.is_on(LOCAL_TIMESTAMPS),
     )
 
 

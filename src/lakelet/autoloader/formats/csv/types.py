@@ -15,22 +15,25 @@ import pyarrow.compute as pc
 
 from lakelet.autoloader.formats.csv.rules import CsvRules
 from lakelet.autoloader.formats.csv.split import BLANKS
-from lakelet.autoloader.formats.csv.values import inferred_date_reader, timestamp_reader
+from lakelet.autoloader.formats.csv.values import inferred_date_reader, ntz_reader, timestamp_reader
 from lakelet.autoloader.formats.json.inference import Decimal_
 from lakelet.autoloader.types.growth import wider
 
-INT, LONG, DOUBLE, DATE, TIMESTAMP, BOOLEAN, STRING = "int", "bigint", "double", "date", "timestamp", "boolean", "string"
+INT, LONG, DOUBLE, BOOLEAN, STRING = "int", "bigint", "double", "boolean", "string"
+DATE, TIMESTAMP_NTZ, TIMESTAMP = _MOMENTS = ("date", "timestamp_ntz", "timestamp")  # each takes the values of those before it
 Type = str | Decimal_
 _INTEGER = re.compile(r"[+-]?0*(\d+)", re.ASCII)
 _NUMBER = re.compile(r"[+-]?(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,9}))?", re.ASCII)
 _DOUBLE = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?|NaN|Infinity)", re.ASCII)
 _AS_DECIMAL = {INT: Decimal_(10, 0), LONG: Decimal_(20, 0)}
+_MOMENT = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?"
 _SHAPES: dict[Type, str] = {
     INT: r"^[+-]?\d{1,9}$",
     LONG: r"^-?\d{10,18}$",
     DOUBLE: r"^[+-]?\d+\.\d+$",
     DATE: r"^\d{4}-\d{2}-\d{2}$",
-    TIMESTAMP: r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-]\d{2}:\d{2})?$",
+    TIMESTAMP_NTZ: rf"^{_MOMENT}$",
+    TIMESTAMP: rf"^{_MOMENT}(?:Z|[+-]\d{{2}}:\d{{2}})?$",
     BOOLEAN: r"^(?:true|false|TRUE|FALSE|True|False)$",
 }
 
@@ -42,9 +45,10 @@ class TypeFinder:
         self.decimals = decimals
         self._date = inferred_date_reader(rules) if rules.prefer_date else None
         self._timestamp = timestamp_reader(rules)
+        self._local = ntz_reader(rules) if rules.local else None
         self._doubles = {rules.nan, rules.infinity, rules.minus_infinity}
         self._plain_dates = rules.prefer_date and rules.date_format in (None, "yyyy-MM-dd")
-        self._plain_timestamps = rules.timestamp_format is None
+        self._plain_timestamps = rules.timestamp_format is None and (rules.ntz_format is None or not rules.local)
         self.of = lru_cache(maxsize=65536)(self._of)
 
     def _of(self, text: str) -> Type:
@@ -54,6 +58,8 @@ class TypeFinder:
             return number
         if self._date is not None and self._date(text) is not None:
             return DATE
+        if self._local is not None and self._local(text) is not None:
+            return TIMESTAMP_NTZ
         if self._timestamp(text) is not None:
             return TIMESTAMP
         return BOOLEAN if text.lower() in ("true", "false") else STRING
@@ -78,6 +84,8 @@ class TypeFinder:
             del shapes[DATE]
         if not self._plain_timestamps:
             del shapes[TIMESTAMP]
+        if not self._plain_timestamps or self._local is None:
+            del shapes[TIMESTAMP_NTZ]
         return shapes
 
 
@@ -99,8 +107,8 @@ def merge(a: Type, b: Type) -> Type:
         return a
     if {a, b} == {INT, LONG}:
         return LONG
-    if {a, b} == {DATE, TIMESTAMP}:
-        return TIMESTAMP
+    if a in _MOMENTS and b in _MOMENTS:
+        return max(a, b, key=_MOMENTS.index)
     left, right = (_AS_DECIMAL.get(kind, kind) if isinstance(kind, str) else kind for kind in (a, b))
     if isinstance(left, Decimal_) and isinstance(right, Decimal_):
         scale = max(left.scale, right.scale)
@@ -142,7 +150,7 @@ class ColumnTypes:
 
     def _exist(self, texts: Any, kind: Type) -> bool:
         """Whether texts shaped like dates are dates of the calendar."""
-        if kind not in (DATE, TIMESTAMP):
+        if kind not in _MOMENTS:
             return True
         try:
             pc.cast(pc.utf8_slice_codeunits(texts, 0, 10), pa.date32())
@@ -180,4 +188,5 @@ def to_spark(kind: Type) -> Any:
     if isinstance(kind, Decimal_):
         return t.DecimalType(kind.precision, kind.scale)
     plain = {INT: t.IntegerType, LONG: t.LongType, DOUBLE: t.DoubleType, DATE: t.DateType, TIMESTAMP: t.TimestampType}
+    plain[TIMESTAMP_NTZ] = t.TimestampNTZType
     return {**plain, BOOLEAN: t.BooleanType, STRING: t.StringType}[kind]()

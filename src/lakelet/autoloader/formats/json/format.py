@@ -19,6 +19,7 @@ from lakelet.autoloader.formats.json.text import BrokenText, Syntax, first_value
 from lakelet.autoloader.formats.json.values import DatetimeFormats, supported
 from lakelet.autoloader.formats.json.variant import JsonVariantReader
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, text, word
+from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -131,12 +132,14 @@ def layout_of(spec: ReaderSpec) -> Layout:
 def rules_of(spec: ReaderSpec, ignored: frozenset[str] = frozenset()) -> RowRules:
     """Return the row rules of a source."""
     options = spec.format_options
+    datetimes = DatetimeFormats.of(spec.time_zone, options)
     typing = Typing(
         all_text=not spec.infer_types,
         primitives_as_string=bool(options.get("primitivesasstring")),
         prefers_decimal=bool(options.get("prefersdecimal")) or spec.widens,
         decimal_texts=bool(options.get("prefersdecimal")),
-        timestamps=DatetimeFormats.of(spec.time_zone, options).timestamps() if options.get("infertimestamp") else None,
+        timestamps=datetimes.timestamps() if options.get("infertimestamp") else None,
+        local_timestamps=datetimes.local_timestamps() if spec.is_on(LOCAL_TIMESTAMPS) else None,
         drop_all_null=bool(options.get("dropfieldifallnull")),
     )
     return RowRules.of(

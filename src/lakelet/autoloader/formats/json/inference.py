@@ -1,8 +1,8 @@
 """Schema inference by Spark's rules (FF-9, FS-6, FS-7), from trees of `json.text` and from Arrow types.
 
-A type is one of the words NULL, BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, DATE, STRING, a `Decimal_`, an `Array`, or a `Struct`. Struct fields
-keep the order in which they were first seen; names differ by case until `finish`, which folds spellings, drops what has no content
-and sorts by name.
+A type is one of the words NULL, BOOLEAN, BIGINT, DOUBLE, TIMESTAMP, TIMESTAMP_NTZ, DATE, STRING, a `Decimal_`, an `Array`, or a
+`Struct`. Struct fields keep the order in which they were first seen; names differ by case until `finish`, which folds spellings, drops
+what has no content and sorts by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from lakelet.autoloader.formats.json.text import Node, Num, Obj
 
 NULL, BOOLEAN, BIGINT, DOUBLE, STRING = "null", "boolean", "bigint", "double", "string"
-TIMESTAMP, DATE = "timestamp", "date"
+TIMESTAMP, TIMESTAMP_NTZ, DATE = "timestamp", "timestamp_ntz", "date"
 DEEPEST = 50  # levels of nesting that become types; Arrow's messages between Python and the JVM take no more than 64
 
 
@@ -46,6 +46,7 @@ class Struct:
 
 
 Type: TypeAlias = "str | Decimal_ | Array | Struct"
+_TIMESTAMPS = (TIMESTAMP, TIMESTAMP_NTZ)
 _LONG_AS_DECIMAL = Decimal_(20, 0)
 
 
@@ -58,6 +59,7 @@ class Typing:
     prefers_decimal: a number with a fraction is DECIMAL where 38 digits hold it.
     decimal_texts: so is such a number in quotes, as in Spark.
     timestamps: the parser that says which texts are TIMESTAMP (`inferTimestamp`); None: no text is.
+    local_timestamps: the parser that says which of them are TIMESTAMP_NTZ (`spark.sql.timestampType`); None: no text is.
     drop_all_null: a field that never has content is not a column (`dropFieldIfAllNull`).
     """
 
@@ -66,6 +68,7 @@ class Typing:
     prefers_decimal: bool = False
     decimal_texts: bool = False
     timestamps: Callable[[str], int | None] | None = None
+    local_timestamps: Callable[[str], int | None] | None = None
     drop_all_null: bool = False
 
 
@@ -100,7 +103,11 @@ def type_of(node: Node, typing: Typing = _DEFAULT, depth: int = 0) -> Type:
 def _text_type(text: str, typing: Typing) -> Type:
     if typing.decimal_texts and _FRACTION.fullmatch(text):
         return _decimal_type(text)
-    return TIMESTAMP if typing.timestamps is not None and typing.timestamps(text) is not None else STRING
+    if typing.timestamps is None:
+        return STRING
+    if typing.local_timestamps is not None and typing.local_timestamps(text) is not None:
+        return TIMESTAMP_NTZ
+    return TIMESTAMP if typing.timestamps(text) is not None else STRING
 
 
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?", re.ASCII)
@@ -142,7 +149,7 @@ def merge(a: Type, b: Type) -> Type:
         return Struct(fields)
     if isinstance(a, Array) and isinstance(b, Array):
         return Array(merge(a.element, b.element))
-    return _merge_numbers(a, b)
+    return TIMESTAMP if a in _TIMESTAMPS and b in _TIMESTAMPS else _merge_numbers(a, b)
 
 
 def _merge_numbers(a: Type, b: Type) -> Type:
@@ -198,7 +205,7 @@ def to_spark(kind: Type) -> Any:
     if isinstance(kind, Decimal_):
         return t.DecimalType(kind.precision, kind.scale)
     plain = {BOOLEAN: t.BooleanType, BIGINT: t.LongType, DOUBLE: t.DoubleType, STRING: t.StringType}
-    plain |= {TIMESTAMP: t.TimestampType, DATE: t.DateType}
+    plain |= {TIMESTAMP: t.TimestampType, TIMESTAMP_NTZ: t.TimestampNTZType, DATE: t.DateType}
     return plain[kind]()
 
 

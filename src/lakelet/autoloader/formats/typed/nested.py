@@ -56,6 +56,18 @@ def with_leaves(field: Any, change: Callable[[Any], Any]) -> Any:
     return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
+def leaves_of(field: Any) -> list[Any]:
+    """The fields of the leaves of a field, in the order of the file."""
+    found: list[Any] = []
+
+    def keep(leaf: Any) -> Any:
+        found.append(leaf)
+        return leaf.type
+
+    with_leaves(field, keep)
+    return found
+
+
 def items_of(array: Any) -> tuple[list[int], Any]:
     """Offsets that start at 0, one more than rows, and the items between them."""
     offsets = array.offsets.to_pylist()

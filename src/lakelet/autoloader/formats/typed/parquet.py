@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql import types as t
 
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.formats.base import DataField, FormatReader
 from lakelet.autoloader.formats.options import flag
-from lakelet.autoloader.formats.typed.nested import with_leaves
+from lakelet.autoloader.formats.typed.nested import leaves_of, with_leaves
 from lakelet.autoloader.formats.typed.reader import UPCAST, OpenFile, TypedFormat, TypedReader
 from lakelet.autoloader.formats.typed.rebase import mode_of, rebase_option
+from lakelet.autoloader.formats.typed.schema import spark_type
+from lakelet.autoloader.settings import BINARY_AS_STRING, NANOS_AS_LONG, NO_LOCAL_PARQUET
 from lakelet.base.errors import LakeletError
 
 if TYPE_CHECKING:
@@ -42,7 +47,7 @@ class ParquetFormat(TypedFormat):
 
     def schema(self, spec: ReaderSpec, files: Files, path: str) -> Any | None:
         with files.open(path) as stream:
-            return None if _empty(stream) else schema_of_file(_opened(stream))
+            return None if _empty(stream) else schema_of_file(_opened(stream), spec.switches)
 
     def reader(self, spec: ReaderSpec, fields: Sequence[DataField], files: Files, ignored: frozenset[str]) -> FormatReader:
         return ParquetReader(spec, fields, files, ignored)
@@ -51,13 +56,17 @@ class ParquetFormat(TypedFormat):
 class ParquetReader(TypedReader):
     """Reads the row groups that begin inside a part."""
 
+    def _fixed(self, name: str) -> bool:
+        """Whether user code chose the type of a column."""
+        return self.spec.explicit or any(path.partition(".")[0] == name.lower() for path in self.spec.hinted)
+
     def open(self, part: FilePart) -> OpenFile | None:
         stream = self.files.open(part.path)
         if _empty(stream):
             stream.close()
             return None
         file = _opened(stream)
-        schema = schema_of_file(file)
+        schema = schema_of_file(file, self.spec.switches, {name: kind for name, kind, _ in self.fields}, self._fixed)
         groups = _groups(file.metadata, part)
 
         def read(positions: Sequence[int]) -> Iterator[tuple[int, Any]]:
@@ -74,7 +83,9 @@ class ParquetReader(TypedReader):
         metadata, options = file.metadata.metadata or {}, self.spec.format_options
         dates = mode_of(metadata, options[_DATES.lower()], since=(3, 0), legacy_key=b"org.apache.spark.legacyDateTime")
         timestamps = mode_of(metadata, options[_INT96.lower()], since=(3, 1), legacy_key=b"org.apache.spark.legacyINT96")
-        return [dates if field.type == known.type else timestamps for field, known in zip(schema, file.schema_arrow, strict=True)]
+        physical = iter([file.schema.column(at).physical_type for at in range(len(file.schema))])
+        kinds = [[next(physical) for _ in leaves_of(field)] for field in schema]
+        return [timestamps if "INT96" in of_field else dates for of_field in kinds]
 
 
 def _opened(stream: Any) -> Any:
@@ -87,8 +98,14 @@ def _empty(stream: Any) -> bool:
     return at_end
 
 
-def schema_of_file(file: Any) -> Any:
-    """The Arrow schema of a file, INT96 as timestamps in UTC. Raises NOT_SUPPORTED_YET for VARIANT columns."""
+def schema_of_file(
+    file: Any, switches: Collection[str], wanted: Mapping[str, Any] | None = None, fixed: Callable[[str], bool] = lambda name: False
+) -> Any:
+    """The Arrow schema of a file under some settings (`settings`). Raises NOT_SUPPORTED_YET for VARIANT columns.
+
+    `wanted`: name → Spark type; a leaf that settings let be read as its wanted type is. `fixed`: names of columns whose type was not
+    inferred, so that the settings of earlier updates have not made it.
+    """
     variant = _VARIANT.search(str(file.schema))
     if variant is not None:
         raise LakeletError(
@@ -96,8 +113,50 @@ def schema_of_file(file: Any) -> Any:
             f"the parquet column {variant[1]} is a VARIANT, which is not read yet",
             todo="Write it as text (to_json), or leave the column out of the files.",
         )
-    int96 = iter([file.schema.column(at).physical_type == "INT96" for at in range(len(file.schema))])
-    return pa.schema([pa.field(f.name, with_leaves(f, lambda leaf: _TIMESTAMP if next(int96) else leaf.type)) for f in file.schema_arrow])
+    columns = iter([file.schema.column(at) for at in range(len(file.schema))])
+    fields = []
+    for field in file.schema_arrow:
+        leaves = _wanted_leaves(field.type, (wanted or {}).get(field.name))
+        chosen = partial(_leaf, columns, leaves, switches, fixed(field.name))
+        fields.append(pa.field(field.name, with_leaves(field, chosen)))
+    return pa.schema(fields)
+
+
+def _readings(kind: Any, column: Any) -> dict[str, Any]:
+    """What a leaf may be read as: without a switch (the key is empty), and by switch. The file's own annotation decides about zones."""
+    if column.physical_type == "INT96":
+        return {"": _TIMESTAMP}
+    if pa.types.is_timestamp(kind):
+        in_zone = pa.timestamp(kind.unit, kind.tz or "UTC")
+        local = json.loads(column.logical_type.to_json()).get("isAdjustedToUTC") is False
+        found = {"": pa.timestamp(kind.unit), NO_LOCAL_PARQUET: in_zone} if local else {"": in_zone}
+        return {NANOS_AS_LONG: pa.int64(), **found} if kind.unit == "ns" else found
+    bare = column.logical_type.type == "NONE" and column.physical_type == "BYTE_ARRAY"
+    return {"": kind, BINARY_AS_STRING: pa.string()} if bare else {"": kind}
+
+
+def _leaf(columns: Iterator[Any], leaves: Iterator[Any], switches: Collection[str], is_fixed: bool, leaf: Any) -> Any:
+    """The type of the next leaf: the one that is wanted if it may be read so, else the usual one."""
+    readings, wanted = _readings(leaf.type, next(columns)), next(leaves)
+    usual = next((kind for switch, kind in readings.items() if switch in switches), readings[""])
+    allowed = [usual, *(kind for switch, kind in readings.items() if not (switch and is_fixed))]
+    return next((kind for kind in allowed if spark_type(kind) == wanted), usual)
+
+
+def _wanted_leaves(kind: Any, wanted: Any) -> Iterator[Any]:
+    """The Spark type that is wanted for each leaf of an Arrow type; None where none is."""
+    if not pa.types.is_nested(kind):
+        yield wanted
+    elif pa.types.is_map(kind):
+        is_map = isinstance(wanted, t.MapType)
+        yield from _wanted_leaves(kind.key_type, wanted.keyType if is_map else None)
+        yield from _wanted_leaves(kind.item_type, wanted.valueType if is_map else None)
+    elif pa.types.is_struct(kind):
+        known = {field.name: field.dataType for field in wanted.fields} if isinstance(wanted, t.StructType) else {}
+        for field in kind:
+            yield from _wanted_leaves(field.type, known.get(field.name))
+    else:
+        yield from _wanted_leaves(kind.value_type, wanted.elementType if isinstance(wanted, t.ArrayType) else None)
 
 
 def _paths(file: Any, positions: Sequence[int]) -> list[str] | None:

@@ -23,6 +23,7 @@ from lakelet.autoloader.formats.lines import open_stream
 from lakelet.autoloader.formats.options import LOCALE, Option, date_pattern, flag, ratio, text
 from lakelet.autoloader.formats.xml.text import XmlRules, rows_of, tree_of
 from lakelet.autoloader.formats.xml.types import Shaper, XmlTyping, xml_scalar
+from lakelet.autoloader.settings import LOCAL_TIMESTAMPS
 from lakelet.autoloader.types.growth import grow
 
 if TYPE_CHECKING:
@@ -203,6 +204,7 @@ def typing_of(spec: ReaderSpec) -> XmlTyping:
         spec.format_options["valuetag"],
         typed=spec.infer_types,
         prefers_decimal=spec.widens,
+        local=spec.is_on(LOCAL_TIMESTAMPS),
     )
 
 

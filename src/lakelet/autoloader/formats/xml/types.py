@@ -15,6 +15,7 @@ from lakelet.autoloader.formats.json.inference import (
     NULL,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     Array,
     Decimal_,
     Struct,
@@ -35,6 +36,7 @@ _TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d.*", re.ASCII)
 _ANY = re.compile(r".*", re.DOTALL)
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
 _SPECIAL = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "Infinity": math.inf, "-Infinity": -math.inf}
+_MOMENTS: list[Type] = [DATE, TIMESTAMP_NTZ, TIMESTAMP]  # each takes the values of those before it
 _NUMBERS = ("byte", "short", "integer", "long")
 
 
@@ -66,13 +68,18 @@ class XmlTyping:
     Args:
         typed: look into texts (`inferColumnTypes`); otherwise every text is STRING.
         prefers_decimal: fractions are DECIMAL where 38 digits hold them (mode addNewColumnsWithTypeWidening).
+        local: a timestamp without zone is TIMESTAMP_NTZ.
     """
 
-    def __init__(self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool) -> None:
+    def __init__(
+        self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool, local: bool = False
+    ) -> None:
         self._typed, self._decimal, self._value_tag = typed, prefers_decimal, value_tag
         self._dates, self._timestamps = datetime_formats.dates(), datetime_formats.timestamps()
         self._date_form = _DATE if datetime_formats.date is None else _ANY
         self._timestamp_form = _TIMESTAMP if datetime_formats.timestamp is None else _ANY
+        self._local = datetime_formats.local_timestamps() if local else None
+        self._local_form = _TIMESTAMP if datetime_formats.timestamp_ntz is None else _ANY
 
     def type_of(self, node: Node) -> Type:
         """Type of a tree; a name that is repeated inside an element is an array."""
@@ -104,6 +111,8 @@ class XmlTyping:
             return BOOLEAN
         if self._date_form.fullmatch(text) and self._dates(text) is not None:
             return DATE
+        if self._local is not None and self._local_form.fullmatch(text) and self._local(text) is not None:
+            return TIMESTAMP_NTZ
         return TIMESTAMP if self._timestamp_form.fullmatch(text) and self._timestamps(text) is not None else STRING
 
     def merge(self, a: Type, b: Type) -> Type:
@@ -119,8 +128,8 @@ class XmlTyping:
             for name, kind in right.fields.items():
                 fields[name] = self.merge(fields[name], kind) if name in fields else kind
             return Struct(fields)
-        if {a, b} == {DATE, TIMESTAMP}:
-            return TIMESTAMP
+        if a in _MOMENTS and b in _MOMENTS:
+            return max(a, b, key=_MOMENTS.index)
         numbers = all(kind in (BIGINT, DOUBLE) or isinstance(kind, Decimal_) for kind in (a, b))
         return merge(a, b) if numbers else STRING
 
