@@ -1,0 +1,462 @@
+"""Where Auto Loader is meant to differ from Spark's reader: numbered rules, each with what must come out instead, and its source.
+
+A rule stands between the question and Spark: it may ask Spark otherwise (other options, another schema) and may change the answer. What the
+rules of a combination make of Spark's answer together is what Auto Loader has to return. The numbers are those of docs/semantics.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Protocol
+
+from tests.spark.autoloader.parity import text_files
+from tests.spark.autoloader.parity.combinations import Reading
+from tests.spark.autoloader.parity.laboratory import Failure, Laboratory, Outcome, Table
+
+
+class Ask(Protocol):
+    """Spark, or Spark behind further rules."""
+
+    def __call__(self, reading: Reading, kind: str) -> Outcome: ...
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One difference that is meant.
+
+    Args:
+        id: its number.
+        what: the rule in words.
+        source: where it is documented.
+        applies: whether it speaks of a combination.
+        instead: what must come out, asked of Spark.
+        example: a combination that the rule changes: grid, kind of file, choices.
+    """
+
+    id: str
+    what: str
+    source: str
+    applies: Callable[[Reading, str], bool]
+    instead: Callable[[Ask, Reading, str], Outcome]
+    example: tuple[str, str, str]
+
+
+def with_options(reading: Reading, *without: str, **options: str) -> Reading:
+    kept = {k: v for k, v in reading.options if k not in without}
+    return replace(reading, options=tuple(sorted({**kept, **options}.items())))
+
+
+def corrupt_name(reading: Reading) -> str:
+    return reading.get("columnNameOfCorruptRecord") or dict(reading.settings).get("spark.sql.columnNameOfCorruptRecord", "_corrupt_record")
+
+
+def columns_of(ddl: str, between: str = " ") -> dict[str, str]:
+    """The declared columns and their types."""
+    parts, depth, start = [], 0, 0
+    for at, letter in enumerate(ddl):
+        depth += {"<": 1, "(": 1, ">": -1, ")": -1}.get(letter, 0)
+        if letter == "," and not depth:
+            parts.append(ddl[start:at])
+            start = at + 1
+    return {name.strip("`"): kind for name, kind in (part.strip().split(between, 1) for part in [*parts, ddl[start:]])}
+
+
+def ddl(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
+
+
+def all_texts(reading: Reading, surplus: int = 0) -> Reading:
+    """The reading with its columns as texts, and some more of them: a record that is broken now is no record at all."""
+    names = [*columns_of(reading.schema or ""), corrupt_name(reading), *(f"surplus {n}" for n in range(surplus))]
+    return replace(with_options(reading, "mode"), schema=ddl(dict.fromkeys(names, "STRING")))
+
+
+def broken_texts(ask: Ask, reading: Reading, kind: str) -> list[str | None] | Failure:
+    """Of each record in a PERMISSIVE read its text if it is no record. CSV records with more values than columns are none of these."""
+    found: list[str | None] = []
+    for surplus in range(4 if reading.format == "csv" else 1):
+        texts = ask(all_texts(reading, surplus), kind)
+        if isinstance(texts, Failure):
+            return texts
+        broken = [row[corrupt_name(reading)] for row in texts.rows]
+        found = [one and other for one, other in zip(found, broken, strict=True)] if found else broken
+    return found
+
+
+def declared(types: Mapping[str, str]) -> str:
+    """Columns that Spark shows as DDL, whatever the session takes TIMESTAMP for."""
+    return ddl({name: re.sub(r"\btimestamp\b", "timestamp_ltz", kind) for name, kind in types.items()})
+
+
+# --- what the rules do ---
+
+
+def _header_assumed(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(with_options(reading, header="true"), kind)
+
+
+def _texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Failure):
+        return found
+    names = [name for name in found.types if name != corrupt_name(reading)]
+    return ask(replace(reading, schema=ddl(dict.fromkeys(names, "STRING"))), kind) if names else found
+
+
+def _no_corrupt_column(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    return found if isinstance(found, Failure) else found.without(corrupt_name(reading))
+
+
+def _hinted_corrupt_column(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    name = corrupt_name(reading)
+    if isinstance(found, Failure) or name in found.types:
+        return found
+    return ask(replace(reading, schema=declared({**found.types, name: "string"})), kind)
+
+
+def _nothing_to_infer(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Table) and not set(found.types) - {corrupt_name(reading)}:
+        return Failure("CF_EMPTY_DIR_FOR_SCHEMA_INFERENCE")
+    return found
+
+
+def _only_broken_records_count(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, broken = ask(with_options(reading, "mode"), kind), broken_texts(ask, reading, kind)
+    if isinstance(found, Failure) or isinstance(broken, Failure):
+        return found
+    if reading.get("mode") == "FAILFAST":
+        return Failure("FAILED_READ_FILE") if any(broken) else found
+    return Table(found.types, tuple(row for row, text in zip(found.rows, broken, strict=True) if text is None))
+
+
+def _misfits_are_rescued_only(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, broken, name = ask(reading, kind), broken_texts(ask, reading, kind), corrupt_name(reading)
+    if isinstance(found, Failure) or isinstance(broken, Failure):
+        return found
+    return Table(found.types, tuple({**row, name: text} for row, text in zip(found.rows, broken, strict=True)))
+
+
+def _texts_are_unicode(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Failure):
+        return found
+    rows = [{name: unicode(value) for name, value in row.items()} for row in found.rows]
+    return Table(found.types, tuple(rows))
+
+
+def unicode(value: Any) -> Any:
+    """A text with the replacement character for each byte that is none."""
+    return value.encode("utf-8", "surrogateescape").decode("utf-8", "replace") if isinstance(value, str) else value
+
+
+def _any_charset(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(replace(with_options(reading, "encoding"), charset="utf-8"), kind)
+
+
+def _every_name_of_a_charset(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(with_setting(reading, "spark.sql.legacy.javaCharsets", "true"), kind)
+
+
+def with_setting(reading: Reading, key: str, value: str) -> Reading:
+    return replace(reading, settings=tuple(sorted({**dict(reading.settings), key: value}.items())))
+
+
+def _line_end_found(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(with_options(reading, lineSep="\n" if reading.ends == "\n" else reading.ends), kind)
+
+
+def _only_the_corrupt_column(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Failure) and "QUERY_ONLY_CORRUPT_RECORD_COLUMN" in found.text:
+        found = ask(replace(reading, schema=f"{corrupt_name(reading)} STRING, `no such column` STRING"), kind)
+        return found if isinstance(found, Failure) else found.without("no such column")
+    return found
+
+
+def _by_name(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    header = ask(replace(with_options(reading, "mode", inferSchema="false"), schema=None), kind)
+    wanted, plain = columns_of(reading.schema or ""), ask(reading, kind)
+    if isinstance(header, Failure) or isinstance(plain, Failure):
+        return plain
+    others = {name: what for name, what in wanted.items() if name == corrupt_name(reading) or name.startswith("surplus")}
+    there = {name: wanted.get(name, "STRING") for name in header.types if name not in others}
+    found = ask(replace(reading, schema=ddl({**there, **others})), kind)
+    return found if isinstance(found, Failure) else Table(plain.types, tuple({n: row.get(n) for n in plain.types} for row in found.rows))
+
+
+def _one_by_one(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(with_setting(reading, "spark.sql.legacy.useLegacyXMLParser", "true"), kind)
+
+
+def _rounded_ones_are_rescued(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found, texts = ask(reading, kind), ask(all_texts(reading), kind)
+    if isinstance(found, Failure) or isinstance(texts, Failure):
+        return found
+    scales = {name: int(t[:-1].split(",")[1]) for name, t in found.types.items() if t.startswith("decimal")}
+    rows = []
+    for row, text in zip(found.rows, texts.rows, strict=True):
+        cut = [
+            name for name, scale in scales.items() if row[name] is not None and Decimal(text[name]).normalize().as_tuple().exponent < -scale
+        ]
+        rows.append({**row, **dict.fromkeys(cut)})
+    return Table(found.types, tuple(rows))
+
+
+def _nothing_is_cast(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    own = ask(replace(reading, schema=None), kind)
+    if isinstance(own, Failure):
+        return ask(reading, kind)
+    types = {name: simple(what, reading) for name, what in columns_of(reading.schema or "").items()}
+    have = {name: tree(what) for name, what in own.types.items()}
+    rows = [{name: fitting(row.get(name), have.get(name), tree(what)) for name, what in types.items()} for row in own.rows]
+    return Table(types, tuple(rows))
+
+
+def simple(what: str, reading: Reading) -> str:
+    """A type of DDL as Spark shows it."""
+    plain = dict(reading.settings).get("spark.sql.timestampType", "TIMESTAMP_LTZ").lower()
+    text = re.sub(r"\btimestamp\b(?!_)", plain, what.lower().replace(": ", ":").replace(", ", ","))
+    return text.replace("timestamp_ltz", "timestamp")
+
+
+def tree(what: str) -> Any:
+    """A type as Spark shows it: a struct is a dict, an array a list, another one its name."""
+    inner = what[what.find("<") + 1 : -1]
+    if what.startswith("struct<"):
+        return {name: tree(kind) for name, kind in columns_of(inner, ":").items()}
+    return [tree(inner)] if what.startswith("array<") else what
+
+
+def fitting(value: Any, have: Any, want: Any) -> Any:
+    """What is left of a value where nothing is cast."""
+    if value is None or have == want:
+        return value
+    if isinstance(have, dict) and isinstance(want, dict):
+        return {name: fitting(value[name], have[name], kind) if name in have else None for name, kind in want.items()}
+    if isinstance(have, list) and isinstance(want, list):
+        return [fitting(item, have[0], want[0]) for item in value]
+    return None
+
+
+def _old_calendar(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(
+        with_options(reading, datetimeRebaseMode="LEGACY", **({"int96RebaseMode": "LEGACY"} if reading.format == "parquet" else {})), kind
+    )
+
+
+def _whole_microseconds(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    return ask(reading, "moments")
+
+
+def _empty_objects_are_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    names = []
+    for line in text_files.JSON[kind]:
+        with suppress(ValueError):
+            value = json.loads(line)
+            names += [name for name, item in value.items() if item == {}] if isinstance(value, dict) else []
+    if isinstance(found, Failure) or not names:
+        return found
+    return ask(replace(reading, schema=ddl(dict.fromkeys([*found.types, *names], "STRING"))), kind)
+
+
+_OPTIONS = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/options"
+_SCHEMA = "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/schema"
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "FS-35",
+        "with a rescued column a value of another type does not break its record",
+        _SCHEMA,
+        lambda r, kind: r.rescues and r.get("mode") in ("DROPMALFORMED", "FAILFAST") and r.schema is not None,
+        _only_broken_records_count,
+        ("csv", "wrong-types", "rescue-drop"),
+    ),
+    Rule(
+        "FS-36",
+        "with a rescued column only the text of records that are none is in the column for broken records",
+        _SCHEMA,
+        lambda r, kind: r.rescues and r.schema is not None and corrupt_name(r) in columns_of(r.schema),
+        _misfits_are_rescued_only,
+        ("json", "wrong-types", "rescue-and-corrupt-column"),
+    ),
+    Rule(
+        "FF-2",
+        "the end of lines is found in every charset",
+        _OPTIONS,
+        lambda r, kind: r.format == "json" and r.charset in ("utf-16-le", "utf-16-be") and not r.get("lineSep") and not r.get("multiLine"),
+        _line_end_found,
+        ("json", "plain", "utf-16le"),
+    ),
+    Rule(
+        "FF-1",
+        "lines are found in UTF-16 and UTF-32 as in UTF-8",
+        _OPTIONS,
+        lambda r, kind: (
+            r.format in ("csv", "json")
+            and r.charset.startswith(("utf-16", "utf-32"))
+            and bool(r.get("encoding"))
+            and (not r.get("multiLine") or r.format == "csv")
+            and (r.format == "csv" or r.charset in ("utf-16", "utf-32"))
+        ),
+        _any_charset,
+        ("csv", "plain", "utf-16"),
+    ),
+    Rule(
+        "FF-1",
+        "a charset may have any name that Java knows",
+        _OPTIONS,
+        lambda r, kind: r.format == "csv" and (r.get("encoding") or r.get("charset")).lower() in ("latin1", "windows-1252"),
+        _every_name_of_a_charset,
+        ("csv", "plain", "windows-1252"),
+    ),
+    Rule(
+        "RP-1",
+        "the column for broken records may be the only one",
+        _SCHEMA,
+        lambda r, kind: r.schema is None and "cloudFiles.schemaHints" in dict(r.loader),
+        _only_the_corrupt_column,
+        ("json inferred", "leading-zeros", "inferred,corrupt-column"),
+    ),
+    Rule(
+        "FS-2",
+        "a file without a record has nothing to infer from",
+        "https://docs.databricks.com/aws/en/ingestion/cloud-object-storage/auto-loader/faq",
+        lambda r, kind: r.schema is None and r.format in ("json", "csv", "xml"),
+        _nothing_to_infer,
+        ("json inferred", "leading-zeros", "inferred,drop"),
+    ),
+    Rule(
+        "FS-36",
+        "inference adds no column for broken records",
+        _SCHEMA,
+        lambda r, kind: r.schema is None and r.format in ("json", "csv", "xml") and "cloudFiles.schemaHints" not in dict(r.loader),
+        _no_corrupt_column,
+        ("json inferred", "truncated", "inferred"),
+    ),
+    Rule(
+        "FS-13",
+        "a hinted column is there although no file has it",
+        _SCHEMA,
+        lambda r, kind: r.schema is None and "cloudFiles.schemaHints" in dict(r.loader),
+        _hinted_corrupt_column,
+        ("json inferred", "plain", "inferred,corrupt-column"),
+    ),
+    Rule(
+        "FS-4",
+        "columns are texts unless types are asked for",
+        _SCHEMA,
+        lambda r, kind: r.format == "json" and r.schema is None and "cloudFiles.inferColumnTypes" not in dict(r.loader),
+        _texts,
+        ("json inferred", "plain", "texts"),
+    ),
+    Rule(
+        "FS-4",
+        "an object without fields is a text, too",
+        _SCHEMA,
+        lambda r, kind: r.format == "json" and r.schema is None and "cloudFiles.inferColumnTypes" not in dict(r.loader),
+        _empty_objects_are_texts,
+        ("json inferred", "empty-object", "texts"),
+    ),
+    Rule(
+        "FS-31",
+        "a number that would be rounded is rescued",
+        _SCHEMA,
+        lambda r, kind: r.rescues and r.format in ("json", "csv") and "DECIMAL(" in (r.schema or ""),
+        _rounded_ones_are_rescued,
+        ("json", "decimals", "rescue"),
+    ),
+    Rule(
+        "FF-12",
+        "with a rescued column CSV columns belong to the declared ones by name",
+        _OPTIONS,
+        lambda r, kind: r.rescues and r.format == "csv" and r.schema is not None and r.get("header") == "true",
+        _by_name,
+        ("csv", "decimals", "rescue"),
+    ),
+    Rule(
+        "FF-20",
+        "a column of another type is not cast",
+        _SCHEMA,
+        lambda r, kind: r.format in ("parquet", "orc", "avro") and r.schema is not None,
+        _nothing_is_cast,
+        ("parquet", "integers", ""),
+    ),
+    Rule(
+        "FF-24",
+        "files may be of the old calendar unless said otherwise",
+        _OPTIONS,
+        lambda r, kind: r.format in ("parquet", "avro") and not r.get("datetimeRebaseMode") and "Rebase" not in str(r.settings),
+        _old_calendar,
+        ("parquet", "old-days", "inferred"),
+    ),
+    Rule(
+        "RP-3",
+        "bytes that are not of the charset are shown by the replacement character",
+        _OPTIONS,
+        lambda r, kind: r.format in ("json", "text") and kind == "bad-bytes" and not r.get("wholetext"),
+        _texts_are_unicode,
+        ("json", "bad-bytes", "corrupt-column"),
+    ),
+    Rule(
+        "RP-2",
+        "a moment in nanoseconds that is a whole microsecond is read",
+        _OPTIONS,
+        lambda r, kind: r.format == "parquet" and kind == "moments-ns",
+        _whole_microseconds,
+        ("parquet", "moments-ns", "inferred"),
+    ),
+    Rule(
+        "FF-18",
+        "an element that is not well-formed breaks its own record only",
+        "https://docs.databricks.com/aws/en/query/formats/xml",
+        lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN,
+        _one_by_one,
+        ("xml", "unclosed", ""),
+    ),
+    Rule(
+        "FF-26",
+        "a moment before 1677 in an ORC file cannot be read",
+        "pyarrow, by which ORC files are read, counts nanoseconds in 64 bits",
+        lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days" and not r.ignores_damage,
+        lambda ask, reading, kind: Failure("FAILED_READ_FILE"),
+        ("orc", "old-moments", ""),
+    ),
+    Rule(
+        "FF-11",
+        "a header is assumed where columns are inferred",
+        _OPTIONS,
+        lambda r, kind: r.format == "csv" and r.schema is None and not r.get("header"),
+        _header_assumed,
+        ("csv inferred", "plain", "inferred,header-unset"),
+    ),
+)
+
+
+def expected(laboratory: Laboratory, reading: Reading, kind: str, rules: Sequence[Rule] = RULES) -> Outcome:
+    """What Auto Loader has to return, without its rescued column."""
+    ask: Ask = laboratory.spark_reads
+    for rule in reversed(rules):
+        if rule.applies(reading, kind):
+            ask = _behind(rule, ask)
+    return ask(reading, kind)
+
+
+def _behind(rule: Rule, ask: Ask) -> Ask:
+    return lambda reading, kind: rule.instead(ask, reading, kind)
+
+
+def returned(laboratory: Laboratory, reading: Reading, kind: str) -> Outcome:
+    """What Auto Loader returns, without its rescued column."""
+    found = laboratory.loader_reads(reading, kind)
+    if isinstance(found, Failure) or not reading.rescues:
+        return found
+    return found.without(reading.get("rescuedDataColumn", "_rescued_data"))

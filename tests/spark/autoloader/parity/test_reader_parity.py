@@ -1,0 +1,110 @@
+"""Auto Loader returns what Spark's reader of the same version returns, or what a numbered rule says instead.
+
+A combination is a small file of one kind (well-formed, or broken in one way), read with options, session settings and columns that are
+declared or inferred. `make test` tries some of them, `-m slow` all. One combination alone: its id in brackets behind the test's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.autoloader.parity.combinations import Combination, picked, readings
+from tests.spark.autoloader.parity.grids import GRIDS
+from tests.spark.autoloader.parity.laboratory import Laboratory, same
+from tests.spark.autoloader.parity.rules import RULES, Rule, expected, returned
+from tests.spark.autoloader.parity.unmended import UNMENDED, Unmended, reason_of
+
+QUICK = {
+    "json": (6, 4),
+    "json inferred": (6, 10),
+    "csv": (6, 4),
+    "csv inferred": (6, 10),
+    "xml": (5, 5),
+    "xml inferred": (4, 10),
+    "parquet": (6, 8),
+    "orc": (3, 8),
+    "text": (5, 3),
+    "binaryFile": (2, 2),
+}
+"""Of each grid the first readings, and each of them with every so manieth kind of file."""
+SLOW = dict.fromkeys(GRIDS, (10000, 4))
+
+
+def chosen(parts: dict[str, tuple[int, int]]) -> Iterator[Combination]:
+    for name, (most, step) in parts.items():
+        format, grid = GRIDS[name]
+        kinds = Laboratory.kinds(format)
+        for place, reading in enumerate(islice(readings(format, grid), most)):
+            yield from (Combination(reading, kind) for kind in kinds[place % step :: step])
+
+
+SEMANTICS = [page.read_text() for page in sorted((Path(__file__).parents[4] / "docs" / "semantics").glob("*.md"))]
+
+
+def example(rule: Rule) -> Combination:
+    """The combination that shows the rule."""
+    name, kind, labels = rule.example
+    return Combination(picked(*GRIDS[name], labels), kind)
+
+
+QUICK_ONES = list(dict.fromkeys([*chosen(QUICK), *map(example, RULES)]))
+SLOW_ONES = [c for c in chosen(SLOW) if c not in set(QUICK_ONES)]
+
+
+@pytest.fixture(scope="module")
+def laboratory(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    return Laboratory(spark, tmp_path_factory.mktemp("parity"))
+
+
+def check(laboratory: Laboratory, combination: Combination) -> None:
+    reading, kind = combination.reading, combination.kind
+    wanted, found = expected(laboratory, reading, kind), returned(laboratory, reading, kind)
+    if same(wanted, found):
+        return
+    entry = reason_of(reading, kind)
+    if entry is not None:
+        pytest.xfail(entry.reason)
+    pytest.fail(f"{combination.id}\nexpected: {wanted}\nAuto Loader: {found}\n{reading}", pytrace=False)
+
+
+@pytest.mark.parametrize("combination", QUICK_ONES, ids=lambda c: c.id)
+def test_files_are_read_as_sparks_reader_reads_them(combination: Combination, laboratory: Laboratory) -> None:
+    check(laboratory, combination)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("combination", SLOW_ONES, ids=lambda c: c.id)
+def test_every_pair_of_options_is_read_as_sparks_reader_reads_it(combination: Combination, laboratory: Laboratory) -> None:
+    check(laboratory, combination)
+
+
+def test_there_are_as_many_combinations_as_promised() -> None:
+    assert len(QUICK_ONES) >= 200
+    assert len(QUICK_ONES) + len(SLOW_ONES) >= 2000
+    assert len({c.id for c in QUICK_ONES + SLOW_ONES}) == len(QUICK_ONES) + len(SLOW_ONES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.id}-{rule.what.replace(' ', '-')}")
+def test_every_rule_makes_a_difference_and_is_documented(rule: Rule, laboratory: Laboratory) -> None:
+    """A rule that no combination needs would hide a difference some day."""
+    assert any(f"**{rule.id}**" in page or f"| {rule.id} |" in page for page in SEMANTICS), "the rule is in docs/semantics"
+    one = example(rule)
+    assert rule.applies(one.reading, one.kind)
+    others = [other for other in RULES if other is not rule]
+    wanted = expected(laboratory, one.reading, one.kind)
+    assert not same(wanted, expected(laboratory, one.reading, one.kind, rules=others))
+
+
+@pytest.mark.parametrize(
+    "entry", [pytest.param(e, id=e.reason[:60], marks=pytest.mark.xfail(strict=True, reason=e.reason)) for e in UNMENDED]
+)
+def test_what_is_not_mended_still_differs(entry: Unmended, laboratory: Laboratory) -> None:
+    """Once all combinations of an entry are as they should be, this test fails and the entry goes."""
+    ones = [(c.reading, c.kind) for c in QUICK_ONES + SLOW_ONES if entry.covers(c.reading, c.kind)][:12]
+    assert ones, "no combination shows it"
+    assert all(same(expected(laboratory, *one), returned(laboratory, *one)) for one in ones)
