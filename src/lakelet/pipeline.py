@@ -304,10 +304,11 @@ class Pipeline:
             found = replace(found, definitions=with_conditions(found.definitions, request.replace_where, config.namespace))
             found = replace(
                 found,
-                errors=distinct([*found.errors, *invalid, *_without_package(found, checks)]),
+                errors=distinct(
+                    [*found.errors, *invalid, *_without_package(found, checks), *refused(registry, owner, found.definitions.datasets)]
+                ),
                 notices=(*found.notices, *_hidden_tables(config, found), *_about_parameters(config, spark.remarks)),
             )
-            _refuse_owned(registry, owner, found)
             _pickle_by_value(found.helpers)
             catalog = Catalog.of(found.definitions, config.namespace, stored)
             reporter = Reporter(owner.id, config.name, update_id, storage, catalog.sinks(), write)
@@ -324,13 +325,6 @@ def _owner(config: PipelineConfig, registry: StoredRegistry) -> Owner:
     """The pipeline among those that the storage knows. Raises USAGE."""
     by_files = Identity.of(config.name, None, config.root, config.files, config.storage)
     return recognised(registry, config.identity or by_files, config.pipeline_id, config.take_over, partial=config.partial)
-
-
-def _refuse_owned(registry: StoredRegistry, owner: Owner, found: Loaded) -> None:
-    """Raises TABLE_OWNED for every table of another pipeline that the sources define."""
-    errors = refused(registry, owner, found.definitions.datasets)
-    if errors:
-        raise DefinitionErrors(errors)
 
 
 def _table_checks(config: PipelineConfig) -> tuple[Mapping[str, tuple[TableCheck, ...]], Sequence[LakeletError]]:

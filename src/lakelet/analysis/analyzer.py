@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from pyspark.sql.types import LongType, StructType
 from lakelet.analysis import actions, checks, own_rows
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset, AnalyzedFlow, Findings, OpenRows, OpenSource
 from lakelet.analysis.json_columns import assumed, check_json_columns, fields_missing, with_remedy
+from lakelet.analysis.later_reads import missing_later
 from lakelet.analysis.partitions import partition_source
 from lakelet.analysis.placeholders import PlaceholderReader
 from lakelet.analysis.plan_facts import Placeholders, never_skippable, plan_text, stream_plan, traced_plan, unversioned
@@ -42,10 +43,12 @@ from lakelet.cdc.checks import check as check_changes
 from lakelet.cdc.state import keeps_events
 from lakelet.cdc.versions import copy_of, sequence_of
 from lakelet.config.properties import TOMBSTONES, look_up
+from lakelet.language.lost import Lost
 from lakelet.language.model import ChangeSpec, Dataset, Flow, Kind
 from lakelet.language.registry import Notice, reading
 from lakelet.plan.graph import Graph, Node, topological
 from lakelet.spark import settings
+from lakelet.spark.errors.missing_tables import MissingTable
 from lakelet.spark.errors.user_errors import coded
 from lakelet.spark.names.catalog import Catalog
 from lakelet.spark.names.json_expected import JsonSchemas
@@ -122,12 +125,13 @@ class Analyzer:
     def placeholders(self) -> Placeholders:
         return Placeholders(self.spark)
 
-    def run(self, found: Sequence[LakeletError] = (), *, unfinished: Set[str] = frozenset(), checking: bool = False) -> Analysis:
+    def run(self, found: Sequence[LakeletError] = (), *, lost: Lost | None = None, checking: bool = False) -> Analysis:
         """Analyse every dataset. Raises DefinitionErrors with all errors: those `found` before, and those of the queries.
 
-        `unfinished`: files that did not run to their end. Unknown names are not errors then: the rest of a file may declare them.
-        `checking`: a function that raises is an error, unless only an update can check it (decision 0044).
+        `lost`: what did not run of the sources. A name that it may declare is not reported as unknown.
+        `checking`: a function that raises is an error, unless only an update can check it (decision 0044); so it is beside other errors.
         """
+        lost = lost or Lost()
         stored = sum(dataset.kind is not Kind.VIEW for dataset in self.catalog.datasets.values())
         for dataset in self.catalog.datasets.values():
             report("Analysing", len(self._progress.done), stored)
@@ -135,9 +139,9 @@ class Analyzer:
                 self._check_unread_view(dataset)
             else:
                 self._analyzed(dataset)
-        errors = [*found, *(e for e in self.found.errors if not unfinished or e.code != "UNKNOWN_DATASET")]
-        if checking:
-            errors += refused(self.found, unfinished)
+        errors = [*found, *(e for e in self.found.errors if not (isinstance(e, MissingTable) and lost.may_declare(e.name)))]
+        if checking or errors:
+            errors += refused(self.found, lost)
         if errors:
             raise DefinitionErrors(_distinct(errors))
         inputs = {key: [n.key for n in node.inputs] for key, node in self._progress.nodes.items()}
@@ -458,6 +462,7 @@ class Analyzer:
             return work()
         except Unusable as unusable:
             failure = unusable.failure
+            self.found.errors += self._further_missing(unusable, dataset, flow)
         except Exception as error:  # raised by a function of the user's, or by Spark about its query
             failure = self._recorded(error, dataset, flow)
         if failure is not None:
@@ -476,16 +481,25 @@ class Analyzer:
         self.found.notice(flow, *found.notices)
 
     def _recorded(self, error: Exception, dataset: Dataset, flow: Flow) -> LakeletError | None:
-        """Record a definition error; return an error that only the update is to report, else None."""
-        problem = with_remedy(coded(error, dataset, flow), dataset, self.found)
+        """Record a definition error, and those of further tables that the query does not find; return an error that only the update is to
+        report, else None.
+        """
+        further, problem = self._further_missing(error, dataset, flow), with_remedy(coded(error, dataset, flow), dataset, self.found)
         if problem.code == "SCHEMA_OUTGROWN":
             self.found.notice(flow, Notice(f"an update fails {dataset.name}: {problem.what}", dataset.where))
-        if problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset)):
-            return problem
-        if fails_alone(problem, stored=dataset.name.key in self.stored):
-            return problem
-        self.found.errors.append(problem)
-        return None
+        only_in_update = problem.exit_code is ExitCode.FAILED or (problem.code in _OF_COLUMNS and self._is_uncertain(dataset))
+        only_in_update = only_in_update or fails_alone(problem, stored=dataset.name.key in self.stored)
+        self.found.errors += further if only_in_update else [problem, *further]
+        return problem if only_in_update else None
+
+    def _further_missing(self, error: Exception, dataset: Dataset, flow: Flow) -> list[LakeletError]:
+        """Return the errors about tables that a query does not find besides the error that it ended with."""
+        reader = self._reader(flow)
+        with reading(reader):
+            found = [*getattr(error, "others", ()), *missing_later(flow, error, reader.batch)]
+        for missing in found:
+            missing.dataset = str(dataset.name)
+        return found
 
 
 def _distinct(errors: list[LakeletError]) -> list[LakeletError]:

@@ -30,6 +30,11 @@ from lakelet.storage.delta import schemas
 
 _ACTION = "{action}() runs a query each time the function is called, several times per update; a join or an aggregate would do it once"
 
+_SHOWN = (
+    "show() runs a query each time the function is called, several times per update, and nobody reads what it prints: leave it out. "
+    "To look at the rows: lakelet preview {name}, or lakelet show {name} after an update"
+)
+
 
 class Resolver(Protocol):
     """Analysis of the datasets that a query reads, and the ways to open what is not a dataset of the pipeline."""
@@ -64,18 +69,27 @@ class PlaceholderReader(QueryReader):
     rows_missing: bool = False  # some of these tables have no rows yet
     own_is_read: bool = False  # the function looks at what the last update left of its own table
 
-    def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
-        """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows."""
-        self.on_look()
+    def on_action(self, action: str, frame: DataFrame, where: Location) -> bool:
+        """Note an action of the function. The first one on a placeholder raises RowsRequested: the call is repeated on stored rows.
+
+        `show` is left out: nothing of the query depends on it, and rows of an analysis are none to look at.
+        """
         changes = self.flow.changes
         if changes is not None and callable(changes.snapshots):
-            return  # a function that gives snapshots may look for them
+            self.on_look()
+            return True  # a function that gives snapshots may look for them
         if self.analyzer.strict:
+            self.on_look()
             raise actions.refused(action, where)
+        if action == "show":
+            self.notices.append(Notice(_SHOWN.format(name=self.flow.target.name), where))
+            return False
+        self.on_look()
         if not self.needs_rows and not frame.isStreaming and self.analyzer.placeholders.is_placeholder(frame):
             self.needs_rows = True
             raise actions.RowsRequested
         self.notices.append(Notice(_ACTION.format(action=action), where))
+        return True
 
     def on_look(self) -> None:
         """Note that the function looks at data: what it raises then may be for want of rows."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 
 from py4j.protocol import Py4JError
 from pyspark.errors.exceptions.base import PySparkException
 
 from lakelet.analysis.analyzed import Findings
 from lakelet.base.errors import LakeletError, StateError
+from lakelet.language.lost import Lost
 from lakelet.language.registry import Notice
 from lakelet.spark.errors.user_errors import NO_ROWS, RUN_AGAIN
 
@@ -38,13 +39,14 @@ def fails_alone(error: LakeletError, *, stored: bool = True) -> bool:
     return error.code == "CDC_RESERVED_COLUMN" or (stored and isinstance(error, StateError))
 
 
-def refused(found: Findings, unfinished: Set[str]) -> list[LakeletError]:
+def refused(found: Findings, lost: Lost) -> list[LakeletError]:
     """Return an error for each dataset that does not fit what is stored, or whose function raises whatever the data is.
 
-    `unfinished`: files, as named in locations, that did not run to their end; a missing name may be defined in the rest.
+    `lost`: what did not run of the sources; a missing name may be defined in it.
     """
-    wrong = [e for key, e in found.failures.items() if _wrong(found, key, e) and (e.where is None or e.where.file not in unfinished)]
-    return [error if fails_alone(error) else _as_definition_error(error) for error in wrong]
+    wrong = [e for key, e in found.failures.items() if _wrong(found, key, e)]
+    shown = [e for e in wrong if e.where is None or not lost.excuses(e.where.file, e.__cause__)]
+    return [error if fails_alone(error) else _as_definition_error(error) for error in shown]
 
 
 def unchecked(found: Findings) -> tuple[Notice, ...]:

@@ -150,10 +150,13 @@ class DefinitionError(LakeletError):
 
 
 class DefinitionErrors(DefinitionError):
-    """Everything analysis found wrong, reported together; nothing ran, nothing was written."""
+    """Everything analysis found wrong, reported together; nothing ran, nothing was written.
 
-    def __init__(self, errors: Sequence[LakeletError]) -> None:
-        self.errors = list(errors)
+    `notices`: what it found besides, each with its place: warnings, which would otherwise show once there is no error.
+    """
+
+    def __init__(self, errors: Sequence[LakeletError], notices: Sequence[str] = ()) -> None:
+        self.errors, self.notices = list(errors), tuple(notices)
         super().__init__(self.errors[0].code, f"{len(self.errors)} error(s) in the pipeline's definitions")
 
     @property
@@ -161,7 +164,7 @@ class DefinitionErrors(DefinitionError):
         return max((e.exit_code for e in self.errors), default=ExitCode.INVALID)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (DefinitionErrors, (self.errors,))
+        return (DefinitionErrors, (self.errors, self.notices))
 
     def lines(self, width: int | None = None) -> list[str]:
         return [line for error in self.errors for line in error.lines(width)]

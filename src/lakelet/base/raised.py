@@ -96,6 +96,8 @@ def near_names(error: BaseException) -> tuple[str, ...]:
         match = _FROM_MODULE.search(str(error))
         return _near(match["name"], dir(sys.modules.get(match["module"]))) if match else ()
     name = _name_of(error)
+    if name_remedy(error):
+        return ()
     if isinstance(error, NameError):
         return _near(name or "", _visible(error))
     if name is None:
@@ -152,4 +154,47 @@ def import_remedy(error: BaseException) -> str | None:
     return f"Install the package {error.name!r} in this environment, or put the module below the project folder."
 
 
-__all__ = ["import_remedy", "innermost_location", "line_of_text", "near_names", "pointed"]
+_IMPORTS = {
+    "F": "from pyspark.sql import functions as F",
+    "T": "from pyspark.sql import types as T",
+    "functions": "from pyspark.sql import functions",
+    "types": "from pyspark.sql import types",
+    "np": "import numpy as np",
+    "pd": "import pandas as pd",
+    "ps": "import pyspark.pandas as ps",
+    "dp": "from pyspark import pipelines as dp",
+    "sdp": "from pyspark import pipelines as sdp",
+    "DeltaTable": "from delta.tables import DeltaTable",
+    "Decimal": "from decimal import Decimal",
+    **dict.fromkeys(("date", "datetime", "timedelta", "timezone"), "from datetime import {}"),
+    **dict.fromkeys(("defaultdict", "Counter", "OrderedDict", "namedtuple"), "from collections import {}"),
+    **dict.fromkeys(("partial", "reduce", "lru_cache"), "from functools import {}"),
+    "Path": "from pathlib import Path",
+    "dataclass": "from dataclasses import dataclass",
+    **dict.fromkeys(("Any", "Dict", "List", "Optional"), "from typing import {}"),
+}
+"""The import of names that code of pipelines uses, by name."""
+_IN_HELPERS = {
+    "dlt": "import dlt",
+    "dbutils": "from databricks.sdk.runtime import dbutils",
+    "spark": "from databricks.sdk.runtime import spark",
+}
+"""Names that a pipeline's source files have without an import, and modules that they import do not."""
+_OF_SPARK = ("pyspark.sql.functions", "pyspark.sql.types", "pyspark.sql.window", "pyspark.sql")
+
+
+def name_remedy(error: BaseException) -> str | None:
+    """Return the import that a NameError lacks, as it is written; None for a name that no usual module has."""
+    name = error.name if isinstance(error, NameError) and isinstance(error.name, str) else ""
+    if name in _IN_HELPERS:
+        return f"In a helper module: {_IN_HELPERS[name]}"
+    found = _IMPORTS.get(name, "").format(name)
+    if not found and name in sys.stdlib_module_names:
+        found = f"import {name}"
+    if not found and name and not name.startswith("_"):
+        module = next((one for one in _OF_SPARK if name in getattr(sys.modules.get(one), "__all__", ())), None)
+        found = f"from {module} import {name}" if module else ""
+    return f"Write in the file: {found}" if found else None
+
+
+__all__ = ["import_remedy", "innermost_location", "line_of_text", "name_remedy", "near_names", "pointed"]

@@ -84,10 +84,12 @@ class _Counting:
 
 
 def error_lines(error: LakeletError, stream: IO[str]) -> list[Line]:
-    """Return the lines of an error for a stream; several errors are separated by blank lines, with their number at the end."""
+    """Return the lines of an error for a stream: warnings first, as `validate` has them without errors, then the errors, with their number
+    at the end. Errors are separated by blank lines.
+    """
     width = columns_of(stream)
-    several = error.errors if isinstance(error, DefinitionErrors) else [error]
-    lines: list[Line] = []
+    several, notices = (error.errors, error.notices) if isinstance(error, DefinitionErrors) else ([error], ())
+    lines = [Line(""), *(Line(printable(notice), "warning") for notice in notices)] if notices else []
     for one in several:
         lines += [Line(""), *(Line(line, "" if line.startswith(" ") else "bad") for line in one.lines(width))]
     if len(several) > 1:

@@ -100,7 +100,7 @@ def _write_text(finding: Finding) -> None:
         what = finding.dataset or f"the pipeline with {counted(finding.datasets, 'dataset')}"
         write_lines([Line(f"  {printable(what)} is valid  ({finding.seconds:.2f} s)", "good")], sys.stderr)
     elif isinstance(finding, Problem):
-        write_lines(error_lines(DefinitionErrors(finding.errors), sys.stderr), sys.stderr)
+        write_lines(error_lines(DefinitionErrors(finding.errors, finding.notices), sys.stderr), sys.stderr)
     elif isinstance(finding, Previewed):
         show(finding.preview)
         write_lines([Line(f"  ({finding.seconds:.2f} s)", "quiet")], sys.stderr)
@@ -118,7 +118,7 @@ def _write_json(finding: Finding, stream: IO[str]) -> None:
     elif isinstance(finding, Problem):
         keys = ("code", "what", "where", "why", "todo")
         errors = [{key: str(value) if (value := getattr(e, key)) else None for key in keys} for e in finding.errors]
-        found = {"event": "error", "errors": errors}
+        found = {"event": "error", "errors": errors, **({"notices": finding.notices} if finding.notices else {})}
     stream.write(redacted(json.dumps(found, ensure_ascii=False)) + "\n")
     stream.flush()
 

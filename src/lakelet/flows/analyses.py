@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 from lakelet.analysis.analyzed import Analysis, AnalyzedDataset
 from lakelet.analysis.analyzer import Analyzer
+from lakelet.analysis.unchecked import unchecked
 from lakelet.autoloader import register
 from lakelet.autoloader.metadata import dry_stream
 from lakelet.autoloader.spec import SourceSpec
@@ -47,21 +49,48 @@ class Analyses:
         `checking`: also for functions that raise (decision 0044); else they fail their branch of the update.
         """
         register(self.spark, wrap=False)
+        unbound = unbound | found.duplicates
         stored = {key: d for key, d in self.storage.registry().datasets.items() if key not in unbound}
         analyzer = self._analyzer(stored, ahead=not checking)
         try:
             with patched_with(CALL_SITES):
-                result = analyzer.run(found.errors, unfinished=found.unfinished, checking=checking)
+                result = analyzer.run(found.errors, lost=found.lost, checking=checking)
         except DefinitionErrors as problem:
-            for error in problem.errors:
+            for flow, notices in analyzer.found.notices.items():
+                self.notices.add(flow, notices)
+            told = dict.fromkeys([*found.notices, *self.notices, *unchecked(analyzer.found)])
+            errors = sorted(self._with_others(problem.errors, found, stored), key=_place)
+            for error in errors:
                 if error not in found.errors:
                     name_left_out(error, found.notices)
-            raise
+            raise DefinitionErrors(errors, [f"{notice.where}: {notice.text}" for notice in told]) from None
         for failure in result.failures.values():
             name_left_out(failure, found.notices)
         for flow, notices in analyzer.found.notices.items():
             self.notices.add(flow, notices)
         return result
+
+    def _with_others(self, errors: Sequence[LakeletError], found: Loaded, stored: Mapping[str, StoredDataset]) -> Sequence[LakeletError]:
+        """The errors of a pipeline, and those in the further definitions of a name that has several.
+
+        A dataset that is right with one of them has no error: that would be a consequence. Of the others the errors count that they have
+        with the definition with which the fewest are wrong.
+        """
+        passes = [errors]
+        for definitions in found.others:
+            other = replace(self, catalog=self.catalog.other(definitions), notices=FlowNotices())
+            try:
+                with patched_with(CALL_SITES):
+                    other._analyzer(stored).run(found.errors, lost=found.lost, checking=True)
+            except DefinitionErrors as more:
+                passes.append(more.errors)
+        twice = {str(self.catalog.datasets[key].name) for key in found.duplicates}
+        own = [[error for error in one if error.dataset in twice] for one in passes]
+        broken = [sum(error.code != "EXPECTATION_INVALID" for error in wrong) for wrong in own]  # what reads such a one is not analysed
+        sound = [one for one, count in zip(passes, broken, strict=True) if count == min(broken)]
+        names = [{error.dataset for error in one} for one in sound]
+        best = [error for error in min(sound, key=len) if all(error.dataset in wrong for wrong in names)]
+        return list({_facts(error): error for error in chain(best, *own)}.values())
 
     def fingerprint(self, key: str) -> str | None:
         """That of a materialized view, on the columns that its inputs have now; None if it cannot be analysed."""
@@ -110,3 +139,14 @@ class Analyses:
             return None
         reader = jreader or self.spark._jsparkSession.read()
         return DataFrame(reader.format("delta").load(str(path)), self.spark)
+
+
+def _facts(error: LakeletError) -> tuple[str | None, ...]:
+    """What two errors have in common that are the same one."""
+    return error.code, str(error.where), error.what, error.why
+
+
+def _place(error: LakeletError) -> tuple[str, int, int, int]:
+    """Where an error is, so that those of a file stand in the order of its lines."""
+    where = error.where
+    return ("", 0, 0, 0) if where is None else (where.file, where.cell or 0, where.line, where.column or 0)

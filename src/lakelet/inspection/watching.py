@@ -67,9 +67,10 @@ class Previewed:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with the pipeline as it was saved."""
+    """What is wrong with the pipeline as it was saved. `notices`: warnings, each with its place."""
 
     errors: tuple[LakeletError, ...]
+    notices: tuple[str, ...] = ()
 
 
 Finding = Saved | Valid | Previewed | Problem
@@ -140,7 +141,7 @@ class Watch:
             with self.turn():
                 work()
         except DefinitionErrors as problem:
-            self.report(Problem(tuple(problem.errors)))
+            self.report(Problem(tuple(problem.errors), problem.notices))
         except LakeletError as problem:
             self.report(Problem((problem,)))
 
@@ -158,10 +159,10 @@ class Watch:
             now = pieces(places, _texts(loaded))
             keys = changed(self._pieces, now, places, files)
             self.report(Saved(tuple(files), tuple(str(loaded.environment.catalog.datasets[key].name) for key in keys)))
-            if loaded.loaded.errors:
-                raise DefinitionErrors(list(loaded.loaded.errors))
-            self._pieces, self._whole = now, self._whole and bool(keys)
-            self._show(loaded, [*keys, *(key for key in now if key in self._wrong and key not in keys)], started)
+            self._whole = self._whole and bool(keys) and not loaded.loaded.errors
+            if not loaded.loaded.errors:  # else all that is wrong is reported together, below
+                self._pieces = now
+                self._show(loaded, [*keys, *(key for key in now if key in self._wrong and key not in keys)], started)
         if not self._whole:
             self._validate_all(config, started)
 

@@ -17,7 +17,7 @@ def invalid(what: str, where: Location, todo: str | None = None) -> LakeletError
 
 def text(name: str, value: Any, where: Location) -> str | None:
     if value is not None and not isinstance(value, str):
-        raise invalid(f"{name} must be text, got {type(value).__name__}", where)
+        raise invalid(f"{name} must be text, got {type(value).__name__}", where, f'Write it in quotes: {name}="{value}".')
     return value
 
 
@@ -25,7 +25,8 @@ def texts(name: str, value: Any, where: Location) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(v, str) for v in value):
-        raise invalid(f"{name} must be a list of column names, got {value!r}", where)
+        todo = f"Write {name}=[{', '.join(repr(one.strip()) for one in value.split(','))}]." if isinstance(value, str) else None
+        raise invalid(f"{name} must be a list of column names, got {value!r}", where, todo)
     return tuple(value)
 
 

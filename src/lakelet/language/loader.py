@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +19,7 @@ from lakelet.base.errors import LakeletError, Location, distinct, nearest_names
 from lakelet.base.locations import code_location, display_path
 from lakelet.base.names import Namespace
 from lakelet.base.phases import report
-from lakelet.base.raised import import_remedy, innermost_location, near_names
+from lakelet.base.raised import import_remedy, innermost_location, name_remedy, near_names
 from lakelet.base.redaction import redacted
 from lakelet.base.user_code import class_and_text, is_library, original_error, user_code_block
 from lakelet.config.named_tables import table_flag
@@ -29,31 +30,36 @@ from lakelet.language.dbutils import Injected
 from lakelet.language.dbutils.files import Locate
 from lakelet.language.dlt_modules import dlt_modules
 from lakelet.language.import_paths import ImportPath
+from lakelet.language.lost import Lost, LostPart, lost_declaration, lost_python, lost_sql
 from lakelet.language.model import Definitions, Kind
-from lakelet.language.notebook import Source, Sources
+from lakelet.language.notebook import SQL, LeftOut, Source, Sources, read_source
 from lakelet.language.property_notices import check_properties
 from lakelet.language.registry import Notice, Registry, active_reader, name_left_out, recording
 from lakelet.language.replacing import replacing_notices, replacing_problems
+from lakelet.language.undeclared import undeclared
 
 
 @dataclass(frozen=True)
 class Loaded:
     """Declarations of the files, the notices about them, and the helper modules that they imported.
 
-    `errors`: all errors found so far; analysis adds its own, and all are reported together. `unfinished`: the files, as locations name
-    them, that did not run to their end: a name that seems to be missing may stand in the rest.
+    `errors`: all errors found so far; analysis adds its own, and all are reported together. `lost`: what did not run of the files: a name
+    that seems to be missing may stand in it. `duplicates`: keys of the datasets that have several definitions; `others`: the declarations
+    with the second ones, with the third ones, and so on.
     """
 
     definitions: Definitions
     notices: tuple[Notice, ...]
     helpers: tuple[ModuleType, ...]
     errors: tuple[LakeletError, ...] = ()
-    unfinished: frozenset[str] = frozenset()
+    lost: Lost = field(default_factory=Lost)
+    others: tuple[Definitions, ...] = ()
+    duplicates: frozenset[str] = frozenset()
 
     @property
     def complete(self) -> bool:
         """Whether every file ran to its end."""
-        return not self.unfinished
+        return not self.lost
 
 
 @contextmanager
@@ -87,21 +93,26 @@ def loaded(
     imports = ImportPath(import_roots, files)
     with dlt_modules(), tools.importable(), imports.installed():
         try:
-            found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files)
+            found = Sources(tools.frame, sql_into(injected.get("spark"), parameters or {}), files, _leaving_out(registry, imports))
             with recording(registry), tools.while_loading(), closing(found) as sources:
-                unfinished: frozenset[str] = frozenset()
                 for number, file in enumerate(files):
                     report("Loading files", number, len(files))
-                    if not _run(file, sources, registry, imports):
-                        unfinished |= {display_path(str(file))}
-            definitions = with_computed(registry.definitions(complete=not unfinished))
+                    _run(file, sources, registry, imports)
+            definitions, others = with_computed(registry.definitions()), tuple(map(with_computed, registry.others()))
             registry.errors += [*computed_problems(definitions), *replacing_problems(definitions)]
-            registry.notices += replacing_notices(definitions)
+            registry.notices += [*replacing_notices(definitions), *undeclared(files)]
             check_properties(definitions, registry, parameters)
             if not registry.errors and not any(d.kind is not Kind.VIEW for d in definitions.datasets):
                 registry.errors.append(_empty(files, registry.notices))
-            errors = distinct(registry.errors)
-            yield Loaded(definitions, tuple(registry.notices), _helpers(before, imports.folders()), errors, unfinished)
+            yield Loaded(
+                definitions,
+                tuple(registry.notices),
+                _helpers(before, imports.folders()),
+                distinct(registry.errors),
+                registry.lost,
+                others,
+                registry.duplicates(),
+            )
         finally:
             for module in _helpers(before, imports.folders()):
                 sys.modules.pop(module.__name__, None)
@@ -141,34 +152,73 @@ def sql_into(session: Any, parameters: Mapping[str, str]) -> Callable[[Source], 
     return declare
 
 
-def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> bool:
-    """Run one file as `__main__`, as hosted source files are; collect what goes wrong. Returns whether it came to its end."""
-    shown = display_path(str(file))
+def _run(file: Path, sources: Sources, registry: Registry, imports: ImportPath) -> None:
+    """Run one file as `__main__`, as hosted source files are; collect what goes wrong."""
     imports.source = file
     try:
         with user_code_block():
-            return sources.run(file)[1]
-    except LakeletError as error:
-        registry.errors.append(name_left_out(error, registry.notices))
-    except SyntaxError as error:
-        where = replace(code_location(error.filename or str(file), error.lineno or 1), column=error.offset, source=error.text)
-        what = f"the file does not compile: {error.msg}"
-        registry.errors.append(LakeletError("SOURCE_FAILED", what, where=where, todo="Correct the syntax."))
+            sources.run(file)
     except Exception as raised:  # raised by the user's file
-        cause = original_error(raised)
-        failed = (
-            without_connector(cause)
-            or _rule_error(cause)
-            or LakeletError(
-                "SOURCE_FAILED",
-                f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
-                nearest=_nearest(cause),
-                todo=_lying_elsewhere(cause, imports) or _hint(cause),
-            )
+        error = _error_of(raised, file, imports)
+        registry.errors.append(name_left_out(error, registry.notices))
+        registry.lost.parts.append(_broken_off(file, raised, error))
+
+
+def _leaving_out(registry: Registry, imports: ImportPath) -> LeftOut:
+    """What notes a declaration that raises, in `registry`; one that raises for want of another one, or of the same import, is no error."""
+
+    def left_out(source: Source, raised: Exception, statement: ast.stmt, text: str, module: ModuleType) -> None:
+        shown, missing = display_path(str(source.file)), module.__dict__.setdefault(_MISSING, set())
+        known = isinstance(raised, NameError) and raised.name in missing
+        if isinstance(raised, NameError):
+            missing.add(raised.name)
+        part = lost_declaration(shown, text, statement)
+        missing.update(part.bound)
+        registry.lost.parts.append(part)
+        if not known:
+            registry.errors.append(name_left_out(_error_of(raised, source.file, imports), registry.notices))
+
+    return left_out
+
+
+_MISSING = "__lakelet_missing__"
+"""The names that a module would have if none of its declarations had raised."""
+
+
+def _broken_off(file: Path, raised: Exception, error: LakeletError) -> LostPart:
+    """What did not run of a file. A helper module that fails may have made declarations of any name."""
+    shown = display_path(str(file))
+    elsewhere = (error.where is not None and error.where.file != shown) or isinstance(original_error(raised), ImportError)
+    with suppress(OSError, LakeletError):  # a file that cannot be read as a source
+        source = read_source(file)
+        text = "\n".join(cell.text for cell in source.own())
+        if source.language == SQL:
+            return lost_sql(shown, text)
+        return lost_python(shown, text, computed=elsewhere and not isinstance(original_error(raised), ModuleNotFoundError))
+    return LostPart(shown, "", None)
+
+
+def _error_of(raised: Exception, file: Path, imports: ImportPath) -> LakeletError:
+    """The coded error for what a source raised while it was loaded."""
+    if isinstance(raised, LakeletError):
+        return raised
+    if isinstance(raised, SyntaxError):
+        where = replace(code_location(raised.filename or str(file), raised.lineno or 1), column=raised.offset, source=raised.text)
+        what = f"the file does not compile: {raised.msg}"
+        return LakeletError("SOURCE_FAILED", what, where=where, todo="Correct the syntax.")
+    cause = original_error(raised)
+    failed = (
+        without_connector(cause)
+        or _rule_error(cause)
+        or LakeletError(
+            "SOURCE_FAILED",
+            f"loading the file failed: {class_and_text(cause, _first_line(cause))}",
+            nearest=_nearest(cause),
+            todo=_lying_elsewhere(cause, imports) or _hint(cause),
         )
-        failed.where = failed.where or innermost_location(cause) or Location(shown, 1)
-        registry.errors.append(name_left_out(failed, registry.notices))
-    return False
+    )
+    failed.where = failed.where or innermost_location(cause) or Location(display_path(str(file)), 1)
+    return failed
 
 
 def _rule_error(error: BaseException) -> LakeletError | None:
@@ -190,14 +240,6 @@ def _first_line(error: BaseException) -> str:
     return (sentences.JAVA_SAYS.pattern.sub("", redacted(str(error)).strip()).splitlines() or [""])[0]
 
 
-_IMPORTED = {
-    "dlt": "In a helper module: import dlt",
-    "dp": "Write in the file: from pyspark import pipelines as dp",
-    "dbutils": "In a helper module: from databricks.sdk.runtime import dbutils",
-}
-"""What to write where a name of the language is not defined."""
-
-
 def _lying_elsewhere(error: BaseException, imports: ImportPath) -> str | None:
     """What to do about a module that the project holds and that is not found from where it lies; None for any other error."""
     files = imports.lying(error.name) if isinstance(error, ModuleNotFoundError) and error.name else []
@@ -209,10 +251,8 @@ def _lying_elsewhere(error: BaseException, imports: ImportPath) -> str | None:
 
 
 def _hint(error: BaseException) -> str:
-    if remedy := import_remedy(error):
+    if remedy := import_remedy(error) or name_remedy(error):
         return remedy
-    if isinstance(error, NameError) and error.name in _IMPORTED:
-        return _IMPORTED[error.name]
     if hint := python_path_hint(error):
         return hint
     if sentences.JAVA_CLASS_MISSING.is_in(str(error)):
@@ -257,8 +297,6 @@ _NOT_IN_MODULE = re.compile(r"(?:cannot import name|module '[\w.]+' has no attri
 def _nearest(error: BaseException) -> tuple[str, ...]:
     """Names of the language close to one that it does not have."""
     text = str(error)
-    if isinstance(error, NameError) and error.name in _IMPORTED:
-        return ()
     if match := _NOT_IN_MODULE.search(text):
         return nearest_names(match["name"], api.DLT) if "'dlt'" in text or "'pyspark.pipelines'" in text else ()
     if match := _UNEXPECTED.search(text):

@@ -6,7 +6,7 @@ pytest plugin and the tests each make one active for the time of a `with` block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -17,9 +17,13 @@ from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import caller_location
 from lakelet.base.names import Namespace, TableName
 from lakelet.base.redaction import remember_secrets
+from lakelet.language.lost import ANYTHING, Lost
 from lakelet.language.model import Dataset, Definitions, Expectation, Flow, Hook
 from lakelet.language.sql_text.tokens import adjacent
 from lakelet.language.targets import idle_sinks, target_problems
+
+_NUMBERS = {1: "two", 2: "three", 3: "four"}
+"""How many definitions there are, by the number of those before the last one."""
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,19 @@ class Reader(Protocol):
 
 
 class Registry:
-    """Collects datasets and flows; remembers every contradiction instead of stopping at the first."""
+    """Collects datasets and flows; remembers every contradiction instead of stopping at the first.
+
+    `lost`: the parts of the sources that did not run. A name may have several definitions, which is an error; all are kept, so that what
+    is wrong in each is found too.
+    """
 
     def __init__(self, namespace: Namespace) -> None:
         self.namespace = namespace
         self.notices: list[Notice] = []
         self.errors: list[LakeletError] = []
-        self._datasets: dict[str, Dataset] = {}
-        self._flows: dict[str, Flow] = {}
+        self.lost = Lost()
+        self._datasets: dict[str, list[Dataset]] = {}
+        self._flows: dict[str, list[tuple[int, Flow]]] = {}  # with the number of the dataset's definition that it came with
         self._hooks: list[Hook] = []
 
     def resolve(self, text: str, where: Location) -> TableName:
@@ -68,25 +77,25 @@ class Registry:
         """Record a dataset. Secrets among its settings are not shown from now on (ST-13)."""
         for settings in (dataset.table_properties, dataset.spark_conf, dataset.sink.options if dataset.sink is not None else {}):
             remember_secrets(settings)
-        first = self._datasets.get(dataset.name.key)
-        if first is not None:
+        known = self._datasets.setdefault(dataset.name.key, [])
+        if known:
+            places = " and ".join(f"in {place}" for place in (*(one.where for one in known), dataset.where))
             self.errors.append(
                 LakeletError(
                     "DUPLICATE_DATASET",
-                    f"two definitions carry the name {dataset.name}",
+                    f"{_NUMBERS.get(len(known), 'several')} definitions carry the name {dataset.name}",
                     where=dataset.where,
                     dataset=str(dataset.name),
-                    why=f"the first one is in {first.where}",
-                    todo="Rename one of them.",
+                    why=f"it is defined {places}",
+                    todo="Rename or delete one of them. None counts until then; the rows of a table that is there stay as they are.",
                 )
             )
-            return
-        self._datasets[dataset.name.key] = replace(dataset, expectations=())
+        known.append(replace(dataset, expectations=()))
         self.add_expectations(dataset.name, dataset.expectations)
 
     def add_expectations(self, name: TableName, expectations: Sequence[Expectation]) -> None:
         """Add rules to a dataset that is already there; names are unique per dataset (EP-6)."""
-        dataset = self._datasets[name.key]
+        dataset = self._datasets[name.key][-1]
         known = {e.name: e for e in dataset.expectations}
         for expectation in expectations:
             if isinstance(expectation.constraint, str) and adjacent(expectation.constraint, "(", ("SELECT", "WITH")):
@@ -106,23 +115,21 @@ class Registry:
                 )
                 continue
             known[expectation.name] = expectation
-        self._datasets[name.key] = replace(dataset, expectations=tuple(known.values()))
+        self._datasets[name.key][-1] = replace(dataset, expectations=tuple(known.values()))
 
     def add_flow(self, flow: Flow) -> None:
         """Record a flow. Secrets among its settings are not shown from now on (ST-13)."""
         remember_secrets(flow.spark_conf)
-        key = flow.name.lower()
-        first = self._flows.get(key)
-        if first is None:
-            self._flows[key] = flow
-        elif not (flow.default and first.default):  # two default flows of one name are a duplicate dataset, already reported
+        known, tables = self._flows.setdefault(flow.name.lower(), []), len(self._datasets.get(flow.target.key, ()))
+        known.append((tables - 1, flow))
+        if len(known) > 1 and tables < 2:  # else flows of a dataset with two definitions, which is reported
             self.errors.append(
                 LakeletError(
                     "DUPLICATE_FLOW",
                     f"two flows are called {flow.name!r}",
                     where=flow.where,
                     dataset=str(flow.target),
-                    why=f"the first one is in {first.where}",
+                    why=f"the first one is in {known[0][1].where}",
                     todo="Give the flow another name; its name identifies its checkpoint.",
                 )
             )
@@ -134,15 +141,45 @@ class Registry:
         self.notices.append(Notice(text, where, magic))
 
     def definitions(self, *, complete: bool = True) -> Definitions:
-        """Return the declarations, after the checks that need all files. Problems are added to `errors`.
+        """Return the declarations, the first of each name, after the checks that need all files. Problems are added to `errors`.
 
-        Without `complete` a file broke off; what seems to be missing may stand in its rest and is not reported.
+        What seems to be missing and may stand in a lost part is not reported; without `complete` nothing that seems to be missing.
         """
-        result = Definitions(tuple(self._datasets.values()), tuple(self._flows.values()), tuple(self._hooks))
-        self.errors += target_problems(result, complete=complete)
-        for sink in idle_sinks(result) if complete else ():
-            self.note(f"no flow writes to the sink {sink.name}", sink.where)
+        result, lost = self._numbered(0), self.lost if complete else ANYTHING
+        self.errors += target_problems(result, lost)
+        for sink in idle_sinks(result):
+            if not lost.mentions(sink.name.name):
+                self.note(f"no flow writes to the sink {sink.name}", sink.where)
         return result
+
+    def others(self) -> tuple[Definitions, ...]:
+        """The declarations with the second definition of each name that has several, then with the third, and so on."""
+        most = max(map(len, self._datasets.values()), default=1)
+        return tuple(self._numbered(number) for number in range(1, most))
+
+    def duplicates(self) -> frozenset[str]:
+        """Keys of the datasets that have several definitions."""
+        return frozenset(key for key, known in self._datasets.items() if len(known) > 1)
+
+    def _numbered(self, number: int) -> Definitions:
+        """The declarations with this definition of each name, or the last one."""
+        chosen = {key: min(number, len(known) - 1) for key, known in self._datasets.items()}
+        datasets = tuple(known[chosen[key]] for key, known in self._datasets.items())
+        flows = [self._flow_of(known, chosen) for known in self._flows.values()]
+        return Definitions(datasets, tuple(flow for flow in flows if flow is not None), tuple(self._hooks))
+
+    def _flow_of(self, known: Sequence[tuple[int, Flow]], chosen: Mapping[str, int]) -> Flow | None:
+        """The flow of a name among those that came with the chosen definitions, or that belong to every definition of their table."""
+        wanted = chosen.get(known[0][1].target.key, 0)
+        return next((flow for number, flow in known if self._definition(number, flow) in (wanted, None)), None)
+
+    def _definition(self, number: int, flow: Flow) -> int | None:
+        """The number of the table's definition that a flow belongs to: the one above it, or the one in its file; None: to every one."""
+        tables = self._datasets.get(flow.target.key, ())
+        if flow.default or len(tables) < 2:
+            return max(number, 0)
+        beside = [at for at, table in enumerate(tables) if table.where.file == flow.where.file]
+        return max((at for at in beside if at <= number), default=beside[0] if beside else None)
 
 
 def name_left_out(error: LakeletError, notices: Sequence[Notice]) -> LakeletError:

@@ -4,7 +4,7 @@
 """
 
 from lakelet.language.notebook.cells import read_source
-from lakelet.language.notebook.running import NotebookExit, Sources
-from lakelet.language.notebook.source import Cell, Source
+from lakelet.language.notebook.running import LeftOut, NotebookExit, Sources
+from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
 
-__all__ = ["Cell", "NotebookExit", "Source", "Sources", "read_source"]
+__all__ = ["PYTHON", "SQL", "Cell", "LeftOut", "NotebookExit", "Source", "Sources", "read_source"]

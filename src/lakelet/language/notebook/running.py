@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import cell_filename
 from lakelet.language.notebook.cells import read_source
+from lakelet.language.notebook.declarations import declaration_at
 from lakelet.language.notebook.magics import Code, Magic, packages, pieces, run_target
 from lakelet.language.notebook.source import PYTHON, SQL, Cell, Source
 from lakelet.language.registry import active_registry
@@ -46,6 +47,19 @@ class Frame:
     arguments: Callable[[Mapping[str, str]], None]
 
 
+@dataclass(frozen=True)
+class Step:
+    """A piece of a source that is executed: its code, and the text and the flags that it was compiled from."""
+
+    code: CodeType
+    text: str
+    flags: int
+
+
+LeftOut = Callable[[Source, Exception, ast.stmt, str, ModuleType], None]
+"""Told of a declaration that raised: the source, the error, the statement, the text of the piece, the module."""
+
+
 @dataclass
 class Sources:
     """The source files of one pipeline, run in order, each once.
@@ -54,11 +68,13 @@ class Sources:
         frame: makes what a file runs in: a module with the injected names.
         declare: takes the SQL of a source; returns whether all of it was understood.
         files: all source files, so that a notebook that another one runs does not run again.
+        left_out: a declaration that raises is handed to it, and the file goes on behind it; None: the file breaks off.
     """
 
     frame: Callable[[Path], Frame]
     declare: Callable[[Source], bool]
     files: Sequence[Path] = ()
+    left_out: LeftOut | None = None
     _done: dict[Path, ModuleType] = field(default_factory=dict)
     _loop: AbstractEventLoop | None = None
 
@@ -84,14 +100,29 @@ class Sources:
         linecache.cache.pop(str(source.file), None)
         understood = True
         for step in _compiled(source):
-            if isinstance(step, CodeType):
-                self._execute(step, frame)
+            if isinstance(step, Step):
+                self._execute(source, step, frame)
             else:
                 understood &= self._include(source, *step, frame, within)
         return understood
 
-    def _execute(self, code: CodeType, frame: Frame) -> None:
-        """Run a piece of code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
+    def _execute(self, source: Source, step: Step, frame: Frame) -> None:
+        """Run a piece of code. Behind a declaration that raises it goes on: the others in the piece are declared all the same."""
+        code: CodeType | None = step.code
+        while code is not None:
+            try:
+                self._run_code(code, frame)
+                return
+            except Exception as error:
+                found = declaration_at(error, code, step.text, vars(frame.module)) if self.left_out is not None else None
+                if found is None or self.left_out is None:
+                    raise
+                self.left_out(source, error, found[0], step.text, frame.module)
+                rest = ast.Module(found[1], [])
+                code = compile(rest, code.co_filename, "exec", flags=step.flags, dont_inherit=True) if found[1] else None
+
+    def _run_code(self, code: CodeType, frame: Frame) -> None:
+        """Run code; one that waits (`await` outside of functions, in notebooks) runs on an event loop of the sources' own."""
         if not code.co_flags & inspect.CO_COROUTINE:
             exec(code, vars(frame.module))
             return
@@ -160,9 +191,9 @@ def _named(source: Path, path: str, where: Location) -> Path:
     )
 
 
-def _compiled(source: Source) -> list[CodeType | tuple[Cell, Magic]]:
-    """All cells of a Python source, compiled: code objects, and between them the `%run` commands. Raises SyntaxError."""
-    steps: list[CodeType | tuple[Cell, Magic]] = []
+def _compiled(source: Source) -> list[Step | tuple[Cell, Magic]]:
+    """All cells of a Python source, compiled: pieces of code, and between them the `%run` commands. Raises SyntaxError."""
+    steps: list[Step | tuple[Cell, Magic]] = []
     flags = 0
     if any(cell.uncommented for cell in source.own()):
         _remember(str(source.file), _as_executed(source))
@@ -181,8 +212,8 @@ def _compiled(source: Source) -> list[CodeType | tuple[Cell, Magic]]:
             above = "\n" * (cell.line + piece.line - 2)  # so that line numbers are those of the file
             awaiting = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if source.notebook else 0
             code = compile(above + piece.text, filename, "exec", flags=flags | awaiting, dont_inherit=True)
+            steps.append(Step(code, above + piece.text, flags | awaiting))
             flags |= code.co_flags & _FUTURES
-            steps.append(code)
     return steps
 
 

@@ -11,6 +11,7 @@ from lakelet.base.errors import LakeletError, Location, nearest_names
 from lakelet.base.locations import display_path
 from lakelet.base.names import Namespace, TableName, all_quoted, quoted
 from lakelet.language.change_flows import declare_changes
+from lakelet.language.lost import lost_sql
 from lakelet.language.model import Dataset, Expectation, Flow, Kind, Replacement
 from lakelet.language.registry import Registry, active_registry
 from lakelet.language.replacing import replacement
@@ -57,12 +58,14 @@ def declare(cells: Sequence[Cell], file: Path, *, configuration: Mapping[str, st
     source = _Source(registry, file, configuration, session)
     whole = True
     for cell in cells:
-        text = CellText(cell, display_path(str(file)))
+        text, done = CellText(cell, display_path(str(file))), 0
         try:
             for begin, end in statements(text):
                 whole &= source.declared(text, begin, end)
+                done = end
         except LakeletError as error:  # a quote that is not closed: the rest cannot be split
             registry.errors.append(error)
+            registry.lost.parts.append(lost_sql(text.file, cell.text[done:]))
             whole = False
     return whole
 
@@ -79,30 +82,33 @@ class _Source:
     def declared(self, cell: CellText, begin: int, end: int) -> bool:
         """Declare one statement and keep its error; return whether there was none."""
         try:
-            text = interpolated(cell, begin, end, self._value)
-            if not is_setting(text):
-                new, anchors = self._with_parameters(text)
-                text = text.edited(new, anchors)
-            remarks: list[Remark] = []
-            found = statement(text, remarks)
-            if isinstance(found, Setting):
-                self._set(found)
-            elif isinstance(found, Use):
-                self._use(found)
-            elif isinstance(found, CreateFlow):
-                self._flow(found, text)
-            elif found is not None:
-                self._dataset(found, text)
-            for remark in remarks:
-                self.registry.note(remark.text, remark.where)
+            self._declare(cell, begin, end)
+            return True
         except LakeletError as error:
             self.registry.errors.append(error)
-            return False
         except RecursionError:
             what = "the statement is nested too deeply"
             self.registry.errors.append(LakeletError("SQL_SYNTAX", what, where=cell.location(begin), todo="Split it into views."))
-            return False
-        return True
+        self.registry.lost.parts.append(lost_sql(cell.file, cell.cell.text[begin:end]))
+        return False
+
+    def _declare(self, cell: CellText, begin: int, end: int) -> None:
+        text = interpolated(cell, begin, end, self._value)
+        if not is_setting(text):
+            new, anchors = self._with_parameters(text)
+            text = text.edited(new, anchors)
+        remarks: list[Remark] = []
+        found = statement(text, remarks)
+        if isinstance(found, Setting):
+            self._set(found)
+        elif isinstance(found, Use):
+            self._use(found)
+        elif isinstance(found, CreateFlow):
+            self._flow(found, text)
+        elif found is not None:
+            self._dataset(found, text)
+        for remark in remarks:
+            self.registry.note(remark.text, remark.where)
 
     # ---------------------------------------------------------------------------------------------- parameters, names
 

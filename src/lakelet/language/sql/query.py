@@ -62,7 +62,8 @@ class Query:
             for column in self.filled:
                 frame = with_filled(frame, column)
         except LakeletError as error:
-            error.where = self._better(error)
+            for one in (error, *getattr(error, "others", ())):
+                one.where = self._better(one)
             raise
         except Exception as error:  # of Spark, or of a function that the query calls; only its location is added
             location = self._location_of(error)

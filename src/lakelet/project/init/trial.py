@@ -123,7 +123,7 @@ def _loaded(asked: Mapping[str, Any]) -> dict[str, Any]:
         "reads": notes.as_rows(),
         "refusals": [{"code": e.code, "what": e.what, "file": at.file, "line": at.line, "cell": at.cell} for e, at in refusals],
         "complete": found.complete and all(finished),
-        "unfinished": sorted(found.unfinished),
+        "unfinished": sorted({part.file for part in found.lost.parts}),
     }
 
 

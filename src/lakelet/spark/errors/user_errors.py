@@ -14,16 +14,15 @@ from pyspark.errors import (
     SparkNoSuchElementException,
 )
 from pyspark.errors.exceptions.base import PySparkException
-from pyspark.sql import functions
 
 from lakelet.base import sentences
-from lakelet.base.errors import LakeletError, Location, nearest_names
-from lakelet.base.names import split_name
-from lakelet.base.raised import import_remedy, innermost_location, near_names
+from lakelet.base.errors import LakeletError, Location
+from lakelet.base.raised import import_remedy, innermost_location, name_remedy, near_names
 from lakelet.base.user_code import class_and_text, original_error
 from lakelet.config.path_map import python_path_hint
 from lakelet.language.loader import without_connector
 from lakelet.language.model import Dataset, Flow
+from lakelet.spark.errors.beginners import in_plain_words
 from lakelet.spark.errors.conditions import parameter
 from lakelet.spark.errors.diagnosis import first_line, proposed, remedy, unresolved_name, unresolved_nearest, without_proposal
 
@@ -87,9 +86,19 @@ def _analysis_error(error: PySparkException, dataset: Dataset, flow: Flow) -> La
     if condition.startswith("TABLE_OR_VIEW_NOT_FOUND") and "__lakelet_" in str(error):
         what = "the query has a column with a subquery that was made in another call of a function"
         return _refused(error, dataset, flow, what, "The tables that F.expr names are those of the call in which it stands.", _COLUMN_TODO)
+    if words := in_plain_words(error, flow.query):
+        return LakeletError(
+            "QUERY_FAILED_ANALYSIS",
+            words.what,
+            where=_user_location(error, flow),
+            dataset=str(dataset.name),
+            why=words.why,
+            nearest=words.nearest,
+            todo=words.todo,
+        )
     data = condition.startswith(_DATA_CONDITIONS)
     message = first_line(error)
-    nearest = unresolved_nearest(error, proposed(error)) or _near_routines(error) or near_names(error)
+    nearest = unresolved_nearest(error, proposed(error)) or near_names(error)
     return LakeletError(
         "FLOW_FAILED" if data else "QUERY_FAILED_ANALYSIS",
         "the data it reads cannot be opened" if data else "the query does not analyse",
@@ -112,7 +121,7 @@ def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletErr
     error = original_error(error)
     nearest = near_names(error)
     on_rows = isinstance(error, TypeError | AttributeError | IndexError) and not nearest
-    known = NO_ROWS if on_rows else python_path_hint(error) or import_remedy(error) or remedy(error)
+    known = NO_ROWS if on_rows else python_path_hint(error) or import_remedy(error) or name_remedy(error) or remedy(error)
     result = LakeletError(
         "USER_FUNCTION_FAILED",
         f"its function raised {class_and_text(error, first_line(error))}",
@@ -128,9 +137,3 @@ def user_error(error: BaseException, dataset: Dataset, flow: Flow) -> LakeletErr
 def _user_location(error: BaseException, flow: Flow) -> Location:
     location: Location | None = getattr(error, "lakelet_where", None)  # a query of a SQL source knows line and column
     return location or innermost_location(error, name=unresolved_name(error)) or flow.where
-
-
-def _near_routines(error: BaseException) -> tuple[str, ...]:
-    """Return Spark's functions close to one that a query names and nobody has."""
-    routine = parameter(error, "routineName", condition="UNRESOLVED_ROUTINE")
-    return nearest_names(split_name(routine)[-1], [name for name in functions.__all__ if name.islower()], limit=1) if routine else ()

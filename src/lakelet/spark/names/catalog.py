@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.errors import AnalysisException
 
@@ -47,6 +47,10 @@ class Catalog:
         own = {key for key, d in datasets.items() if d.sink is None and not d.is_temporary_view}
         quarantines = stored.quarantines | {d.quarantine.key for d in definitions.datasets if d.keeps_dropped}
         return cls(namespace, datasets, flows, stored.apart_from(own), quarantines=quarantines)
+
+    def other(self, definitions: Definitions) -> Catalog:
+        """The same with other definitions of the same names."""
+        return replace(self, datasets={d.name.key: d for d in definitions.datasets}, flows=definitions.flows_by_target())
 
     def sinks(self) -> frozenset[str]:
         """Keys of the datasets that are only written to."""

@@ -412,8 +412,33 @@ def data_frame(result: Any, flow: Flow) -> DataFrame:
         f"{name}() returned {_described(result)} instead of a Spark DataFrame",
         where=pointed(flow.where),
         dataset=str(flow.target),
-        todo="End the function with `return df`.",
+        todo=_instead(result),
     )
+
+
+_INSTEAD = {
+    "DataFrame": "Return a Spark DataFrame: spark.createDataFrame(df); or leave toPandas() out, and let Spark compute it.",
+    "Row": "first() and head() give rows to Python: leave them out, and return the query itself.",
+    "list": "collect(), take() and the like give rows to Python: leave them out, and return the query itself. "
+    "Rows of your own: spark.createDataFrame(rows).",
+    "Column": "A column is a part of a query: return df.select(column).",
+    "GroupedData": "groupBy alone is no query: go on with .agg(...) or .count().",
+    "DataFrameWriter": "Leave .write out: the dataset itself is what the query is written to.",
+    "DataStreamWriter": "Leave .writeStream out: the dataset itself is what the query is written to.",
+    "str": "Return the query: spark.read.table(NAME) for a table of this name, spark.sql(TEXT) for a text of SQL.",
+    "function": "Call it: the function returns what the call gives.",
+    "method": "Call it, with (): the function returns what the call gives.",
+    "generator": "Write return in place of yield.",
+}
+"""What to return in place of a value, by its class."""
+
+
+def _instead(result: Any) -> str:
+    if result is None:
+        return "End the function with `return df`; show(), display() and createOrReplaceTempView() return nothing."
+    if type(result).__module__.startswith("pyspark.pandas"):
+        return "Return df.to_spark()."
+    return _INSTEAD.get(type(result).__name__, "End the function with `return df`.")
 
 
 def _described(result: Any) -> str:

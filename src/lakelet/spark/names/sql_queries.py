@@ -85,11 +85,19 @@ class SqlText:
                 name = (said.get("relationName") or said.get("identifier") or "").replace("`", "")
                 if name and begins_with(text, _HARMLESS) and self._reader.catalog.dataset(parts_of(name)) is not None:
                     unsupported(f"{text.split()[0].upper()} of {name}, a dataset of the pipeline, inside a dataset's function")
-                raise self._reader.unknown(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
+                raise self._missing(name or ".".join(next(iter(self._unknown), ("?",)))) from problem
             raise
         finally:
             for view in (*self._opened.values(), *self._files):
                 self._spark._jsparkSession.catalog().dropTempView(view)
+
+    def _missing(self, name: str) -> MissingTable:
+        """The error for a table that nobody knows, with those for the others that the query names."""
+        missing = self._reader.unknown(name)
+        others = [parts for parts in dict.fromkeys(self._unknown) if ".".join(parts).lower() != name.lower()]
+        gone = [".".join(parts) for parts in others if not self._spark.catalog.tableExists(_name(parts))]
+        missing.others = tuple(map(self._reader.unknown, gone))
+        return missing
 
     def in_views(self, text: str) -> str:
         """The query with views for what it names, which stay until the reader is closed.

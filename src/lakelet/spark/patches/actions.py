@@ -25,8 +25,8 @@ _working = threading.local()
 class ActionWatcher(Protocol):
     """A reader that is notified of actions."""
 
-    def on_action(self, action: str, frame: DataFrame, where: Location) -> None:
-        """User code is about to call `action` on `frame`. May raise."""
+    def on_action(self, action: str, frame: DataFrame, where: Location) -> bool:
+        """User code is about to call `action` on `frame`; whether it is to be done. May raise."""
 
     def on_look(self) -> None:
         """User code reads data in a way that is not observed further."""
@@ -44,8 +44,8 @@ def _reported(name: str, asked_of: Callable[[Any, tuple[Any, ...], dict[str, Any
             if getattr(_working, "busy", False):
                 return original(self, *args, **kwargs)
             reader, frame = _reader_of_user(), asked_of(self, args, kwargs)
-            if reader is not None and frame is not None:
-                reader.on_action(name, frame, caller_location())
+            if reader is not None and frame is not None and not reader.on_action(name, frame, caller_location()):
+                return None
             _working.busy = True  # an action may use others, and so may one of this package
             try:
                 return original(self, *args, **kwargs)
