@@ -93,3 +93,24 @@ def split_name(text: str) -> tuple[str, ...]:
     if not all(parts):
         raise ValueError(f"{text!r} is not a table name")
     return tuple(parts)
+
+
+def given_names(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """Names given one by one or as `a,b`; commas in back quotes stay."""
+    found: list[str] = []
+    for text in texts or ():
+        part, quoted = "", False
+        for character in text:
+            quoted ^= character == "`"
+            if character == "," and not quoted:
+                found.append(part)
+                part = ""
+            else:
+                part += character
+        found.append(part)
+    return tuple(name.strip() for name in found if name.strip())
+
+
+def several_names(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The names of an argument that takes several: a text is read as `given_names` reads it, and never letter by letter."""
+    return (given_names([given]) or (given,)) if isinstance(given, str) else tuple(given)

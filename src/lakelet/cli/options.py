@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from lakelet.base.errors import LakeletError
+from lakelet.base.names import given_names
 from lakelet.cli.completion import stored_datasets
 
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -57,18 +58,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Machine-readable output on
 
 def names(texts: Sequence[str] | None) -> tuple[str, ...]:
     """Names given as `a,b` or by repeating the option; commas in back quotes stay."""
-    found: list[str] = []
-    for text in texts or ():
-        part, quoted = "", False
-        for character in text:
-            quoted ^= character == "`"
-            if character == "," and not quoted:
-                found.append(part)
-                part = ""
-            else:
-                part += character
-        found.append(part)
-    return tuple(name.strip() for name in found if name.strip())
+    return given_names(texts)
 
 
 def pairs(texts: Sequence[str] | None, option: str) -> dict[str, str]:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lakelet.base.errors import LakeletError, nearest_names
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, several_names
 from lakelet.language.model import Definitions, Kind, Replacement
 from lakelet.language.sql_text.spark_words import in_words_of_spark
 from lakelet.plan.graph import Graph
@@ -19,6 +19,7 @@ class Request:
     """Request for one update; names have one to three parts. `reset_checkpoint` names flows, the others datasets.
 
     `select` takes globs and directions too (`lakelet.plan.selectors`). `replace_where`: (name of a flow, condition), for this update alone.
+    A text in place of several names is read as the command line reads it: `select="a,b"`.
     """
 
     select: tuple[str, ...] = ()
@@ -27,6 +28,11 @@ class Request:
     reset_checkpoint: tuple[str, ...] = ()
     refresh_failed: bool = False
     replace_where: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        for field in ("select", "full_refresh", "reset_checkpoint"):
+            given: str | Sequence[str] = getattr(self, field)
+            object.__setattr__(self, field, several_names(given))
 
 
 EVERYTHING = Request()

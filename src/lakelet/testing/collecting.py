@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from lakelet.base.errors import LakeletError
+from lakelet.base.errors import LakeletError, Location
 from lakelet.base.user_code import is_library
-from lakelet.testing.unit_tests import Failed, UnitTest, read_tests
+from lakelet.testing.unit_tests import Failed, UnitTest, Unreadable, all_tests
 
 __tracebackhide__ = True
 
@@ -20,23 +20,25 @@ class UnitTestFile(pytest.File):
     """A file of unit tests."""
 
     def collect(self) -> Iterator[UnitTestItem]:
-        """Give an item for each test. Raises CollectError with what is wrong in the file."""
+        """Give an item for each test; one that fails for each test, and for the file, that cannot be read: all others run."""
         try:
-            found = list(read_tests(self.path, self.config.rootpath))
+            for name, test in all_tests(self.path, self.config.rootpath):
+                yield UnitTestItem.from_parent(self, name=name, test=test)
         except LakeletError as error:
-            raise self.CollectError(str(error)) from None
-        for name, test in found:
-            yield UnitTestItem.from_parent(self, name=name, test=test)
+            unreadable = Unreadable(self.path.name, error.where or Location(self.path.name, 1), error)
+            yield UnitTestItem.from_parent(self, name=unreadable.name, test=unreadable)
 
 
 class UnitTestItem(pytest.Item):
     """One unit test; runs on the session of the process, in a folder of its own."""
 
-    def __init__(self, *, test: UnitTest, **kwargs: Any) -> None:
+    def __init__(self, *, test: UnitTest | Unreadable, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.test = test
 
     def runtest(self) -> None:
+        if isinstance(self.test, Unreadable):
+            raise self.test.error
         from lakelet.testing.sessions import shared_session
 
         spark = shared_session()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from lakelet.base.errors import DefinitionErrors, LakeletError, nearest_names
-from lakelet.base.names import Namespace
+from lakelet.base.names import Namespace, several_names
 from lakelet.config.update_config import PipelineConfig
 from lakelet.pipeline import Pipeline
 from lakelet.plan.selection import Request
@@ -149,17 +149,17 @@ class Project:
     def update(
         self,
         *,
-        select: Sequence[str] = (),
-        full_refresh: Sequence[str] = (),
+        select: str | Sequence[str] = (),
+        full_refresh: str | Sequence[str] = (),
         full_refresh_all: bool = False,
         state: str = UpdateState.COMPLETED,
     ) -> Project:
-        """Run one update; it must end in `state`. `errors` are those of its flows.
+        """Run one update; it must end in `state`. `errors` are those of its flows. Names: `["a", "b"]`, or `"a,b"` as on the command line.
 
         Raises AssertionError with the errors of an update that ended in a different state, LakeletError for a refused update.
         """
         self._events = []
-        request = Request(select=tuple(select), full_refresh=tuple(full_refresh), full_refresh_all=full_refresh_all)
+        request = Request(several_names(select), several_names(full_refresh), full_refresh_all)
         try:
             result = Pipeline(self.config, spark=self.spark).run(request, listeners=[self._events.append])
         except LakeletError as error:  # without the frames below this one: they are Lakelet's

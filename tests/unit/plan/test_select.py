@@ -134,3 +134,12 @@ def test_a_continuous_update_keeps_everything_up_to_date(request_: Request) -> N
     with pytest.raises(LakeletError, match="--triggered"):
         refuse_in_continuous(request_)
     refuse_in_continuous(Request(full_refresh_all=True, reset_checkpoint=("bronze",)))
+
+
+def test_a_text_in_place_of_several_names_is_read_as_on_the_command_line() -> None:
+    assert Request(select="orders").select == ("orders",)
+    assert Request(select="orders, `a,b`").select == ("orders", "`a,b`")
+    assert Request(full_refresh="orders,refunds", reset_checkpoint=["f"]) == Request(
+        full_refresh=("orders", "refunds"), reset_checkpoint=("f",)
+    )
+    assert Request(select="").select == ("",)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +16,7 @@ from lakelet.base.errors import LakeletError
 from lakelet.testing.comparing import compared, converted, difference
 from lakelet.testing.project import Project
 from lakelet.testing.tables import table_of
-from lakelet.testing.unit_tests import UnitTest, read_tests
+from lakelet.testing.unit_tests import UnitTest, Unreadable, all_tests, read_tests
 from lakelet.testing.unit_tests.inputs import aliases, likely_type
 from lakelet.testing.yaml_names import unit_test_files
 
@@ -124,6 +126,27 @@ def test_a_mistake_in_the_file_is_named_with_its_line(project: Path, text: str, 
     assert what in caught.value.what
     assert caught.value.where is not None
     assert caught.value.where.line == line
+
+
+def test_a_test_that_cannot_be_read_hides_no_other_one(project: Path) -> None:
+    file = project / "src/orders/clean.unit_tests.yml"
+    file.write_text(
+        "tests: [{name: a, model: clean.sql}, {name: b, model: claen.sql}, {model: clean.sql, expct: {}}, {name: d, model: clean.sql}]"
+    )
+    found = list(all_tests(file, project))
+    assert [name for name, _ in found] == ["a", "b", "line 1", "d"]
+    assert [type(test) for _, test in found] == [UnitTest, Unreadable, Unreadable, UnitTest]
+
+
+def test_a_file_of_tests_that_is_no_yaml_is_a_failed_test_and_the_others_run(project: Path) -> None:
+    (project / "src/orders/broken.unit_tests.yml").write_text("tests: [{name: a\n")
+    (project / "src/orders/wrong.unit_tests.yml").write_text("tests: [{name: no model}]")
+    (project / "test_sound.py").write_text("def test_sound():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", "src", "test_sound.py"]
+    done = subprocess.run(command, cwd=project, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert "broken.unit_tests.yml, line" in done.stdout
+    assert "a test has no model" in done.stdout
 
 
 def test_a_file_of_pipeline_tests_brings_variables_for_its_own_tests_and_those_beside_the_code(project: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lakelet.base.errors import CODES, Location, nearest_names
+from lakelet.base.errors import CODES, LakeletError, Location, nearest_names
 from lakelet.config.yaml_tree import Node
 from lakelet.testing.rows import Row, columns_of_texts
 from lakelet.testing.unit_tests.settings import Settings
@@ -99,6 +99,15 @@ class UnitTest:
         """Whether the test asks for more than the result of one function."""
         files = any(given.folder and given.text is not None for step in self.steps for given in step.given)
         return self.staged or files or any(step.expect.of_update for step in self.steps if step.expect)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A test, or a whole file of tests, that cannot be read: it fails with the error, and the others run."""
+
+    name: str
+    where: Location
+    error: LakeletError
 
 
 def read_test(node: Node, folder: Path, settings: Settings) -> UnitTest:

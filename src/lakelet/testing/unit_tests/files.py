@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lakelet.base.errors import Location
+from lakelet.base.errors import LakeletError, Location
 from lakelet.config.bundle import BUNDLE_FILES, Bundle, bundle_file, load_bundle
 from lakelet.config.spark_pipeline_file import spark_file
 from lakelet.config.yaml_tree import Node, read_yaml, shown_path
-from lakelet.testing.unit_tests.cases import UnitTest, read_test, refuse_misspelt
+from lakelet.testing.unit_tests.cases import UnitTest, Unreadable, read_test, refuse_misspelt
 from lakelet.testing.unit_tests.settings import (
     Settings,
     chosen_bundle,
@@ -30,9 +30,18 @@ _PIPELINE = frozenset({"ref", "file", "key"})
 
 
 def read_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest]]:
+    """`all_tests` of a file without mistakes. Raises CONFIG_INVALID with file and line for the first one."""
+    for name, test in all_tests(file, top):
+        if isinstance(test, Unreadable):
+            raise test.error
+        yield name, test
+
+
+def all_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest | Unreadable]]:
     """The tests of a file with their names, which say the pipeline where the file belongs to several, and the file where it is another one.
 
-    `top`: the highest folder that may be the project's. Raises CONFIG_INVALID with file and line.
+    A test that cannot be read is given as such: the others count. `top`: the highest folder that may be the project's. Raises
+    CONFIG_INVALID with file and line where the file as a whole cannot be read.
     """
     tree = read_yaml(file, shown=shown_path(file, Path.cwd()))
     if is_pipeline_test_file(file):
@@ -48,14 +57,18 @@ def read_tests(file: Path, top: Path) -> Iterator[tuple[str, UnitTest]]:
             yield (f"{settings.pipeline}::{test.name}" if len(choices) > 1 else test.name), test
 
 
-def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest]:
+def _tests(tree: Node, file: Path, settings: Settings, known: frozenset[str] = _FILE) -> Iterator[UnitTest | Unreadable]:
     refuse_misspelt(tree, known, "a file of unit tests")
     tests = tree.get("tests")
     for node in tests.items("tests") if tests else ():
-        yield read_test(node, file.parent, settings)
+        try:
+            yield read_test(node, file.parent, settings)
+        except LakeletError as error:
+            name = node.value.get("name") if isinstance(node.value, dict) else None
+            yield Unreadable(name.text if name is not None else f"line {node.where.line}", node.where, error)
 
 
-def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest]]:
+def _tests_of_pipeline(file: Path, tree: Node) -> Iterator[tuple[str, UnitTest | Unreadable]]:
     """The tests in the file itself, then those beside the pipeline's code, all with what this file says of variables."""
     refuse_misspelt(tree, _PIPELINE_FILE, "a file of pipeline tests")
     defaults = tree.get("defaults")
@@ -78,12 +91,16 @@ def _defined(file: Path, tree: Node) -> list[Settings]:
     return [settings_of(bundle, key, node) for key, node in resources.entries("pipelines").items()]
 
 
-def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest]]:
+def _tests_beside(settings: Settings) -> Iterator[tuple[str, UnitTest | Unreadable]]:
     """The tests in the folders of a pipeline's code."""
     beside = sorted({path for folder in settings.folders for suffix in SUFFIXES for path in folder.glob(f"**/*.unit_tests{suffix}")})
     for path in beside:
-        for test in _tests(read_yaml(path, shown=shown_path(path, Path.cwd())), path, settings):
-            yield f"{path.stem.removesuffix('.unit_tests')}::{test.name}", test
+        name = path.stem.removesuffix(".unit_tests")
+        try:
+            for test in _tests(read_yaml(path, shown=shown_path(path, Path.cwd())), path, settings):
+                yield f"{name}::{test.name}", test
+        except LakeletError as error:
+            yield name, Unreadable(name, error.where or Location(path.name, 1), error)
 
 
 def _chosen(file: Path, tree: Node) -> Settings:
