@@ -3,8 +3,9 @@
 `make` and `.venv/bin/lakelet` are typed in a copy of the project with the sample data of `make run`, `lakelet` in a folder that was
 empty, or where `cd` leads from there. A `python`, `sql`, `yaml` or `toml` block is the file that its first line names, there from the
 next command on (a notebook of Databricks without that line); a `python` block that names none is executed, with a Spark session as
-`spark`. A `sh` block holds commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of
-updates and the project's folder may differ, numbers of rows may not.
+`spark`. A file block behind the words "what it wrote:" is compared with the file that a command has written. A `sh` block holds
+commands; a `text` block behind it is what they print, where a line `…` stands for any lines. Times, ids of updates and the project's
+folder may differ, numbers of rows may not.
 
 A picture `images/….svg` behind a `sh` block is the terminal after its last command: what it shows must be printed. With
 LAKELET_UPDATE_GOLDEN=1 (`make pictures`) the command is typed on a pseudo-terminal, and the picture is drawn again if words differ.
@@ -38,7 +39,9 @@ LAKELET = ".venv/bin/lakelet "
 INSTALLED = "lakelet "
 TESTS = "lakelet test"
 INSTALLATION = "pip install lakelet"
-OF_SHELL = ("mkdir ", "echo ", "printf ")
+OF_SHELL = ("mkdir ", "echo ", "printf ", "rm ")
+WROTE = "what it wrote:"
+FILE_NAME = re.compile(r"(?:#|--) (\S+)\n")
 NOTEBOOK = re.compile(r"(#|--) Databricks notebook source\n")
 EXIT_CODE = '; echo "exit code $?"'
 
@@ -60,7 +63,7 @@ class Project:
 
     def write(self, body: str) -> None:
         """Keep the block for the next command. In the copy of the project it is a new file, in a project of the page's own any file."""
-        name = re.match(r"(?:#|--) (\S+)\n", body)
+        name = FILE_NAME.match(body)
         assert name, f"a block does not start with its file name:\n{body}"
         file = self.folder / name[1]
         if self.begun != self.start or self.begun.joinpath("databricks.yml").exists():
@@ -69,6 +72,12 @@ class Project:
             assert file in self.files or not file.exists(), f"{name[1]} is there already"
         rest = body.partition("\n")[2]
         self.files[file] = rest if NOTEBOOK.match(rest) else body
+
+    def check_written(self, body: str) -> None:
+        """A command of the page has written the file of the block, with this text."""
+        name = FILE_NAME.match(body)
+        assert name, f"a block does not start with its file name:\n{body}"
+        assert (self.begun / name[1]).read_text(encoding="utf-8") == body.partition("\n")[2], f"{name[1]} is another one"
 
     def call(self, body: str) -> str:
         """What a program prints that has a session of its own."""
@@ -87,7 +96,9 @@ class Project:
             self.begun /= command.removeprefix("cd ")
             return ""
         if command.startswith(OF_SHELL):
+            self._keep(self.begun)
             subprocess.run(["sh", "-ec", command], cwd=self.begun, check=True)
+            self.files = {file: body for file, body in self.files.items() if file.exists() or not file.is_relative_to(self.begun)}
             return ""
         place = self.folder if command.startswith(LAKELET) else self.begun
         self._keep(place)
@@ -226,7 +237,8 @@ def check_picture(picture: Path, printed: str) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/quick-start.md", "docs/coming-from.md", "docs/from-databricks.md"])
 def test_every_block_does_what_the_page_says(page: str, project: Project, pytestconfig: pytest.Config) -> None:
     path = pytestconfig.rootpath / page
-    parts = list(BLOCK.finditer(path.read_text(encoding="utf-8")))
+    text = path.read_text(encoding="utf-8")
+    parts = list(BLOCK.finditer(text))
     printed = None
     try:
         for part, following in zip(parts, [*parts[1:], None], strict=True):
@@ -236,6 +248,8 @@ def test_every_block_does_what_the_page_says(page: str, project: Project, pytest
                 check_picture(path.parent / part["picture"], printed)
             elif language == "python" and not body.startswith("#"):
                 printed = project.call(body)
+            elif language in ("python", "sql", "yaml", "toml") and text[: part.start()].rstrip().endswith(WROTE):
+                project.check_written(body)
             elif language in ("python", "sql", "yaml", "toml"):
                 project.write(body)
                 printed = None
