@@ -273,13 +273,6 @@ ORC: Grid = {
     "merge": PARQUET["merge"],
     **SETTINGS,
 }
-AVRO: Grid = {
-    "schema": {**_TYPED_SCHEMAS, **_TYPED_INFERRED},
-    "rescue": PARQUET["rescue"],
-    "rebase": {name: Part(options={"datetimeRebaseMode": name}) if name else Part() for name in ("", "LEGACY", "CORRECTED", "EXCEPTION")},
-    "damage": _DAMAGE,
-    **SETTINGS,
-}
 TEXT: Grid = {
     "schema": {"": Part(), "declared": Part(schema="value STRING")},
     "whole": {"": Part(), "wholeText": Part(options={"wholetext": "true"})},
@@ -301,7 +294,6 @@ GRIDS: Mapping[str, tuple[str, Grid]] = {
     "xml inferred": ("xml", XML_INFERRED),
     "parquet": ("parquet", PARQUET),
     "orc": ("orc", ORC),
-    "avro": ("avro", AVRO),
     "text": ("text", TEXT),
     "binaryFile": ("binaryFile", BINARY),
 }

@@ -71,7 +71,6 @@ _TEXT = {"json": text_files.JSON, "csv": text_files.CSV, "xml": text_files.XML, 
 _BYTES: Mapping[str, Callable[[], dict[str, bytes]]] = {
     "parquet": typed_files.parquet_files,
     "orc": typed_files.orc_files,
-    "avro": typed_files.avro_files,
     "binaryFile": typed_files.binary_files,
 }
 

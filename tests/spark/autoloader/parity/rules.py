@@ -247,9 +247,7 @@ def fitting(value: Any, have: Any, want: Any) -> Any:
 
 
 def _old_calendar(ask: Ask, reading: Reading, kind: str) -> Outcome:
-    return ask(
-        with_options(reading, datetimeRebaseMode="LEGACY", **({"int96RebaseMode": "LEGACY"} if reading.format == "parquet" else {})), kind
-    )
+    return ask(with_options(reading, datetimeRebaseMode="LEGACY", int96RebaseMode="LEGACY"), kind)
 
 
 def _whole_microseconds(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -292,7 +290,13 @@ RULES: tuple[Rule, ...] = (
         "FF-2",
         "the end of lines is found in every charset",
         _OPTIONS,
-        lambda r, kind: r.format == "json" and r.charset in ("utf-16-le", "utf-16-be") and not r.get("lineSep") and not r.get("multiLine"),
+        lambda r, kind: (
+            r.format == "json"
+            and r.charset in ("utf-16-le", "utf-16-be", "ascii", "latin-1", "cp1252")
+            and bool(r.get("encoding") or r.get("charset"))
+            and not r.get("lineSep")
+            and not r.get("multiLine")
+        ),
         _line_end_found,
         ("json", "plain", "utf-16le"),
     ),
@@ -301,11 +305,11 @@ RULES: tuple[Rule, ...] = (
         "lines are found in UTF-16 and UTF-32 as in UTF-8",
         _OPTIONS,
         lambda r, kind: (
-            r.format in ("csv", "json")
+            r.format in ("csv", "json", "xml")
             and r.charset.startswith(("utf-16", "utf-32"))
             and bool(r.get("encoding"))
-            and (not r.get("multiLine") or r.format == "csv")
-            and (r.format == "csv" or r.charset in ("utf-16", "utf-32"))
+            and (not r.get("multiLine") or r.format != "json")
+            and (r.format != "json" or r.charset in ("utf-16", "utf-32"))
         ),
         _any_charset,
         ("csv", "plain", "utf-16"),
@@ -386,7 +390,7 @@ RULES: tuple[Rule, ...] = (
         "FF-20",
         "a column of another type is not cast",
         _SCHEMA,
-        lambda r, kind: r.format in ("parquet", "orc", "avro") and r.schema is not None,
+        lambda r, kind: r.format in ("parquet", "orc") and r.schema is not None,
         _nothing_is_cast,
         ("parquet", "integers", ""),
     ),
@@ -394,7 +398,7 @@ RULES: tuple[Rule, ...] = (
         "FF-24",
         "files may be of the old calendar unless said otherwise",
         _OPTIONS,
-        lambda r, kind: r.format in ("parquet", "avro") and not r.get("datetimeRebaseMode") and "Rebase" not in str(r.settings),
+        lambda r, kind: r.format == "parquet" and not r.get("datetimeRebaseMode") and "Rebase" not in str(r.settings),
         _old_calendar,
         ("parquet", "old-days", "inferred"),
     ),
@@ -402,7 +406,7 @@ RULES: tuple[Rule, ...] = (
         "RP-3",
         "bytes that are not of the charset are shown by the replacement character",
         _OPTIONS,
-        lambda r, kind: r.format in ("json", "text") and kind == "bad-bytes" and not r.get("wholetext"),
+        lambda r, kind: r.format == "json" and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels),
         _texts_are_unicode,
         ("json", "bad-bytes", "corrupt-column"),
     ),

@@ -32,7 +32,7 @@ QUICK = {
     "binaryFile": (2, 2),
 }
 """Of each grid the first readings, and each of them with every so manieth kind of file."""
-SLOW = dict.fromkeys(GRIDS, (10000, 4))
+SLOW = dict.fromkeys(GRIDS, (10_000, 11))
 
 
 def chosen(parts: dict[str, tuple[int, int]]) -> Iterator[Combination]:
@@ -40,7 +40,8 @@ def chosen(parts: dict[str, tuple[int, int]]) -> Iterator[Combination]:
         format, grid = GRIDS[name]
         kinds = Laboratory.kinds(format)
         for place, reading in enumerate(islice(readings(format, grid), most)):
-            yield from (Combination(reading, kind) for kind in kinds[place % step :: step])
+            picks = kinds[place % step :: step]  # single bytes mean nothing in a charset of two or four
+            yield from (Combination(reading, kind) for kind in picks if kind != "bad-bytes" or "utf-16" not in str(reading.labels))
 
 
 SEMANTICS = [page.read_text() for page in sorted((Path(__file__).parents[4] / "docs" / "semantics").glob("*.md"))]

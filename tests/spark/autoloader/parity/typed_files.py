@@ -1,4 +1,4 @@
-"""The kinds of files with types of their own (Parquet, ORC, Avro), and files that are broken."""
+"""The kinds of files with types of their own (Parquet, ORC), and files that are broken."""
 
 from __future__ import annotations
 
@@ -123,65 +123,6 @@ _NOT_IN_ORC = {"unsigned", "fixed-bytes", "dictionary"}
 def orc_files() -> dict[str, bytes]:
     """ORC files by kind."""
     made = {kind: _orc(columns) for kind, columns in TABLES.items() if kind not in _NOT_IN_ORC}
-    return made | _damaged(made["plain"])
-
-
-_LOGICAL = {
-    "day": {"type": "int", "logicalType": "date"},
-    "moment": {"type": "long", "logicalType": "timestamp-micros"},
-    "milli": {"type": "long", "logicalType": "timestamp-millis"},
-    "local": {"type": "long", "logicalType": "local-timestamp-micros"},
-    "decimal": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
-    "uuid": {"type": "string", "logicalType": "uuid"},
-    "clock": {"type": "int", "logicalType": "time-millis"},
-}
-_AVRO: Mapping[str, tuple[Mapping[str, Any], list[dict[str, Any]]]] = {
-    "plain": (
-        {"id": "long", "s": ["null", "string"], "d": "double", "b": "boolean"},
-        [{"id": 1, "s": "é", "d": 1.5, "b": True}, {"id": 2, "s": None, "d": -0.0, "b": False}],
-    ),
-    "no-rows": ({"id": "long"}, []),
-    "integers": ({"id": "int", "d": "float"}, [{"id": 1, "d": 1.5}]),
-    "days": ({"id": "long", "day": _LOGICAL["day"]}, [{"id": i, "day": day} for i, day in enumerate([date(2024, 2, 29), *_OLD])]),
-    "moments": ({"id": "long", "t": _LOGICAL["moment"]}, [{"id": 1, "t": _NOON.replace(tzinfo=_UTC)}]),
-    "old-moments": ({"id": "long", "t": _LOGICAL["moment"]}, [{"id": i, "t": m.replace(tzinfo=_UTC)} for i, m in enumerate(_OLD_MOMENTS)]),
-    "moments-ms": ({"id": "long", "t": _LOGICAL["milli"]}, [{"id": 1, "t": _NOON.replace(microsecond=5000, tzinfo=_UTC)}]),
-    "moments-without-zone": ({"id": "long", "t": _LOGICAL["local"]}, [{"id": i, "t": m} for i, m in enumerate([_NOON, *_OLD_MOMENTS])]),
-    "decimals": ({"id": "long", "n": _LOGICAL["decimal"]}, [{"id": 1, "n": Decimal("12.34")}]),
-    "uuid": ({"id": "long", "s": _LOGICAL["uuid"]}, [{"id": 1, "s": "12345678-1234-5678-1234-567812345678"}]),
-    "time-of-day": ({"id": "long", "c": _LOGICAL["clock"]}, [{"id": 1, "c": time(12, 30)}]),
-    "bytes": ({"id": "long", "x": "bytes", "f": {"type": "fixed", "name": "f", "size": 2}}, [{"id": 1, "x": b"\x00\xff", "f": b"ab"}]),
-    "enum": ({"id": "long", "s": {"type": "enum", "name": "e", "symbols": ["A", "B"]}}, [{"id": 1, "s": "B"}]),
-    "union": (
-        {"id": "long", "u": ["null", "int", "string"], "w": ["int", "long"], "x": ["float", "double"]},
-        [{"id": 1, "u": 5, "w": 1, "x": 1.5}, {"id": 2, "u": "t", "w": 2**40, "x": 2.5}],
-    ),
-    "nested": (
-        {
-            "id": "long",
-            "o": {"type": "record", "name": "o", "fields": [{"name": "k", "type": "long"}, {"name": "s", "type": ["null", "string"]}]},
-            "a": {"type": "array", "items": "long"},
-            "m": {"type": "map", "values": "long"},
-        },
-        [{"id": 1, "o": {"k": 1, "s": "x"}, "a": [1, 2], "m": {"p": 1}}],
-    ),
-    "texts-for-numbers": ({"id": "string", "d": "string"}, [{"id": "1", "d": "x"}]),
-    "more-columns": ({"id": "long", "extra": "double"}, [{"id": 1, "extra": 1.5}]),
-    "fewer-columns": ({"s": "string"}, [{"s": "a"}]),
-    "spelling": ({"ID": "long", "S": "string"}, [{"ID": 1, "S": "x"}]),
-}
-
-
-def avro_files() -> dict[str, bytes]:
-    """Avro files by kind."""
-    import fastavro
-
-    made = {}
-    for kind, (fields, records) in _AVRO.items():
-        sink = io.BytesIO()
-        schema = {"type": "record", "name": "row", "fields": [{"name": name, "type": type_} for name, type_ in fields.items()]}
-        fastavro.writer(sink, schema, records, codec="deflate", sync_marker=b"0123456789abcdef")
-        made[kind] = sink.getvalue()
     return made | _damaged(made["plain"])
 
 
