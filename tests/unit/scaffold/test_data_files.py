@@ -79,8 +79,8 @@ def test_a_folder_of_data_files_becomes_a_pipeline_that_reads_them_where_they_li
     assert config.parameters["landing"] == "."
     for file in config.files:
         ast.parse(file.read_text(encoding="utf-8"))
-    assert main(["init"]) == 2
-    assert "FILE_EXISTS" in capsys.readouterr().err
+    assert main(["init"]) == 0
+    assert "databricks.yml is there already" in capsys.readouterr().err
 
 
 def test_a_project_file_of_others_is_left_alone_and_the_command_says_what_it_would_have_said(

@@ -323,7 +323,7 @@ RULES: tuple[Rule, ...] = (
         ("csv", "plain", "windows-1252"),
     ),
     Rule(
-        "RP-1",
+        "PA-1",
         "the column for broken records may be the only one",
         _SCHEMA,
         lambda r, kind: r.schema is None and "cloudFiles.schemaHints" in dict(r.loader),
@@ -403,7 +403,7 @@ RULES: tuple[Rule, ...] = (
         ("parquet", "old-days", "inferred"),
     ),
     Rule(
-        "RP-3",
+        "PA-3",
         "bytes that are not of the charset are shown by the replacement character",
         _OPTIONS,
         lambda r, kind: r.format == "json" and (kind == "bad-bytes" or "undeclared-latin-1" in r.labels),
@@ -411,7 +411,7 @@ RULES: tuple[Rule, ...] = (
         ("json", "bad-bytes", "corrupt-column"),
     ),
     Rule(
-        "RP-2",
+        "PA-2",
         "a moment in nanoseconds that is a whole microsecond is read",
         _OPTIONS,
         lambda r, kind: r.format == "parquet" and kind == "moments-ns",
