@@ -55,6 +55,8 @@ def test_a_stream_counts_what_it_rescued_and_names_the_first_place(stream: Make)
         "rescued": 2,
         "corrupt": 0,
         "left_out": 0,
+        "passed_over": 0,
+        "undecodable": 0,
         "first_file": f"file:{one.folder}/b.json",
         "first_line": 1,
     }
@@ -87,7 +89,7 @@ def test_broken_lines_are_kept_in_the_rescued_column_and_counted(stream: Make) -
     assert {"_corrupt_record": '{"id":2,"v":'} in broken
     assert {"_corrupt_record": '{"id":3\ufffd}', "_corrupt_record_base64": "eyJpZCI6M/99"} in broken
     assert [rescued(row["_bad"]) for row in one.batches[1] if row["id"] == 5] == [{"id": 4}]
-    assert (one.seen["records"], one.seen["rescued"], one.seen["corrupt"], one.seen["first_line"]) == (4, 2, 2, 1)
+    assert (one.seen["records"], one.seen["rescued"], one.seen["corrupt"], one.seen["first_line"]) == (4, 2, 2, 4)  # the undecodable one
 
 
 def test_metadata_is_hidden_but_stays_within_reach(stream: Make) -> None:
