@@ -120,6 +120,18 @@ def note_path(path: os.PathLike[str]) -> None:
         _active.note(Access.FILE, os.path.abspath(path))
 
 
+def names_in(folder: os.PathLike[str]) -> list[str]:
+    """Return the names in a folder; while reads are watched, the update depends on these names, not on what the files hold."""
+    before, _busy.on = getattr(_busy, "on", False), True
+    try:
+        names = os.listdir(folder)
+    finally:
+        _busy.on = before
+    if _active is not None:
+        _active.note(Access.NAMES, os.path.abspath(folder))
+    return names
+
+
 def note_doubt(text: str) -> None:
     """Note, while reads are watched, a read or an effect that cannot be compared later."""
     if _active is not None:
@@ -288,4 +300,4 @@ class _Output:
         return getattr(self._stream, name)
 
 
-__all__ = ["PASSES_ON", "Access", "Reads", "note_doubt", "note_path"]
+__all__ = ["PASSES_ON", "Access", "Reads", "names_in", "note_doubt", "note_path"]

@@ -91,7 +91,8 @@ def test_mistakes_of_all_files_are_told_together_with_exit_code_2_and_nothing_is
     done = run(folder, "broken.py", "other.py")
     assert (done.returncode, done.stdout) == (2, "")
     codes = [line[1:].split("]")[0] for line in done.stderr.splitlines() if line.startswith("[")]
-    assert sorted(codes) == ["DUPLICATE_DATASET", "EXPECTATION_INVALID", "QUERY_RETURNED_NO_DATAFRAME", "SOURCE_FAILED"], done.stderr
+    wrong = ["EXPECTATION_INVALID", "QUERY_FAILED_ANALYSIS", "QUERY_RETURNED_NO_DATAFRAME", "SOURCE_FAILED"]
+    assert sorted(codes) == ["DUPLICATE_DATASET", *wrong], done.stderr
     for place in ("broken.py, line 4", "other.py, line 5", "other.py, line 10", "other.py, line 15"):
         assert f"\n  {place}" in done.stderr
     assert 'Did you mean "amount"?' in done.stderr

@@ -93,9 +93,9 @@ CREATE OR REFRESH STREAMING TABLE IDENTIFIER(:target || '.numbers') (
 USING DELTA PARTITIONED BY (kind) COMMENT "it's typed" TBLPROPERTIES ('quality' = 'bronze')
 FLOW INSERT BY NAME SELECT id FROM STREAM read_files('${landing}', format => 'json', schemaEvolutionMode => 'none');
 
-CREATE STREAMING TABLE latest FLOW AUTO CDC FROM numbers KEYS (id) SEQUENCE BY id IGNORE NULL UPDATES COLUMNS (id, twice);
-CREATE FLOW before AS AUTO CDC ONCE INTO latest FROM (SELECT 7L AS id, 0L AS twice UNION ALL SELECT 1L, 0L) KEYS (id) SEQUENCE BY id - 1
-  COLUMNS id, twice IGNORE NULL UPDATES;
+CREATE STREAMING TABLE latest FLOW AUTO CDC FROM numbers KEYS (id) IGNORE NULL UPDATES SEQUENCE BY id COLUMNS (id, twice);
+CREATE FLOW before AS AUTO CDC ONCE INTO latest FROM (SELECT 7L AS id, 0L AS twice UNION ALL SELECT 1L, 0L) KEYS (id)
+  IGNORE NULL UPDATES SEQUENCE BY id - 1 COLUMNS id, twice;
 CREATE MATERIALIZED VIEW paths AS
 SELECT v:a.b, v:a.b[0]::int AS first, t:`x y`::string AS xy, upper(t:k) AS k
 FROM (SELECT parse_json('{"a": {"b": [4]}}')::string AS v, '{"x y": 1, "k": "up"}' AS t);
