@@ -86,6 +86,10 @@ def forgotten():
     return spark.read.table("orders")
 
 
+def forgotten_and_read():
+    return spark.read.table("orders")
+
+
 def helper():
     return spark.read.table("orders")
 
@@ -93,6 +97,11 @@ def helper():
 @dp.materialized_view
 def sound():
     return helper()
+
+
+@dp.materialized_view
+def forgotten_and_read_too():
+    return spark.read.table("forgotten_and_read")
 """
 SQL = """
 CREATE MATERIALIZED VIEW no_from AS SELECT amount;
@@ -102,6 +111,7 @@ CREATE MATERIALIZED VIEW no_group AS SELECT country, year(current_date()) AS y, 
 CREATE MATERIALIZED VIEW uper AS SELECT uper(country) AS c FROM orders;
 CREATE MATERIALIZED VIEW of_others AS SELECT len2(country) AS a, group_concat(country) AS c FROM orders;
 CREATE MATERIALIZED VIEW other AS SELECT group_concat(country) AS c FROM orders;
+CREATE MATERIALIZED VIEW one_left AS SELECT country, amount, count(*) AS n FROM orders GROUP BY country;
 """
 BESIDE = """
 def in_a_file_of_its_own():
@@ -127,6 +137,8 @@ EXPECTED = {
     "uper": 'Did you mean "upper"',
     "of_others": "there is no SQL function of that name",
     "other": "collect_list",
+    "forgotten_and_read_too": 'the query reads "forgotten_and_read"',
+    "one_left": "tables.sql, line 9, column 54",  # Spark's error has no position
 }
 
 
@@ -139,6 +151,7 @@ def test_each_mistake_says_what_to_write_and_none_shows_a_search_path(project):
     assert found.keys() == EXPECTED.keys()
     assert [f"{name}: {found[name]}" for name, text in EXPECTED.items() if text not in found[name]] == []
     assert [text for text in found.values() if "search path" in text or "line" not in text] == []
+    assert "Did you mean" not in found["forgotten_and_read_too"]  # not its own name
     told = "\n".join(caught.value.notices)
-    assert [name for name in ("forgotten()", "in_a_file_of_its_own()", "show()") if name not in told] == []
+    assert [name for name in ("forgotten()", "forgotten_and_read()", "in_a_file_of_its_own()", "show()") if name not in told] == []
     assert "helper()" not in told

@@ -15,6 +15,7 @@ from typing import Any
 from lakelet.base.errors import LakeletError, Location
 from lakelet.base.locations import cell_filename
 from lakelet.base.names import Namespace, quoted
+from lakelet.base.raised import innermost_location
 from lakelet.base.sentences import POSITION
 from lakelet.language.model import QueryFunction
 from lakelet.language.registry import active_reader, names_in
@@ -105,8 +106,9 @@ class Query:
     def _location_of(self, error: BaseException) -> Location | None:
         """The line of the file that Spark's message names."""
         position = POSITION.find(str(error))
-        if position is None:
-            return None
+        if position is None:  # in the traceback of what the query calls, if that is the user's; else the place of what the message names
+            name = re.search(r'"([^"]+)"', str(error).split("\n")[0])
+            return None if innermost_location(error) else self._named(name[1] if name else "")
         line, column = int(position[1]) - self.text.where.line, int(position[2])
         if line < 0:
             return None
@@ -123,7 +125,11 @@ class Query:
         if error.where is not None and (error.where.column is not None or error.where.file != self.text.where.file):
             return error.where
         name = re.search(r'"([^"]+)"', error.what) if error.code == "UNKNOWN_DATASET" else None
-        parts = name[1].split(".") if name else []
+        return self._named(name[1] if name else "")
+
+    def _named(self, name: str) -> Location:
+        """Where the text has a name; where it begins if it does not have it."""
+        parts = name.split(".")
         for first in range(len(parts)):  # what USE added is not in the text
             start = _name_at(self.text.text, parts[first:])
             if start is not None:

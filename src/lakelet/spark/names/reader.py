@@ -276,11 +276,12 @@ class TableReader(ABC):
 
     def unknown(self, text: str) -> MissingTable:
         """The error for a name that nobody knows."""
+        itself = (text.lower(), self.label.lower())
         return MissingTable(
             text,
             f'the query reads "{text}", which neither the pipeline nor the storage knows',
             where=pointed(caller_location(), parts_of(text)[-1]),
-            nearest=nearest_names(text, [name for name in self.catalog.known_names() if name.lower() != text.lower()]),
+            nearest=nearest_names(text, [name for name in self.catalog.known_names() if name.lower() not in itself]),
             todo=self._view_meant(text) or _where_it_could_be(text, self.catalog.known_names()),
         )
 
