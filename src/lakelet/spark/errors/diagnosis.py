@@ -57,7 +57,9 @@ def run_failure(problem: BaseException, *, dataset: str, where: Location, what: 
         where, todo = ansi.place(text) or where, tolerant
     said = None if why in (what, f"[{code}] {what}") else why
     worker = _worker_location(text)
-    if todo is None and worker:
+    if told := _told_by_worker(text, code):
+        said, todo = told, None
+    elif todo is None and worker:
         todo = "Correct the function; nothing of its rows was written, and the next update reads them again."
     error = LakeletError(code, what, dataset=dataset, where=worker or where, why=said, todo=todo)
     error.__cause__ = problem
@@ -176,6 +178,12 @@ def _sentence_after(text: str, code: str) -> str | None:
     """Return the sentence after `[code]`; None where the text has no such code."""
     found = re.search(rf"\[{code}(?:\.[A-Z0-9_.]+)?\] (.+)", text)
     return _without_state(found[1]).strip() if found else None
+
+
+def _told_by_worker(text: str, code: str) -> str | None:
+    """Return the lines of an error of Lakelet's own after its first one, as a worker printed them: cause and remedy."""
+    found = re.search(rf"^lakelet\.[\w.]+: \[{code}\] .+\n((?: {{2}}\S.*(?:\n|$))+)", text, re.MULTILINE)
+    return "\n".join(line.strip() for line in found[1].splitlines()) if found else None
 
 
 def _without_state(text: str) -> str:
