@@ -26,11 +26,11 @@ MOMENT = datetime.datetime(2024, 1, 2, 3, 4, 5, 678000)
 def make(tmp_path: Path) -> Make:
     made: list[int] = []
 
-    def program(options: Mapping[str, str] | None = None) -> Program:
+    def program(options: Mapping[str, str] | None = None, schema: Any = None) -> Program:
         made.append(1)
         root = tmp_path / str(len(made))
         (root / "in").mkdir(parents=True)
-        return Program(root / "in", root, {"cloudFiles.format": "avro", **(options or {})})
+        return Program(root / "in", root, {"cloudFiles.format": "avro", **(options or {})}, schema)
 
     return program
 
@@ -143,6 +143,11 @@ def test_rebase_modes(make: Make, mode: str, day: datetime.date) -> None:
     assert make({"datetimeRebaseMode": mode}).put("a.avro", content).run().last()["d"] == day
     by_spark = avro(record(d=logical("int", "date")), {"d": datetime.date(1000, 1, 6)}, metadata={"org.apache.spark.version": "4.2.0"})
     assert make({"datetimeRebaseMode": mode}).put("a.avro", by_spark).run().last()["d"] == datetime.date(1000, 1, 6)
+
+
+def test_FF20_a_file_with_none_of_the_columns_has_all_its_rows(make: Make) -> None:
+    one = make(schema="id INT").put("a.avro", avro(record(ID="long"), {"ID": 1}, {"ID": 2})).run()
+    assert one.rows("id") == [None, None]
 
 
 def test_D10_damaged_and_empty_files(make: Make) -> None:

@@ -107,6 +107,23 @@ def test_stripes_follow_each_other_and_records_are_numbered_through(make: Make) 
     assert sorted(mark for chunk in chunks(one) for mark in chunk.marks) == list(range(1, 20_001))
 
 
+@pytest.mark.parametrize("options", [{}, RESCUE], ids=["plain", "rescue"])
+def test_FF26_a_file_with_none_of_the_columns_has_all_its_rows(make: Make, options: dict[str, str]) -> None:
+    file = content(stripe_size=1024, ID=pa.array(range(20_000)))
+    one = make("id INT,s STRING", options).put("a.orc", file).run()
+    assert (len(one.rows()), set(one.rows("id", "s"))) == (20_000, {(None, None)})
+    nested = t.StructType([t.StructField("o", fields(k=t.LongType()))])
+    two = make(nested, options).put("a.orc", content(o=pa.array([{"other": 1}, None]))).run()
+    assert two.rows("o") == [None, {"k": None}]
+
+
+def test_FF26_days_before_1582_are_those_that_the_writer_meant(make: Make) -> None:
+    """The C++ library writes the new calendar. Java's writes the old one: test_autoloader_typed.py reads its files."""
+    days = [datetime.date(1500, 1, 1), datetime.date(1582, 10, 14), datetime.date(1582, 10, 15), datetime.date(1, 1, 1)]
+    one = make(fields(day=t.DateType())).put("a.orc", content(day=pa.array(days))).run()
+    assert [row["day"] for row in one.batches[0]] == days
+
+
 def test_D10_damaged_and_empty_files(make: Make) -> None:
     make("a BIGINT").put("a.orc", b"ORC nothing ORC").fails("FAILED_READ_FILE", "a.orc")
     assert make("a BIGINT").put("a.orc", b"").run().rows() == []

@@ -308,6 +308,11 @@ def _reader(one: Program) -> Any:
     return format_of("parquet").reader(source.reader_spec(), fields, files, frozenset())  # type: ignore[union-attr]
 
 
+def test_FF20_a_file_with_none_of_the_columns_has_all_its_rows(make: Make) -> None:
+    one = make(schema="id INT").put("a.parquet", parquet(ID=[1, 2, 3])).run()
+    assert one.rows("id") == [None, None, None]
+
+
 def test_D10_damaged_and_empty_files(make: Make) -> None:
     for options, content in (({}, b"PAR1 nothing PAR1"), ({"ignoreCorruptFiles": "true"}, b"PAR1 nothing PAR1"), ({}, b"")):
         one = make(options).put("a.parquet", parquet(id=[1])).run().put("b.parquet", content)
@@ -362,6 +367,26 @@ def test_FF24_timestamps_without_zone_are_never_moved(make: Make, mode: str) -> 
         row = one.run().last()
         expected = (moment, moment, [moment], {"n": moment, "o": {"n": moment}}, {moment: moment})
         assert (row["us"], row["ms"], row["l"], row["s"], row["m"]) == expected
+
+
+def by_an_older_writer(file: bytes) -> bytes:
+    """The file with a converted type as the only annotation of its one timestamp in microseconds, as parquet-mr wrote it for Spark 2."""
+    logical = bytes.fromhex("4c8c111c2c00000000")  # Thrift: field 10 of the column, TIMESTAMP adjusted to UTC in microseconds
+    size = int.from_bytes(file[-8:-4], "little")
+    body, footer = file[: -8 - size], file[-8 - size : -8]
+    assert footer.count(logical) == 1
+    footer = footer.replace(logical, b"")
+    return body + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+@pytest.mark.parametrize(("mode", "day"), [("LEGACY", datetime.date(1500, 1, 1)), ("CORRECTED", datetime.date(1500, 1, 10))])
+def test_FF24_a_timestamp_with_a_converted_type_only_is_a_moment_and_moved_by_mode(make: Make, mode: str, day: datetime.date) -> None:
+    stored = pa.table({"t": pa.array([datetime.datetime(1500, 1, 10, 6)], pa.timestamp("us", "UTC"))})
+    file = by_an_older_writer(written(stored, store_schema=False))
+    assert "is_from_converted_type=true" in str(pq.ParquetFile(io.BytesIO(file)).schema)
+    one = make({"datetimeRebaseMode": mode}).put("a.parquet", file).run()
+    assert (one.types()["t"], one.rows("t")) == ("timestamp", [datetime.datetime.combine(day, datetime.time(6))])
+    make({"datetimeRebaseMode": "EXCEPTION"}).put("a.parquet", file).fails("FAILED_READ_FILE", "EXCEPTION")
 
 
 def test_FF24_exception_refuses_old_moments_beside_old_local_timestamps(make: Make) -> None:

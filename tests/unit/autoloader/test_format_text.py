@@ -35,6 +35,11 @@ def test_E08_columns_of_binaryFile_never_change(tmp_path: Path) -> None:
         assert picked(folder.rows(options), "content") == [b"\x00"]
 
 
+def test_FF28_a_file_without_bytes_is_a_row(tmp_path: Path) -> None:
+    folder = Folder(tmp_path, "binaryFile").put("a.bin", b"").put("b.bin", b"\x00")
+    assert picked(folder.rows(), "length") == [0, 1]
+
+
 def test_a_declared_schema_of_binaryFile_must_be_its_own(tmp_path: Path) -> None:
     folder = Folder(tmp_path, "binaryFile").put("d=1/sp ace.bin", b"")
     right = [("path", t.StringType()), ("modificationTime", t.TimestampType()), ("length", t.LongType()), ("content", t.BinaryType())]

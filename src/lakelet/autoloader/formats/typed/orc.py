@@ -56,7 +56,7 @@ class OrcReader(TypedReader):
             with stream:
                 for stripe in range(file.nstripes):
                     batch = file.read_stripe(stripe).select(list(positions))
-                    yield before, batch.cast(wanted)
+                    yield before, batch.cast(wanted) if positions else batch  # a cast of no columns would lose the rows
                     before += batch.num_rows
 
         return OpenFile(schema, read, [LEGACY if file.writer == "ORC_JAVA" else CORRECTED] * len(schema))
