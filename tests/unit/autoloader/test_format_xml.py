@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tracemalloc
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import date, datetime
 from decimal import Decimal
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,12 @@ def test_I11_attributes_children_and_repeated_tags_have_types(source: Make) -> N
         (["", ""], "string"),
         (["", "5"], "bigint"),
         (["NaN"], "string"),
+        (["1d", "1f"], "string"),
+        (["2024-2-9"], "timestamp"),
+        (["2024-02"], "timestamp"),
+        (["2024-02-09T10"], "timestamp"),
+        (["12:30"], "string"),
+        (["2024-02-30"], "string"),
     ],
 )
 def test_texts_have_sparks_types_or_stay_texts(source: Make, values: list[str], kind: str) -> None:
@@ -211,6 +219,15 @@ def test_broken_rows_follow_the_mode_and_spare_the_others(source: Make) -> None:
     assert [text for text in corrupt.rows("_corrupt_record") if text] == ["<r><n>2</m></r>", "<r><n>4"]
 
 
+def test_FF33_a_byte_of_another_encoding_breaks_its_row_and_is_kept(source: Make) -> None:
+    schema = t.StructType([t.StructField("n", t.StringType())])
+    broken = b"<r><n>caf\xe9</n></r>"
+    one = source({**XML, "rescuedDataColumn": "_r"}, schema).put("a.xml", b"<rs><r><n>1</n></r>" + broken + b"</rs>").run()
+    assert one.rows("n") == ["1", None]
+    kept = rescued(one.batches[0][1]["_r"])
+    assert kept == {"_corrupt_record": "<r><n>caf\ufffd</n></r>", "_corrupt_record_base64": b64encode(broken).decode()}
+
+
 def test_FS35_without_a_rescued_column_a_value_that_does_not_fit_breaks_its_row(source: Make) -> None:
     schema = t.StructType([t.StructField("id", t.IntegerType()), t.StructField("v", t.IntegerType())])
     text = '<rs><r><id>1</id><v u="x">5</v></r><r><id>2</id><v>x</v></r><r><id>3</id><v>1</v><v>2</v></r></rs>'
@@ -244,6 +261,56 @@ def test_values_of_every_scalar_type(source: Make) -> None:
     assert (row["dec"], row["s"], row["_r"]) == (Decimal("1.50"), "<b>x</b>", None)
     one.put("b.xml", "<r><i>3000000000</i><dec>1.234</dec></r>").run()
     assert rescued(one.last()["_r"]) == {"i": "3000000000", "dec": "1.234"}
+
+
+def test_FF38_a_double_is_what_javas_parser_takes_as_a_whole(source: Make) -> None:
+    one = source({**XML, "rescuedDataColumn": "_r"}, t.StructType([t.StructField("f", t.FloatType()), t.StructField("d", t.DoubleType())]))
+    numbers = {"1d": 1, "-.5F": -0.5, "1.e3D": 1000, "0x1.8p1": 3, "+Infinity": inf, "-Infinity": -inf, "1e400": inf}
+    others = ("1L", "12abc", "1,5", "Inf", "INF", "nan", "0x1")
+    rows = "".join(f"<r><d>{text}</d><f>{text}</f></r>" for text in (*numbers, *others))
+    found = one.put("a.xml", f"<rs>{rows}</rs>").run().batches[0]
+    assert [(row["d"], row["f"]) for row in found] == [(n, n) for n in numbers.values()] + [(None, None)] * len(others)
+    assert [rescued(row["_r"]) for row in found] == [None] * len(numbers) + [{"d": text, "f": text} for text in others]
+
+
+def test_FF38_a_date_has_the_form_of_its_pattern(source: Make) -> None:
+    rows = "".join(
+        f"<r><d>{text}</d></r>" for text in ("2024-02-09", " 2024-02-09 ", "2024-2-9", "2024", "2024-02-09T10:00:00", "+2024-02-09")
+    )
+    one = (
+        source({**XML, "rescuedDataColumn": "_r"}, t.StructType([t.StructField("d", t.DateType())])).put("a.xml", f"<rs>{rows}</rs>").run()
+    )
+    assert [row["d"] for row in one.batches[0]] == [date(2024, 2, 9), date(2024, 2, 9), None, None, None, None]
+    texts = [rescued(row["_r"]) for row in one.batches[0][2:]]
+    assert texts == [{"d": text} for text in ("2024-2-9", "2024", "2024-02-09T10:00:00", "+2024-02-09")]
+
+
+@pytest.mark.parametrize(
+    ("elements", "kind", "values"),
+    [
+        (["<v>1</v>", "<v><k>1</k></v>"], "string", ["1", "<k>1</k>"]),
+        (["<v><k>1</k></v>", "<v>x</v>"], "string", ["<k>1</k>", "x"]),
+        (["<v/>", "<v><k>x</k></v>"], "struct<k:string>", [{"k": None}, {"k": "x"}]),
+        (["<v>x</v><v><k>1</k></v>"], "array<string>", [["x", "<k>1</k>"]]),
+        (["<v>5</v>", "<v><k>1</k></v><v>6</v>"], "array<string>", [["5"], ["<k>1</k>", "6"]]),
+        (["<v><p>1</p></v>", "<v><p><q>1</q></p></v>"], "struct<p:string>", [{"p": "1"}, {"p": "<q>1</q>"}]),
+        (["<v>5</v>", "<v>m<k>1</k></v>"], "struct<_VALUE:string,k:bigint>", [{"_VALUE": "5", "k": None}, {"_VALUE": "m", "k": 1}]),
+        (['<v x="1">t</v>', "<v>5</v>"], "struct<_VALUE:string,_x:bigint>", [{"_VALUE": "t", "_x": 1}, {"_VALUE": "5", "_x": None}]),
+    ],
+)
+def test_FF39_a_text_beside_an_element_with_children_only_is_a_text(
+    source: Make, elements: list[str], kind: str, values: list[Any]
+) -> None:
+    one = source(TYPED).put("a.xml", "<rs>" + "".join(f"<r>{element}</r>" for element in elements) + "</rs>").run()
+    assert one.types()["v"] == kind
+    assert [row["v"] for row in one.batches[0]] == values
+
+
+def test_FF40_comments_and_instructions_do_not_part_a_text(source: Make) -> None:
+    kinds = "struct<_VALUE:string,_x:bigint>"
+    one = source(TYPED).put("a.xml", '<rs><r><v x="1">a<!-- no -->b<?pi?>c</v><n>1<!-- no -->2</n></r></rs>').run()
+    assert (one.types()["v"], one.types()["n"]) == (kinds, "bigint")
+    assert (one.last()["v"], one.last()["n"]) == ({"_VALUE": "abc", "_x": 1}, 12)
 
 
 def test_hints_make_maps_arrays_and_variants(source: Make) -> None:

@@ -95,8 +95,15 @@ def readable(data: bytes, codec: str) -> tuple[str, bytes | None]:
     if is_utf8(codec):
         return data.decode("utf-8", errors="replace"), data
     text, codec = data.decode("utf-8", "surrogatepass"), _WIDE.get(codec, codec)
+    return _LOST.sub("\ufffd", text), with_lost_bytes(text, codec)
+
+
+def with_lost_bytes(text: str, codec: str = "utf-8") -> bytes:
+    """The bytes of what `text_chunks` returned; bytes that were no characters are as in the file."""
+    if not _LOST.search(text):
+        return text.encode(codec)
     parts = (bytes([ord(part) - _FIRST_LOST]) if _LOST.fullmatch(part) else part.encode(codec) for part in _LOST.split(text))
-    return _LOST.sub("\ufffd", text), b"".join(parts)
+    return b"".join(parts)
 
 
 def utf8_chunks(stream: BinaryIO, codec: str | None) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakelet.autoloader.discovery.files import Files
 from lakelet.autoloader.discovery.unreadable import unreadable
 from lakelet.autoloader.formats.base import Chunk, DataField, Format, FormatReader, mark_of
-from lakelet.autoloader.formats.charsets import charset, text_chunks
+from lakelet.autoloader.formats.charsets import charset, text_chunks, with_lost_bytes
 from lakelet.autoloader.formats.json.blocks import UnknownInLine
 from lakelet.autoloader.formats.json.file_inference import unknown_types, widened
 from lakelet.autoloader.formats.json.inference import Struct, Type, finish, to_spark
@@ -128,7 +128,7 @@ class XmlReader(FormatReader):
         try:
             return self._rows.row(self._shaper.record(tree_of(element, self._xml), self._kinds), element)
         except BrokenText:
-            return self._rows.broken(element.encode("utf-8", "surrogatepass"))
+            return self._rows.broken(with_lost_bytes(element))
         except UnknownFields as error:
             raise unknown_fields(UnknownInLine(error.blob, number, error.wider), 0) from None
 

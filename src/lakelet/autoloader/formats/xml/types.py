@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from lakelet.autoloader.formats.json.inference import (
@@ -27,15 +28,17 @@ from lakelet.autoloader.formats.json.text import Arr, Node, Obj
 from lakelet.autoloader.formats.json.text import Num as Literal
 from lakelet.autoloader.formats.json.values import DatetimeFormats
 from lakelet.autoloader.formats.json.values import scalar as json_scalar
+from lakelet.autoloader.formats.values import as_float
 from lakelet.autoloader.formats.xml.text import Element
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FRACTION = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d.*", re.ASCII)
-_ANY = re.compile(r".*", re.DOTALL)
+_DOUBLE = re.compile(rf"({_FRACTION.pattern})[dDfF]?", re.ASCII)
+_HEXADECIMAL = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+)[dDfF]?", re.ASCII)
+_DAY = "yyyy-MM-dd"
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
-_SPECIAL = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "Infinity": math.inf, "-Infinity": -math.inf}
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf}
+_SPECIAL |= {sign + word: float(sign + word) for word in ("NaN", "Infinity") for sign in "+-"}
 _MOMENTS: list[Type] = [DATE, TIMESTAMP_NTZ, TIMESTAMP]  # each takes the values of those before it
 _NUMBERS = ("byte", "short", "integer", "long")
 
@@ -45,21 +48,32 @@ def xml_scalar(data_type: Any, datetime_formats: DatetimeFormats) -> Callable[[N
     kind = data_type.typeName()
     if kind == "boolean":
         return lambda value: _WORDS.get(value.lower()) if type(value) is str else None
-    inner = json_scalar(data_type, datetime_formats)
     if kind in ("double", "float"):
-        return lambda value: _double(value, inner)
+        return _double if kind == "double" else lambda value: as_float(_double(value))
+    inner = json_scalar(data_type, strict(datetime_formats))
     if kind in _NUMBERS:
         return lambda value: inner(Literal(value.removeprefix("+"))) if type(value) is str and _INTEGER.fullmatch(value) else None
     return lambda value: inner(value) if type(value) is str else None
 
 
-def _double(value: Node, inner: Callable[[Node], Any]) -> float | None:
+def strict(formats: DatetimeFormats) -> DatetimeFormats:
+    """The formats of XML: without a pattern a date has the form yyyy-MM-dd."""
+    return formats if formats.date is not None else replace(formats, date=_DAY)
+
+
+def _double(value: Node) -> float | None:
+    """The number of a text that Java's parser of DOUBLE takes as a whole: `1.5`, `1d`, `0x1p3`, `Infinity`."""
     if type(value) is not str:
         return None
     if value in _SPECIAL:
         return _SPECIAL[value]
-    found: float | None = inner(Literal(value)) if _FRACTION.fullmatch(value) else None
-    return found
+    decimal, hexadecimal = _DOUBLE.fullmatch(value), _HEXADECIMAL.fullmatch(value)
+    if decimal is not None:
+        return float(decimal[1])
+    try:
+        return None if hexadecimal is None else float.fromhex(hexadecimal[1])
+    except OverflowError:
+        return -math.inf if value.startswith("-") else math.inf
 
 
 class XmlTyping:
@@ -75,11 +89,8 @@ class XmlTyping:
         self, datetime_formats: DatetimeFormats, value_tag: str, *, typed: bool, prefers_decimal: bool, local: bool = False
     ) -> None:
         self._typed, self._decimal, self._value_tag = typed, prefers_decimal, value_tag
-        self._dates, self._timestamps = datetime_formats.dates(), datetime_formats.timestamps()
-        self._date_form = _DATE if datetime_formats.date is None else _ANY
-        self._timestamp_form = _TIMESTAMP if datetime_formats.timestamp is None else _ANY
+        self._dates, self._timestamps = strict(datetime_formats).dates(), datetime_formats.timestamps()
         self._local = datetime_formats.local_timestamps() if local else None
-        self._local_form = _TIMESTAMP if datetime_formats.timestamp_ntz is None else _ANY
 
     def type_of(self, node: Node) -> Type:
         """Type of a tree; a name that is repeated inside an element is an array."""
@@ -109,14 +120,18 @@ class XmlTyping:
             return kind if kind == BIGINT or self._decimal else DOUBLE
         if text.lower() in ("true", "false"):
             return BOOLEAN
-        if self._date_form.fullmatch(text) and self._dates(text) is not None:
+        if self._dates(text) is not None:
             return DATE
-        if self._local is not None and self._local_form.fullmatch(text) and self._local(text) is not None:
+        if self._local is not None and self._local(text) is not None:
             return TIMESTAMP_NTZ
-        return TIMESTAMP if self._timestamp_form.fullmatch(text) and self._timestamps(text) is not None else STRING
+        return TIMESTAMP if self._timestamps(text) is not None else STRING
 
     def merge(self, a: Type, b: Type) -> Type:
-        """The narrowest type for both: one and many are many, a text and an element with attributes are an element with a value."""
+        """The type for both, as Spark finds it: one and many are many.
+
+        A text and an element with a text of its own meet in the element; a text and an element without one in STRING, which takes what
+        stands between the tags.
+        """
         if a == b or NULL in (a, b):
             return a if b == NULL else b
         if isinstance(a, Array) or isinstance(b, Array):
@@ -124,6 +139,8 @@ class XmlTyping:
             return Array(self.merge(left, right))
         if isinstance(a, Struct) or isinstance(b, Struct):
             left, right = (kind if isinstance(kind, Struct) else Struct({self._value_tag: kind}) for kind in (a, b))
+            if not (isinstance(a, Struct) and isinstance(b, Struct)) and self._value_tag not in (left if left is a else right).fields:
+                return STRING
             fields = dict(left.fields)
             for name, kind in right.fields.items():
                 fields[name] = self.merge(fields[name], kind) if name in fields else kind
