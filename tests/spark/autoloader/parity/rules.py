@@ -196,6 +196,56 @@ def _one_by_one(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return ask(with_setting(reading, "spark.sql.legacy.useLegacyXMLParser", "true"), kind)
 
 
+def _broken_ones_have_no_values(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(reading, kind)
+    if isinstance(found, Failure):
+        return found
+    broken = broken_texts(ask, replace(reading, schema=reading.schema or declared(found.types)), kind)
+    if isinstance(broken, Failure):
+        return found
+    name = corrupt_name(reading)
+    rows = [
+        row if text is None else {column: row[column] if column == name else None for column in row}
+        for row, text in zip(found.rows, broken, strict=True)
+    ]
+    return Table(found.types, tuple(rows))
+
+
+_HAS_BAD_BYTES = 1
+"""Which record of the kind bad-bytes of XML."""
+
+
+def _bad_bytes_break_their_record(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    found = ask(with_options(reading, "mode"), kind)
+    if isinstance(found, Failure):
+        return found
+    if reading.get("mode") == "FAILFAST":
+        return Failure("FAILED_READ_FILE")
+    if reading.schema is None:  # a broken record says nothing of columns
+        found = found.of(name for name in found.types if name != "s")
+    rows, text = list(found.rows), b"".join(text_files.XML[kind][_HAS_BAD_BYTES + 1 : _HAS_BAD_BYTES + 2]).decode("utf-8", "replace")
+    broken = {name: text if name == corrupt_name(reading) else None for name in found.types}
+    rows[_HAS_BAD_BYTES : _HAS_BAD_BYTES + 1] = [] if reading.get("mode") == "DROPMALFORMED" else [broken]
+    return Table(found.types, tuple(rows))
+
+
+def _a_misfit_is_one_field(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """Each column asked for alone: Spark's parser loses its place behind a value that does not fit, and with it the fields that follow."""
+    found = ask(reading, kind)
+    if isinstance(found, Failure):
+        return found
+    rows, corrupt = [dict(row) for row in found.rows], corrupt_name(reading)
+    for name, what in columns_of(reading.schema or "").items():
+        if name == corrupt:
+            continue
+        column = ask(replace(reading, schema=ddl({name: what, corrupt: "STRING"})), kind)
+        if isinstance(column, Failure):
+            return column
+        for row, other in zip(rows, column.rows, strict=True):
+            row[name] = other[name]
+    return Table(found.types, tuple(rows))
+
+
 def _rounded_ones_are_rescued(ask: Ask, reading: Reading, kind: str) -> Outcome:
     found, texts = ask(reading, kind), ask(all_texts(reading), kind)
     if isinstance(found, Failure) or isinstance(texts, Failure):
@@ -252,6 +302,19 @@ def _old_calendar(ask: Ask, reading: Reading, kind: str) -> Outcome:
 
 def _whole_microseconds(ask: Ask, reading: Reading, kind: str) -> Outcome:
     return ask(reading, "moments")
+
+
+def _as_the_writer_meant(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """The same columns in a Parquet file, which says nothing of a calendar."""
+    return ask(replace(with_options(reading, datetimeRebaseMode="CORRECTED"), format="parquet"), kind)
+
+
+def _a_row_for_every_file(ask: Ask, reading: Reading, kind: str) -> Outcome:
+    """The row of another file with the content of this one."""
+    found = ask(reading, "plain")
+    if isinstance(found, Failure):
+        return found
+    return Table(found.types, tuple({**row, "path": row["path"].replace("plain", kind), "length": 0, "content": b""} for row in found.rows))
 
 
 def _empty_objects_are_texts(ask: Ask, reading: Reading, kind: str) -> Outcome:
@@ -420,6 +483,45 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "FF-18",
+        "an element that is not well-formed has no values",
+        "https://docs.databricks.com/aws/en/query/formats/xml",
+        lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN and r.get("mode") in ("", "PERMISSIVE"),
+        _broken_ones_have_no_values,
+        ("xml", "bare-ampersand", ""),
+    ),
+    Rule(
+        "FF-19",
+        "a value that does not fit nulls its field only",
+        _SCHEMA,
+        lambda r, kind: (
+            r.format == "xml" and kind in ("numbers", "wrong-types") and r.schema is not None and r.get("mode") in ("", "PERMISSIVE")
+        ),
+        _a_misfit_is_one_field,
+        ("xml", "wrong-types", "keep-spaces"),
+    ),
+    Rule(
+        "FF-33",
+        "an element with bytes that are not of its encoding is broken",
+        _OPTIONS,
+        lambda r, kind: (
+            r.format == "xml"
+            and kind == "bad-bytes"
+            and r.get("rowTag") == "row"
+            and (r.get("encoding") or r.get("charset") or "UTF-8") in ("UTF-8", "US-ASCII")
+        ),
+        _bad_bytes_break_their_record,
+        ("xml", "bad-bytes", ""),
+    ),
+    Rule(
+        "FF-40",
+        "a comment does not part a text",
+        "https://www.w3.org/TR/xml/#sec-comments",
+        lambda r, kind: r.format == "xml" and kind == "comments",
+        _one_by_one,
+        ("xml", "comments", "with-attributes"),
+    ),
+    Rule(
+        "FF-18",
         "an element that is not well-formed breaks its own record only",
         "https://docs.databricks.com/aws/en/query/formats/xml",
         lambda r, kind: r.format == "xml" and kind in text_files.XML_THAT_IS_BROKEN,
@@ -433,6 +535,22 @@ RULES: tuple[Rule, ...] = (
         lambda r, kind: r.format == "orc" and kind.startswith("old-") and kind != "old-days" and not r.ignores_damage,
         lambda ask, reading, kind: Failure("FAILED_READ_FILE"),
         ("orc", "old-moments", ""),
+    ),
+    Rule(
+        "FF-26",
+        "days before 1582 are those that the writer of the ORC file meant",
+        "https://orc.apache.org/specification/ORCv1/",
+        lambda r, kind: r.format == "orc" and kind == "old-days",
+        _as_the_writer_meant,
+        ("orc", "old-days", ""),
+    ),
+    Rule(
+        "FF-28",
+        "a file without bytes is a file",
+        "https://docs.databricks.com/aws/en/query/formats/binary",
+        lambda r, kind: r.format == "binaryFile" and kind == "without-bytes",
+        _a_row_for_every_file,
+        ("binaryFile", "without-bytes", ""),
     ),
     Rule(
         "FF-11",

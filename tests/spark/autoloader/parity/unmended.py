@@ -30,10 +30,6 @@ def _setting(reading: Reading, name: str) -> bool:
 
 UNMENDED: tuple[Unmended, ...] = (
     Unmended(
-        "XML inference: an element that is a text here and has children there is a struct; Spark takes it for a STRING",
-        lambda r, kind: r.format == "xml" and kind == "wrong-nested" and r.schema is None,
-    ),
-    Unmended(
         "JSON: text behind the first value of a line breaks the record; Spark reads the first value",
         lambda r, kind: r.format == "json" and kind in _BEHIND and not r.get("multiLine"),
     ),
@@ -78,15 +74,6 @@ UNMENDED: tuple[Unmended, ...] = (
         lambda r, kind: r.format == "text" and bool(r.get("encoding") or r.get("charset")),
     ),
     Unmended(
-        "binaryFile: a file without bytes is a row; Spark leaves it out",
-        lambda r, kind: r.format == "binaryFile" and kind == "without-bytes",
-    ),
-    Unmended(
-        "ORC: a file without any of the columns has no rows; Spark returns rows of NULLs",
-        lambda r, kind: r.format == "orc" and kind in ("spelling", "fewer-columns"),
-    ),
-    Unmended("ORC: days before 1582 of another writer are not moved", lambda r, kind: r.format == "orc" and kind == "old-days"),
-    Unmended(
         "the setting spark.sql.parquet.binaryAsString does not count",
         lambda r, kind: _setting(r, "spark.sql.parquet.binaryAsString") and kind == "bytes",
     ),
@@ -104,19 +91,6 @@ UNMENDED: tuple[Unmended, ...] = (
         "CSV: a byte that the charset does not have breaks its record; Spark replaces the byte",
         lambda r, kind: r.format == "csv" and "undeclared-latin-1" in r.labels and r.get("mode") == "FAILFAST" and kind == "words",
     ),
-    Unmended(
-        "XML: a byte that the charset does not have breaks its record; Spark replaces the byte",
-        lambda r, kind: r.format == "xml" and kind == "bad-bytes",
-    ),
-    Unmended(
-        "XML: a record that is not well-formed is a row of NULLs; Spark keeps the elements before the mistake",
-        lambda r, kind: r.format == "xml" and kind in ("bare-ampersand", "unknown-entity", "crossed", "odd-characters"),
-    ),
-    Unmended(
-        "XML: a text around a comment, in a struct with attributes, is joined; Spark keeps the last part",
-        lambda r, kind: r.format == "xml" and kind == "comments" and "with-attributes" in r.labels,
-    ),
-    Unmended("XML: 1d and 0.1f are no DOUBLE; Spark reads them", lambda r, kind: r.format == "xml" and kind == "numbers"),
 )
 
 
